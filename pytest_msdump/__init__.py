@@ -1,0 +1,1 @@
+"""pytest-msdump: the accuracy gate for model migration."""

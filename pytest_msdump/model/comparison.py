@@ -1,0 +1,105 @@
+"""What was measured of one pair. Numbers only, no opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Comparison", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
+
+# An element as a report prints it: exact integers stay integers, complex numbers are (real, imaginary).
+Scalar = bool | int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One metric's number, or why it has none.
+
+    Parameters
+    ----------
+    metric : str
+        An id of `facts.metrics`.
+    value : float, int or tuple of float, optional
+        The number. `standard_deviation` holds (mean left, deviation left, mean right, deviation right).
+        Exact integers are `int`. ``None`` when undefined.
+    undefined : str, optional
+        Why there is no number, as the end of a sentence: "all elements of the left side are 0".
+    applies : bool
+        False when the metric does not apply (cosine of a one-element tensor): its limit is skipped, and that is said.
+    where : tuple of int, optional
+        Logical index of the element that made the number, for maxima; first position for counts.
+    """
+
+    metric: str
+    value: float | int | tuple[float, ...] | None = None
+    undefined: str | None = None
+    applies: bool = True
+    where: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nonfinite:
+    """How many elements are NaN or Inf, and on which side.
+
+    `nan_both` and `inf_both` count positions that hold the same class on both sides (Inf of the same sign);
+    `nan_left` a NaN on the left where the right has none, and so on: +Inf against −Inf counts in `inf_left` and
+    `inf_right`. `mismatch` counts the positions where the classes differ, each once; `first_mismatch` is the index of
+    the first. `saturated` counts finite left elements at their dtype's maximum where the right is finite and different.
+    """
+
+    nan_both: int = 0
+    nan_left: int = 0
+    nan_right: int = 0
+    inf_both: int = 0
+    inf_left: int = 0
+    inf_right: int = 0
+    saturated: int = 0
+    mismatch: int = 0
+    first_mismatch: tuple[int, ...] | None = None
+    first_nonfinite: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorstElement:
+    """An element that differs: its logical index, both values, and |l−r| / (atol + rtol·|r|)."""
+
+    index: tuple[int, ...]
+    left: Scalar
+    right: Scalar
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All numbers of one pair.
+
+    Parameters
+    ----------
+    elements : int
+        Number of elements compared (each side has as many).
+    finite : int
+        Positions where both sides are finite; the finite metrics are taken over these.
+    differing : int
+        Positions whose values (or NaN/Inf classes) differ; 0 means `equal`.
+    right_zero_mismatch : int
+        Positions with right = 0 ≠ left, left out of the relative errors.
+    rtol, atol : float
+        The element-wise tolerance that `worst` and the metric `allclose` were measured with.
+    """
+
+    elements: int
+    finite: int
+    differing: int
+    right_zero_mismatch: int
+    measurements: Mapping[str, Measurement]
+    nonfinite: Nonfinite
+    worst: tuple[WorstElement, ...] = ()
+    rtol: float = 0.0
+    atol: float = 0.0
+    absolute_error_sum: float | int | None = None
+    vendor: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        """Whether every position holds the same value or the same NaN/Inf class. True of empty pairs."""
+        return self.differing == 0

@@ -1,0 +1,42 @@
+"""A dump as its index: what is there, by name only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_msdump.model.tensor import TensorRef
+
+__all__ = ["Dump"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """All that one directory (or file) holds, indexed without opening a tensor file.
+
+    Parameters
+    ----------
+    root : Path
+        What the user pointed at.
+    reader : str
+        The reader that knew it, e.g. ``"mindspore"``; ``"empty"`` for a folder without files.
+    refs : tuple of TensorRef
+        Every tensor to compare, in execution order: (iteration, rank, net, graph, place, occurrence), then Parameters
+        and operators without a place, by time, then name.
+    older : tuple of TensorRef
+        Tensors of earlier runs into the same directory.
+    unexplained : tuple of Path
+        Files that no reader knows, relative to `root`. Nothing is dropped in silence.
+    labels : tuple of (str, str)
+        What is known of the run, e.g. ``("ms_version", "2.10.0")`` or a coordinate that has one value.
+    notes : tuple of str
+        Sentences for the header, e.g. that a re-run was found.
+    """
+
+    root: Path
+    reader: str
+    refs: tuple[TensorRef, ...] = ()
+    older: tuple[TensorRef, ...] = ()
+    unexplained: tuple[Path, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = field(default=())

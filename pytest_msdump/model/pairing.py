@@ -1,0 +1,85 @@
+"""Who is compared with whom, and who is left alone and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_msdump.model.tensor import TensorRef
+
+__all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """How the right side is brought to meet the left. Applied in this order: formats, `transpose`, `reshape`.
+
+    Parameters
+    ----------
+    left_format, right_format : str, optional
+        The side's axis order for 4-D tensors (``"NHWC"``); brought to NCHW order when the other side's differs.
+    transpose : tuple of int, optional
+        Axes of the right side, as `numpy.transpose` takes them.
+    reshape : bool
+        Same values in C order, other shape: only the element counts must agree.
+    """
+
+    left_format: str | None = None
+    right_format: str | None = None
+    transpose: tuple[int, ...] | None = None
+    reshape: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One tensor of the run under test and its reference.
+
+    `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"`` or ``"file"``; `by` says which rule, e.g.
+    ``"msdump.toml [[msdump.map]] #3"``. `order` is the 0-based place of the left operator among all left operators.
+    """
+
+    left: TensorRef
+    right: TensorRef
+    how: str
+    by: str = ""
+    transform: Transform = Transform()
+    order: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A tensor without a partner: on which `side` ("left" or "right"), why, and whom it may have meant."""
+
+    side: str
+    ref: TensorRef
+    reason: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A pair that was asked for, of which at least one side was not dumped. Fails the item `coverage`."""
+
+    left: str
+    right: str
+    reason: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """All pairs in execution order of the left side, both lists of unmatched tensors, and what is missing.
+
+    `right_total` and `right_paired` count right tensors within the selection, each once.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    unmatched_left: tuple[Unmatched, ...] = ()
+    unmatched_right: tuple[Unmatched, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    right_total: int = 0
+    right_paired: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """Share of the right tensors that have a partner, 0 to 1; 0 when there are none."""
+        return self.right_paired / self.right_total if self.right_total else 0.0

@@ -1,0 +1,175 @@
+"""Who a tensor is, what it claims to be, where it is, and its values (`TensorView`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = [
+    "COORDINATES",
+    "Coordinates",
+    "OpKey",
+    "TensorKey",
+    "TensorRef",
+    "TensorSource",
+    "TensorSpec",
+    "TensorView",
+    "mangle",
+]
+
+COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
+
+_MANGLED = re.compile(r"[./\\ ]")
+
+
+def mangle(name: str) -> str:
+    r"""Write an operator's name as dump files do: each of ``.``, ``/``, ``\`` and space becomes one ``_``.
+
+    Examples
+    --------
+    >>> mangle("Default/fc1-Dense/BiasAdd-op0")
+    'Default_fc1-Dense_BiasAdd-op0'
+    """
+    return _MANGLED.sub("_", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Where in a run a tensor was dumped. ``None`` = this dump does not have that coordinate, so it matches any value.
+
+    `occurrence` counts repeats of one tensor inside an iteration (loops), from 0, by output time.
+    """
+
+    rank: int | None = None
+    net: str | None = None
+    graph: int | None = None
+    iteration: int | None = None
+    occurrence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpKey:
+    """Identity of an operator in one dump.
+
+    Parameters
+    ----------
+    name : str
+        As the file has it, that is mangled for MindSpore and Ascend, free for `op.index.timestamp` files.
+    at : Coordinates
+        Which run of the operator.
+    op_type : str, optional
+        E.g. ``"BiasAdd"``, ``"Parameter"``; unknown in reference folders.
+    true_name : str, optional
+        As the framework writes it, when a file of the dump tells.
+    """
+
+    name: str
+    at: Coordinates = field(default_factory=Coordinates)
+    op_type: str | None = None
+    true_name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The true name, or the mangled one when the true one is unknown."""
+        return self.true_name or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorKey:
+    """Identity of one tensor, ``OP:io:slot``, in one dump. `io` is ``"input"`` or ``"output"``."""
+
+    op: OpKey
+    io: str
+    slot: int
+
+    @property
+    def address(self) -> str:
+        """``OP:io:slot`` with the operator's true name, or its mangled one."""
+        return f"{self.op.label}:{self.io}:{self.slot}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What a tensor is, or claims to be; a field is ``None`` while nobody has said.
+
+    Parameters
+    ----------
+    dtype : str, optional
+        A name from `facts.dtypes`: the logical type, however the bytes are stored.
+    shape : tuple of int, optional
+        Stored shape.
+    memory_format : str, optional
+        As the dump spells it, e.g. ``"DefaultFormat"``, ``"NC1HWC0"``.
+    logical_shape : tuple of int, optional
+        Shape after undoing the memory format and cropping the padding.
+    """
+
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    memory_format: str | None = None
+    logical_shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSource:
+    """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors."""
+
+    path: Path
+    timestamp: int | None = None
+    part: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """Where a tensor is and what it claims to be. Holds no data; making one opens no file.
+
+    `place` is the operator's 0-based place in the execution order of its graph, ``None`` when no order is known.
+    `reader` names the reader that can open it.
+    """
+
+    key: TensorKey
+    spec: TensorSpec
+    source: TensorSource
+    reader: str
+    place: int | None = None
+
+
+class TensorView(Protocol):
+    """A tensor that is read piece by piece. Opened lazily; never held whole.
+
+    Two views of one logical shape align by element number, whatever their stored types and axes.
+    """
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the file really holds: every field but `memory_format` is set."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical shape; ``()`` for a 0-d tensor."""
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+
+    @property
+    def size(self) -> int:
+        """Number of elements: the product of `shape`, 1 for a 0-d tensor."""
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` of the logical shape in C order: 1-D, native byte order, native dtype.
+
+        The array belongs to the caller until the next `read` of this view.
+        """
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield all elements, `block_elements` at a time."""
+
+    def close(self) -> None:
+        """Give back the file."""

@@ -1,0 +1,80 @@
+"""Limits, and what they make of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
+
+# From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is nobody's finding.
+OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound of one metric: `direction` as in `facts.metrics`, `level` "fail" or "warn", `rule` = who set it."""
+
+    metric: str
+    bound: float
+    rule: str
+    level: str = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """All that one pair is judged by, resolved before anything is measured.
+
+    Parameters
+    ----------
+    limits : tuple of Limit
+        At most one "fail" and one "warn" limit for each metric.
+    nan : str
+        "match" or "forbid".
+    nan_rule : str
+        Who said so.
+    dtype_equal : bool
+        Whether differing dtypes fail by themselves (profile `bitwise`).
+    rtol, atol : float
+        Element-wise tolerance for `allclose` and the ranking of the worst elements.
+    judged_as : str
+        The coarser side's dtype, which the profile's row was chosen by.
+    notes : tuple of str
+        Sentences to tell, e.g. that a known drift has expired.
+    known_drift : str, optional
+        The reason of the known drift that holds for this pair: within its limits, beyond the normal ones, is `warn`.
+    strict : tuple of Limit
+        The limits as they would be without the known drift; empty when none holds.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    nan: str = "match"
+    nan_rule: str = ""
+    dtype_equal: bool = False
+    rtol: float = 0.0
+    atol: float = 0.0
+    judged_as: str = "float32"
+    notes: tuple[str, ...] = ()
+    known_drift: str | None = None
+    strict: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to tell about a pair. `outcome` is one of OUTCOMES, or "note" for what only informs."""
+
+    outcome: str
+    sentence: str
+    metric: str | None = None
+    value: float | int | None = None
+    limit: float | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The opinion on one pair: the worst outcome of its findings, and the limits that would have let it pass."""
+
+    outcome: str
+    findings: tuple[Finding, ...] = ()
+    would_pass: Mapping[str, float] = field(default_factory=dict)
