@@ -171,5 +171,8 @@ class TensorView(Protocol):
     def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
         """Yield all elements, `block_elements` at a time."""
 
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return this tensor with its logical axes in another order, as `numpy.transpose` takes them; reads no data."""
+
     def close(self) -> None:
         """Give back the file."""
