@@ -1,0 +1,76 @@
+"""Data types by name: one spelling for all frameworks, and which of two is the coarser. Needs no numpy."""
+
+from __future__ import annotations
+
+from pytest_msdump.errors import UnknownNameError, nearest
+from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+
+__all__ = ["canonical", "coarser"]
+
+
+def canonical(name: str) -> str | None:
+    """Return the name that `facts.dtypes` uses for a data type.
+
+    Parameters
+    ----------
+    name : str
+        As a file name, a graph or a framework writes it, in any case.
+
+    Returns
+    -------
+    str or None
+        A key of `facts.dtypes.DTYPES`; ``None`` for a type that no table knows.
+
+    Examples
+    --------
+    >>> canonical("BFloat16"), canonical("half"), canonical("HiFloat8")
+    ('bfloat16', 'float16', None)
+    """
+    lowered = name.strip().lower()
+    known = ALIASES.get(lowered, lowered)
+    return known if known in DTYPES else None
+
+
+def coarser(left: str, right: str) -> str:
+    """Return the one of two data types that a pair is judged by.
+
+    Float kinds go from float64 (finest) over float32 and float16 to bfloat16; a complex type counts as its component.
+    A float or complex type is coarser than any integer, a wider integer than a narrower one, any integer than bool.
+
+    Parameters
+    ----------
+    left, right : str
+        Names in any spelling that `canonical` knows.
+
+    Returns
+    -------
+    str
+        The canonical name of the coarser side; of the left when both are as coarse.
+
+    Raises
+    ------
+    UnknownNameError
+        For a type that no table knows.
+
+    Examples
+    --------
+    >>> coarser("float32", "bfloat16"), coarser("complex128", "float32"), coarser("float16", "int64")
+    ('bfloat16', 'float32', 'float16')
+    """
+    first, second = _known(left), _known(right)
+    return second if _rank(second) > _rank(first) else first
+
+
+def _known(name: str) -> str:
+    found = canonical(name)
+    if found is None:
+        raise UnknownNameError(f"unknown data type '{name}'; {nearest(name, [*DTYPES, *ALIASES])}")
+    return found
+
+
+def _rank(name: str) -> tuple[int, int]:
+    """Sort key: bool, then integers by width, then floats by coarseness."""
+    fact = DTYPES[name]
+    if fact.coarseness is not None:
+        return 2, fact.coarseness
+    return (0, 0) if fact.kind == "bool" else (1, fact.bits)

@@ -1,0 +1,164 @@
+"""From stored bytes to values: which logical type an npy header and a dump's own name make together.
+
+The name that a dump gives a tensor is its logical type; the header only says how the bytes are stored. The table of
+storage forms below is complete on purpose: two statements that it does not know as one type are a contradiction.
+
+References
+----------
+MindSpore 2.10 writes bfloat16 as two bytes under the descr ``'<E2'``, an earlier one as ``'<T2'``; its documentation
+says float32 for Ascend, and int8 and uint8 for int4 and uint1. Libraries that extend numpy write ``'|V2'``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.dtypes import DTYPES
+
+__all__ = ["Storage", "bfloat16_values", "storage_of"]
+
+Array = npt.NDArray[Any]
+
+_DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")
+
+# Kind letter and bytes of one element, as numpy's array protocol has them, and the type they hold.
+_PLAIN = {
+    "b1": "bool",
+    "i1": "int8",
+    "i2": "int16",
+    "i4": "int32",
+    "i8": "int64",
+    "u1": "uint8",
+    "u2": "uint16",
+    "u4": "uint32",
+    "u8": "uint64",
+    "f2": "float16",
+    "f4": "float32",
+    "f8": "float64",
+    "c8": "complex64",
+    "c16": "complex128",
+    "E2": "bfloat16",
+    "T2": "bfloat16",
+}
+
+# (what the dump claims, what the header says) → logical type, where the two are not the same word.
+_STORED_AS = {
+    ("bfloat16", "f4"): "bfloat16",
+    ("bfloat16", "u2"): "bfloat16",
+    ("bfloat16", "V2"): "bfloat16",
+    ("int4", "i1"): "int8",
+    ("uint1", "u1"): "uint8",
+}
+
+_REFUSED = {
+    "O": "pickled Python objects, which are never loaded: save numbers instead",
+    "S": "byte strings, which cannot be compared as numbers: leave this tensor out with deselect",
+    "U": "text, which cannot be compared as numbers: leave this tensor out with deselect",
+    "M": "dates, which cannot be compared as tensors: save them as int64",
+    "m": "time spans, which cannot be compared as tensors: save them as int64",
+    "V": "raw bytes of unknown meaning: bfloat16 is read when the file name says BFloat16, else save float32",
+    "f": "floats wider than 64 bits, which differ from machine to machine: save them as float64",
+    "c": "complex numbers wider than 128 bits, which differ from machine to machine: save them as complex128",
+}
+
+
+class Storage(NamedTuple):
+    """How a tensor is stored: its logical type, the numpy type of the bytes, and what turns these into values."""
+
+    logical: str
+    stored: np.dtype[Any]
+    decode: Callable[[Array], Array]
+
+
+def bfloat16_values(bits: Array) -> Array:
+    """Return the values of bfloat16 numbers, exactly.
+
+    Parameters
+    ----------
+    bits : array of uint16, any shape
+        The numbers' 16 bits, in any byte order.
+
+    Returns
+    -------
+    array of float32, same shape
+        Every bfloat16 is a float32 with 16 zero bits behind it; NaN payloads are kept.
+    """
+    wide: Array = bits.astype(np.uint32) << np.uint32(16)
+    return wide.view(np.float32)
+
+
+def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
+    """Bring an npy header's `descr` and the dump's claim together.
+
+    Parameters
+    ----------
+    descr : object
+        The header's value, e.g. ``"<f4"``.
+    claimed : str, optional
+        The logical type that the file's name says, in any spelling; ``None`` when it says nothing.
+    where : str
+        The file, for error texts.
+
+    Raises
+    ------
+    TensorFileError
+        For types that cannot be compared as numbers, and when header and claim contradict each other.
+    """
+    order, code = _code_of(descr, where)
+    logical = _logical_of(code, claimed, descr, where)
+    if code[0] in "ETV":
+        code = "u2"
+    if code == "b1":
+        # A bool byte that is neither 0 nor 1 would make numpy's answers depend on the operation.
+        return Storage(logical, np.dtype(np.uint8), lambda raw: raw != 0)
+    stored = np.dtype(order + code)
+    if logical == "bfloat16" and code == "u2":
+        return Storage(logical, stored, bfloat16_values)
+    native = np.dtype(DTYPES[logical].native)
+    return Storage(logical, stored, lambda raw: raw.astype(native, copy=False))
+
+
+def _code_of(descr: object, where: str) -> tuple[str, str]:
+    """Split ``'<f4'`` into byte order and code; refuse what holds no numbers."""
+    if not isinstance(descr, str):
+        raise TensorFileError(
+            f"{where}: holds records of several fields (structured dtype); save each field as a plain array of its own"
+        )
+    match = _DESCR.fullmatch(descr)
+    order, code = (match[1], match[2] + match[3]) if match else ("", "")
+    if code in _PLAIN or code == "V2":
+        # '|' on more than one byte and '=' mean the reading machine's own order, as in numpy.
+        return order.replace("|", "="), code
+    kind = code[:1] or descr[1:2]
+    why = _REFUSED.get(kind, "no type that is known here: save the tensor as a plain numpy type, e.g. float32")
+    raise TensorFileError(f"{where}: dtype {descr[:40]!r} in its header means {why}")
+
+
+def _logical_of(code: str, claimed: str | None, descr: object, where: str) -> str:
+    header = _PLAIN.get(code)
+    if claimed is None:
+        if header is None:
+            raise TensorFileError(f"{where}: dtype {descr!r} in its header means {_REFUSED['V']}")
+        return header
+    said = canonical(claimed) or claimed.strip().lower()
+    if said == header:
+        return said
+    logical = _STORED_AS.get((said, code))
+    if logical is not None:
+        return logical
+    known = said in DTYPES or any(said == name for name, _ in _STORED_AS)
+    advice = (
+        "one of the two is wrong, so neither is believed; dump the tensor again or rename the file"
+        if known
+        else "a type that cannot be decoded; save the tensor as float32 and name it so"
+    )
+    raise TensorFileError(
+        f"{where}: its name says {claimed}, its header says {header or 'raw bytes'} ({descr}): {advice}"
+    )

@@ -1,0 +1,257 @@
+"""Bring the right side of a pair to the left's shape, or say what would.
+
+The order is that of `model.pairing.Transform`: axis orders of 4-D tensors, then `transpose`, then `reshape`. What none
+of these explains is an error; its sentence names the line of TOML that would explain it, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from math import factorial, prod
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import TensorSpec, TensorView
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["FORMATS", "ReshapedView", "axes_to_nchw", "explain_shapes", "known_axes", "meet"]
+
+FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
+
+# Which permutation to name first when dimensions repeat and several fit: channels last to channels first, and back.
+_USUAL = (
+    (1, 0),
+    (2, 0, 1),
+    (1, 2, 0),
+    (0, 3, 1, 2),
+    (0, 2, 3, 1),
+    (3, 2, 0, 1),
+    (0, 4, 1, 2, 3),
+    (0, 2, 3, 4, 1),
+)
+
+Shape = tuple[int, ...]
+
+
+def known_axes(name: str) -> tuple[int, ...] | None:
+    """Return the axes that bring a 4-D tensor of this axis order to NCHW, as `numpy.transpose` takes them.
+
+    Returns
+    -------
+    tuple of int or None
+        ``None`` for an axis order that is not in `FORMATS` (any case).
+
+    Examples
+    --------
+    >>> known_axes("NHWC"), known_axes("NC1HWC0")
+    ((0, 3, 1, 2), None)
+    """
+    letters = name.upper()
+    return tuple(letters.index(axis) for axis in "NCHW") if letters in FORMATS else None
+
+
+def axes_to_nchw(name: str) -> tuple[int, ...]:
+    """Return what `known_axes` does, for a name that a user has written.
+
+    Raises
+    ------
+    UnknownNameError
+        (a `ConfigError`) when the axis order is not known.
+    """
+    axes = known_axes(name)
+    if axes is None:
+        raise UnknownNameError(f"unknown axis order '{name}' of 4-D tensors; {nearest(name.upper(), FORMATS)}")
+    return axes
+
+
+class ReshapedView:
+    """The values of a view, in C order, under another shape (a `model.tensor.TensorView`)."""
+
+    def __init__(self, view: TensorView, shape: Shape) -> None:
+        if prod(shape) != view.size:
+            raise TensorShapeError(f"{view.shape} holds {_elements(view.shape)} and cannot be reshaped to {shape}")
+        self._view = view
+        self._shape = shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the file holds, with the new logical shape."""
+        return replace(self._view.spec, logical_shape=self._shape)
+
+    @property
+    def shape(self) -> Shape:
+        """The new shape."""
+        return self._shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._view.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._view.size
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` in C order, which a reshape does not change."""
+        return self._view.read(start, stop)
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield all elements, `block_elements` at a time."""
+        return self._view.blocks(block_elements)
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Refuse any but the identity: formats and `transpose` come before `reshape`.
+
+        Raises
+        ------
+        TensorShapeError
+            When `axes` would move anything.
+        """
+        if axes == tuple(range(len(self._shape))):
+            return self
+        raise TensorShapeError(f"axes {list(axes)} after a reshape to {self._shape}; transpose first, then reshape")
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._view.close()
+
+
+def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[TensorView, TensorView]:
+    """Bring two tensors to one logical shape; reads no data.
+
+    A side's axis order that differs from the other's is brought to NCHW (4-D tensors only; where only one side's is
+    given, the other is NCHW). Then `transpose` and `reshape` act on the right side.
+
+    Parameters
+    ----------
+    left, right : TensorView
+        Both sides as they were opened. The views returned share their files.
+    transform : Transform
+        What the suite file says of this pair.
+
+    Returns
+    -------
+    tuple of TensorView
+        Left and right, of equal shape.
+
+    Raises
+    ------
+    TensorShapeError
+        When the shapes still differ, or `transpose` does not fit the right side.
+    ConfigError
+        For an axis order that is not known.
+    """
+    left_format = (transform.left_format or "NCHW").upper()
+    right_format = (transform.right_format or "NCHW").upper()
+    left_axes, right_axes = axes_to_nchw(left_format), axes_to_nchw(right_format)
+    if left_format != right_format:
+        left, right = _to_nchw(left, left_axes), _to_nchw(right, right_axes)
+    applied = _permutation(transform.transpose, right.shape)
+    if applied is not None:
+        right = right.permuted(applied)
+    if transform.reshape and left.shape != right.shape and left.size == right.size:
+        right = ReshapedView(right, left.shape)
+    if left.shape != right.shape:
+        raise TensorShapeError(explain_shapes(left.shape, right.shape, applied=applied))
+    return left, right
+
+
+def _to_nchw(view: TensorView, axes: tuple[int, ...]) -> TensorView:
+    if len(view.shape) != len(axes) or axes == tuple(range(len(axes))):
+        return view
+    return view.permuted(axes)
+
+
+def _permutation(axes: tuple[int, ...] | None, shape: Shape) -> tuple[int, ...] | None:
+    """Return `axes` without negative ones, for a tensor of this shape."""
+    if axes is None:
+        return None
+    rank = len(shape)
+    counted = tuple(axis + rank if axis < 0 else axis for axis in axes)
+    if sorted(counted) != list(range(rank)):
+        raise TensorShapeError(
+            f"`transpose = {list(axes)}` does not permute the right side's {rank} axes {shape}; "
+            f"name each of 0 to {rank - 1} once"
+            if rank
+            else f"`transpose = {list(axes)}` on a right side without axes; leave it out"
+        )
+    return counted
+
+
+def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int, ...] | None = None) -> str:
+    """Say why two shapes differ, and which line of TOML would bring them together.
+
+    Parameters
+    ----------
+    left_shape, right_shape : tuple of int
+        Two shapes that are not equal.
+    applied : tuple of int, optional
+        The `transpose` that made `right_shape`; the line proposed takes its place.
+
+    Returns
+    -------
+    str
+        One sentence, without the names of the tensors.
+
+    Examples
+    --------
+    >>> explain_shapes((2, 3, 8, 5), (2, 8, 5, 3))
+    'left (2, 3, 8, 5) and right (2, 8, 5, 3) hold the same dimensions in another order: `transpose = [0, 3, 1, 2]`'
+    """
+    both = f"left {left_shape} and right {right_shape}"
+    if prod(left_shape) != prod(right_shape):
+        return (
+            f"left {left_shape} has {_elements(left_shape)}, right {right_shape} has {_elements(right_shape)}: "
+            "not the same tensor, or not the same input; map the one that is meant"
+        )
+    if sorted(left_shape) == sorted(right_shape):
+        return f"{both} hold the same dimensions in another order: {_transposes(left_shape, right_shape, applied)}"
+    if _long(left_shape) == _long(right_shape):
+        return f"{both} differ in axes of length 1 only: `reshape = true`"
+    return (
+        f"{both} have {_elements(left_shape)} each, grouped differently: `reshape = true` if the values come in the "
+        "same order"
+    )
+
+
+def _transposes(left: Shape, right: Shape, applied: tuple[int, ...] | None) -> str:
+    """Name the TOML line(s) for shapes of equal dimensions in another order."""
+    axes = next((usual for usual in _USUAL if _fits(usual, left, right)), None) or _first_fit(left, right)
+    line = list(axes) if applied is None else [applied[axis] for axis in axes]
+    text = f"`transpose = {line}`" if applied is None else f"`transpose = {line}` instead of {list(applied)}"
+    if _long(left) == _long(right):
+        return f"{text}, or `reshape = true`: only axes of length 1 have moved"
+    if prod(factorial(count) for length, count in Counter(left).items() if length != 1) > 1:
+        return f"{text}; other orders fit too, since dimensions repeat, so check which axis is which"
+    return text
+
+
+def _fits(axes: tuple[int, ...], left: Shape, right: Shape) -> bool:
+    return len(axes) == len(left) and tuple(right[axis] for axis in axes) == left
+
+
+def _first_fit(left: Shape, right: Shape) -> tuple[int, ...]:
+    """Give each left axis the first unused right axis of its length."""
+    unused = list(range(len(right)))
+    axes = []
+    for length in left:
+        axis = next(axis for axis in unused if right[axis] == length)
+        unused.remove(axis)
+        axes.append(axis)
+    return tuple(axes)
+
+
+def _long(shape: Shape) -> Shape:
+    return tuple(length for length in shape if length != 1)
+
+
+def _elements(shape: Shape) -> str:
+    count = prod(shape)
+    return "1 element" if count == 1 else f"{count} elements"
