@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.model.comparison import Comparison
-from pytest_msdump.model.pairing import Pair, Pairing
+from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.model.verdict import Limits, Verdict
 
-__all__ = ["Record", "Report", "SideInfo"]
+__all__ = ["Check", "CheckRow", "Record", "Report", "SideInfo"]
+
+
+class Check(NamedTuple):
+    """One line of the failure table: a metric, its number, its limit, who set it, and what came of it.
+
+    `outcome` is "ok", "fail", "warn", "undefined", "skipped" or "-" (no limit); letter case does not matter.
+    """
+
+    metric: str
+    value: float | int | tuple[float, ...] | None
+    limit: float | None
+    level: str | None
+    rule: str | None
+    outcome: str
+
+
+# Any tuple of a Check's fields in a Check's order will do for a record.
+CheckRow = tuple[str, float | int | tuple[float, ...] | None, float | None, str | None, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +37,8 @@ class Record:
     """What became of one pair.
 
     `comparison` is ``None`` when nothing could be measured (verdict `error`) or the pair was not run (`not_run`).
-    `left_spec` and `right_spec` are what the files really held; while unopened, what their names claim.
+    `left_spec` and `right_spec` are what the files really held; a field left open there is taken from what the file's
+    name claims. `checks` are the limits one by one, as judging made them.
     """
 
     pair: Pair
@@ -27,35 +46,44 @@ class Record:
     right_spec: TensorSpec
     verdict: Verdict
     limits: Limits
+    checks: Sequence[CheckRow] = ()
     comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SideInfo:
-    """One side of the report: directory, reader, what is known of the run, and sentences for the header."""
+    """One side of the report: directory, reader, what is known of the run, and sentences for the header.
+
+    `operators` and `tensors` count what the side holds, compared or not.
+    """
 
     directory: str
     reader: str
     labels: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unexplained: tuple[str, ...] = ()
+    operators: int = 0
+    tensors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole result of one suite.
+    """The whole result of one suite, as plain JSON values.
 
-    `records` are results.json's entries of `tensors` (plain JSON values, see `reporting.records.to_json`), in order:
-    they travel between processes in this form, and `msdump check` reads them back in this form.
+    `records`, `unmatched`, `missing` and `coverage` are results.json's entries (see `reporting.records.to_json` and
+    `reporting.assemble`): they travel between processes in this form, and `msdump check` reads them back in this form.
     """
 
     left: SideInfo
     right: SideInfo
     profile: str
     limits: Mapping[str, Any]
-    records: tuple[Mapping[str, Any], ...]
-    pairing: Pairing | None = None
-    complete: bool = True
-    min_coverage: float | None = None
+    records: tuple[Mapping[str, Any], ...] = ()
     unmatched: tuple[Mapping[str, Any], ...] = ()
+    missing: tuple[Mapping[str, Any], ...] = ()
     coverage: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair was run."""
+        return all(record["verdict"] != "not_run" for record in self.records)

@@ -1,0 +1,102 @@
+"""Puts a report together from two dumps, their pairing and the records. Names and counts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pairing, Unmatched
+from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.tensor import COORDINATES, OpKey
+from pytest_msdump.reporting.records import relative_file
+
+__all__ = ["assemble", "coverage_entry", "side_info"]
+
+
+def assemble(
+    left: Dump,
+    right: Dump,
+    pairing: Pairing,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    profile: str,
+    limits: Mapping[str, Any] | None = None,
+    min_coverage: float | None = None,
+) -> Report:
+    """Return the report of one suite.
+
+    Parameters
+    ----------
+    left, right : Dump
+        Both sides, as they were paired.
+    pairing : Pairing
+        Who met whom, and who was left alone.
+    records : iterable of mapping
+        One for each pair, in the order of `pairing.pairs`, as `reporting.records.to_json` or `not_run` made them.
+    profile : str
+        Name of the profile that was in force.
+    limits : mapping, optional
+        What else is worth keeping of the policy (JSON values), for the report's reader.
+    min_coverage : float, optional
+        The least coverage that was asked for, 0 to 1.
+    """
+    orders: dict[OpKey, int] = {}
+    for ref in left.refs:
+        orders.setdefault(ref.key.op, len(orders))
+    return Report(
+        left=side_info(left),
+        right=side_info(right),
+        profile=profile,
+        limits=dict(limits or {}),
+        records=tuple(records),
+        unmatched=(
+            *(_unmatched(one, left.root, orders.get(one.ref.key.op)) for one in pairing.unmatched_left),
+            *(_unmatched(one, right.root, None) for one in pairing.unmatched_right),
+        ),
+        missing=tuple(
+            {"left": one.left, "right": one.right, "reason": one.reason, "candidates": list(one.candidates)}
+            for one in pairing.missing
+        ),
+        coverage=coverage_entry(pairing, min_coverage=min_coverage),
+    )
+
+
+def side_info(dump: Dump) -> SideInfo:
+    """Return what a report tells of one side."""
+    return SideInfo(
+        directory=str(dump.root),
+        reader=dump.reader,
+        labels=dict(dump.labels),
+        notes=dump.notes,
+        unexplained=tuple(path.as_posix() for path in dump.unexplained),
+        operators=len({ref.key.op for ref in dump.refs}),
+        tensors=len(dump.refs),
+    )
+
+
+def coverage_entry(pairing: Pairing, *, min_coverage: float | None = None) -> dict[str, Any]:
+    """Return how much of the right side was matched, and how much was asked for."""
+    return {
+        "right_total": pairing.right_total,
+        "right_paired": pairing.right_paired,
+        "value": pairing.coverage,
+        "min_coverage": min_coverage,
+    }
+
+
+def _unmatched(one: Unmatched, root: Path, order: int | None) -> dict[str, Any]:
+    """One tensor without a partner; `order` as in records, of left tensors only."""
+    key = one.ref.key
+    return {
+        "side": one.side,
+        "address": key.address,
+        "file": relative_file(one.ref.source.path, root),
+        "op_type": key.op.op_type,
+        "dtype": one.ref.spec.dtype,
+        "order": order,
+        **{name: getattr(key.op.at, name) for name in COORDINATES},
+        "reason": one.reason,
+        "candidates": list(one.candidates),
+    }

@@ -1,0 +1,51 @@
+"""Writing report files: whole or not at all, into a directory that version control leaves alone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from pytest_msdump.errors import MsdumpError
+
+__all__ = ["write_file"]
+
+
+def write_file(directory: Path, name: str, content: bytes) -> Path:
+    """Write ``directory/name`` so that a reader sees the old file or the new one, never a half.
+
+    The directory is made when it is not there, then with a ``.gitignore`` of its own; one that exists is not touched,
+    it may be the user's.
+
+    Raises
+    ------
+    MsdumpError
+        The directory or the file cannot be written.
+    """
+    target = directory / name
+    temporary = directory / f".{name}.{uuid4().hex}.tmp"
+    try:
+        _make(directory)
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(target)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise MsdumpError(
+            f"the report {target} cannot be written: {reason}; name another directory with --msdump-report-dir"
+        ) from error
+    return target
+
+
+def _make(directory: Path) -> None:
+    """Make the report directory; only a new one is marked as generated."""
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        if not directory.is_dir():
+            raise
+        return
+    (directory / ".gitignore").write_text("*\n", encoding="utf-8")

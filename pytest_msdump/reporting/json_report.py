@@ -1,0 +1,182 @@
+"""results.json: the whole report for programs, written whole and read back without trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.tally import counts
+
+__all__ = ["SCHEMA_VERSION", "document", "read_json", "report_from", "write_json"]
+
+SCHEMA_VERSION = 1
+
+# About two hundred thousand records; more than any run this reads back, and less than memory.
+_LARGEST_FILE_BYTES = 512 * 1024 * 1024
+
+# One entry a line: `grep` finds a tensor, and version control shows which records changed.
+_LISTS = ("missing", "unmatched", "tensors")
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Return results.json as plain values (INTERFACE 9)."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "left": _side(report.left),
+        "right": _side(report.right),
+        "profile": report.profile,
+        "limits": dict(report.limits),
+        "complete": report.complete,
+        "counts": counts(report),
+        "coverage": dict(report.coverage),
+        "missing": [dict(entry) for entry in report.missing],
+        "unmatched": [dict(entry) for entry in report.unmatched],
+        "tensors": [dict(record) for record in report.records],
+    }
+
+
+def write_json(report: Report, directory: Path) -> Path:
+    """Write results.json into `directory` and return its path.
+
+    Raises
+    ------
+    MsdumpError
+        The file cannot be written.
+    """
+    values = document(report)
+    lines = [f"{_dumps(key)}: {_value(key, value)}" for key, value in values.items()]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    return write_file(directory, "results.json", text.encode("ascii"))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a results.json that this package wrote, to judge it again.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file, it is no JSON, no report, or of a later schema; the text says which.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
+            raise ConfigError(f"{path}: larger than {_LARGEST_FILE_BYTES >> 20} MiB, which no saved report is")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror or error}; give the path of a results.json"
+        ) from error
+    values = _parsed(content, path)
+    version = values.get("schema_version") if isinstance(values, dict) else None
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise ConfigError(f"{path}: not a saved report, it has no schema_version; give a results.json of pytest-msdump")
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{path}: written with schema_version {version}, this release reads up to {SCHEMA_VERSION}; "
+            "upgrade pytest-msdump"
+        )
+    return dict(values)
+
+
+def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
+    """Return the report that `document` was made from. Records are not looked into: `records.from_json` checks them.
+
+    Raises
+    ------
+    ConfigError
+        A part of it is missing or of another kind; the text names it.
+    """
+    kinds: tuple[tuple[str, type], ...] = (
+        ("left", dict),
+        ("right", dict),
+        ("profile", str),
+        ("limits", dict),
+        ("coverage", dict),
+        *((key, list) for key in _LISTS),
+    )
+    for key, kind in kinds:
+        if not isinstance(values.get(key), kind):
+            raise ConfigError(f"{place}: '{key}' is missing or no {kind.__name__}; write the report again")
+    for key in _LISTS:
+        _all_objects(values[key], f"{place}: {key}")
+    return Report(
+        left=_side_from(values["left"], f"{place}: left"),
+        right=_side_from(values["right"], f"{place}: right"),
+        profile=values["profile"],
+        limits=values["limits"],
+        records=tuple(values["tensors"]),
+        unmatched=tuple(values["unmatched"]),
+        missing=tuple(values["missing"]),
+        coverage=values["coverage"],
+    )
+
+
+def _side(side: SideInfo) -> dict[str, Any]:
+    """One side: tuples become lists."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(side).items()}
+
+
+def _side_from(values: Mapping[str, Any], place: str) -> SideInfo:
+    """One side read back; what an earlier release did not write has its default."""
+    directory, reader, labels = values.get("directory"), values.get("reader"), values.get("labels", {})
+    if not isinstance(directory, str) or not isinstance(reader, str) or not isinstance(labels, dict):
+        raise ConfigError(f"{place}: 'directory', 'reader' or 'labels' is missing or wrong; write the report again")
+    return SideInfo(
+        directory=directory,
+        reader=reader,
+        labels={str(name): str(value) for name, value in labels.items()},
+        notes=_texts(values.get("notes")),
+        unexplained=_texts(values.get("unexplained")),
+        operators=_count(values.get("operators")),
+        tensors=_count(values.get("tensors")),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, or nothing."""
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
+
+
+def _count(value: Any) -> int:
+    """A count, or 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _all_objects(items: Iterable[Any], place: str) -> None:
+    """Refuse a list that holds anything but JSON objects."""
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ConfigError(f"{place}[{number}]: expected a JSON object, found {item!r:.60}; write the report again")
+
+
+def _parsed(content: bytes, path: Path) -> Any:
+    """Parse strict JSON; whatever is wrong with it is one line."""
+    try:
+        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise ConfigError(f"{path}: bad JSON at {where}: {error.msg}; the file was cut or edited") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: bad JSON: {error!s:.120}; the file was cut or edited") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    """Bare NaN and Infinity are no JSON; reports hold them as strings."""
+    raise ValueError(f"{name} outside a string")
+
+
+def _value(key: str, value: Any) -> str:
+    """One top-level value; the long lists with one entry a line."""
+    if key not in _LISTS or not value:
+        return _dumps(value)
+    return "[\n  " + ",\n  ".join(_dumps(entry) for entry in value) + "\n]"
+
+
+def _dumps(value: Any) -> str:
+    """Strict JSON in ASCII, so that any byte a file name can hold survives."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=True)

@@ -1,0 +1,103 @@
+"""Numbers, indexes and names as people read them. Plain ASCII, one line, never a printed array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from pytest_msdump.model.comparison import Scalar
+
+__all__ = ["beside", "index_text", "number", "one_line_text", "plain", "told_apart"]
+
+_LONGEST_INTEGER_DIGITS = 24
+
+
+def number(value: Scalar) -> str:
+    """Write a number with at most six significant digits; integers whole.
+
+    Examples
+    --------
+    >>> number(0.390510547), number(0.00023), number(9007199254740993), number(float("-inf"))
+    ('0.390511', '2.3e-04', '9007199254740993', '-Inf')
+    """
+    if isinstance(value, complex):
+        return _complex_text(value, 6)
+    if isinstance(value, int):
+        return _whole(value)
+    if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e6:
+        return plain(value)
+    return _exponent(value, 3)
+
+
+def plain(value: Scalar, digits: int = 6) -> str:
+    """Write a number with `digits` significant digits."""
+    if isinstance(value, complex):
+        return _complex_text(value, digits)
+    if isinstance(value, int):
+        return _whole(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    return f"{value:.{digits}g}"
+
+
+def beside(value: float | int, limit: float | int) -> tuple[str, str]:
+    """Write a value and its limit so that the texts differ where the numbers do; the limit as one would type it.
+
+    Examples
+    --------
+    >>> beside(0.9989999999, 0.999), beside(0.5, 1.0)
+    (('0.9989999999', '0.999'), ('0.5', '1'))
+    """
+    limit_text = repr(limit).removesuffix(".0")
+    texts = [number(value), *(plain(value, digits) for digits in range(7, 18))]
+    if value != limit:
+        texts = [text for text in texts if text != limit_text] or texts[-1:]
+    return texts[0], limit_text
+
+
+def told_apart(left: Scalar, right: Scalar) -> tuple[str, str]:
+    """Write two elements with as few digits as tell them apart, six at least.
+
+    Examples
+    --------
+    >>> told_apart(0.5, 1.5), told_apart(1.0000000001, 1.0)
+    (('0.5', '1.5'), ('1.0000000001', '1'))
+    """
+    for digits in range(6, 18):
+        texts = plain(left, digits), plain(right, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return plain(left, 17), plain(right, 17)
+
+
+def index_text(index: Sequence[int]) -> str:
+    """Write an index as it is typed; a 0-d tensor's only element has the index ``[]``."""
+    return f"[{', '.join(map(str, index))}]"
+
+
+def one_line_text(text: str) -> str:
+    """Write any text on one line: file names may hold line breaks, escape sequences and bytes that are no UTF-8."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def _whole(value: int) -> str:
+    """An integer, whole unless it is longer than any line should be; bools as True and False."""
+    digits = str(value) if value.bit_length() < 80 else ""
+    return digits if 0 < len(digits) <= _LONGEST_INTEGER_DIGITS else f"{Decimal(value):.5e}"
+
+
+def _exponent(value: float, digits: int) -> str:
+    """Few digits and an exponent."""
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa}e{exponent}"
+
+
+def _complex_text(value: complex, digits: int) -> str:
+    """Real and imaginary part, each as a float."""
+    imaginary = plain(value.imag, digits)
+    sign = "" if imaginary.startswith("-") else "+"
+    return f"{plain(value.real, digits)}{sign}{imaginary}j"

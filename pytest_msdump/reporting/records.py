@@ -1,0 +1,184 @@
+"""One pair's record as plain JSON values: the entry of `tensors` in results.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.report import Check, CheckRow, Record
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
+from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.reporting.stored import StoredRecord, from_json
+from pytest_msdump.reporting.values import encode
+
+__all__ = ["StoredRecord", "from_json", "not_run", "relative_file", "to_json", "with_verdict"]
+
+
+def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, Any]:
+    """Return a pair's record as results.json holds it: numbers and names, never data.
+
+    Parameters
+    ----------
+    record : Record
+        A measured pair, or one with the verdict `error` or `not_run`.
+    left_root, right_root : Path
+        The two dumps; file names are written relative to them.
+
+    Returns
+    -------
+    dict
+        Only dict, list, str, int, float, bool and None; NaN and Inf are strings.
+    """
+    pair = record.pair
+    entry: dict[str, Any] = {
+        "order": pair.order,
+        "left": _side(pair.left, record.left_spec, left_root),
+        "right": _side(pair.right, record.right_spec, right_root),
+        **_coordinates(pair.left.key.op.at),
+        "how": pair.how,
+        "by": pair.by,
+        "transform": _transform(pair.transform),
+        "verdict": record.verdict.outcome,
+        **_measured(record.comparison),
+    }
+    entry["right"]["at"] = {
+        name: value for name, value in _coordinates(pair.right.key.op.at).items() if value is not None
+    }
+    return with_verdict(entry, record.verdict, record.limits, record.checks)
+
+
+def with_verdict(
+    entry: Mapping[str, Any], verdict: Verdict, limits: Limits, checks: Iterable[CheckRow]
+) -> dict[str, Any]:
+    """Return `entry` with another opinion about the same numbers, as `msdump check` forms it."""
+    return {
+        **entry,
+        "verdict": verdict.outcome,
+        "would_pass": {metric: encode(bound) for metric, bound in verdict.would_pass.items()},
+        "findings": [_finding(finding) for finding in verdict.findings],
+        "checks": [_check(Check(*check)) for check in checks],
+        "judged_as": limits.judged_as,
+        "nan": limits.nan,
+        "known_drift": limits.known_drift,
+        "notes": list(limits.notes),
+    }
+
+
+def not_run(pair: Pair, *, left_root: Path, right_root: Path) -> dict[str, Any]:
+    """Return the record of a pair that was planned and never run. It counts as nothing but `not_run`."""
+    claimed = pair.left.spec.dtype or pair.right.spec.dtype or "unknown"
+    record = Record(pair, pair.left.spec, pair.right.spec, Verdict("not_run"), Limits(judged_as=claimed))
+    return to_json(record, left_root=left_root, right_root=right_root)
+
+
+def relative_file(path: Path, root: Path) -> str:
+    """Return `path` below `root` with forward slashes; the bare name when `root` is the file itself."""
+    if path == root:
+        return path.name
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> dict[str, Any]:
+    """One side of a record. Where the opened file left something open, the name's claim holds."""
+    shape = spec.shape if spec.shape is not None else ref.spec.shape
+    logical = spec.logical_shape if spec.logical_shape is not None else ref.spec.logical_shape
+    side = {
+        "address": ref.key.address,
+        "op_type": ref.key.op.op_type,
+        "file": relative_file(ref.source.path, root),
+        "dtype": spec.dtype or ref.spec.dtype,
+        "shape": None if shape is None else list(shape),
+        "memory_format": spec.memory_format or ref.spec.memory_format,
+        "name": ref.key.op.name,
+        "true_name": ref.key.op.true_name,
+    }
+    if logical is not None and logical != shape:
+        side["logical_shape"] = list(logical)
+    return side
+
+
+def _coordinates(at: Coordinates) -> dict[str, Any]:
+    """All five coordinates, ``None`` where the dump does not have one."""
+    return {name: getattr(at, name) for name in COORDINATES}
+
+
+def _transform(transform: Transform) -> dict[str, Any]:
+    """What was done to make the sides meet; empty when nothing was."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(transform).items()
+        if value not in (None, False)
+    }
+
+
+def _measured(comparison: Comparison | None) -> dict[str, Any]:
+    """The numbers of a record; every key is there, empty, when nothing was measured."""
+    if comparison is None:
+        keys = ("metrics", "undefined", "not_applicable", "where", "vendor", "nonfinite")
+        return {"elements": None, "equal": None, **{key: {} for key in keys}, "worst": []}
+    nonfinite = asdict(comparison.nonfinite)
+    return {
+        "elements": comparison.elements,
+        "equal": comparison.equal,
+        "finite": comparison.finite,
+        "differing": comparison.differing,
+        "right_zero_mismatch": comparison.right_zero_mismatch,
+        "rtol": encode(comparison.rtol),
+        "atol": encode(comparison.atol),
+        "absolute_error_sum": encode(comparison.absolute_error_sum),
+        **_measurements(comparison.measurements),
+        "vendor": {metric: encode(value) for metric, value in comparison.vendor.items()},
+        "nonfinite": {name: list(value) if isinstance(value, tuple) else value for name, value in nonfinite.items()},
+        "worst": [
+            {
+                "index": list(element.index),
+                "left": encode(element.left),
+                "right": encode(element.right),
+                "ratio": encode(element.ratio),
+            }
+            for element in comparison.worst
+        ],
+    }
+
+
+def _measurements(measurements: Mapping[str, Measurement]) -> dict[str, Any]:
+    """Values, reasons and places, each by metric."""
+    metrics, undefined, not_applicable, where = {}, {}, {}, {}
+    for metric, measurement in measurements.items():
+        if measurement.value is not None:
+            metrics[metric] = encode(measurement.value)
+        if not measurement.applies:
+            not_applicable[metric] = measurement.undefined
+        elif measurement.undefined is not None or measurement.value is None:
+            undefined[metric] = measurement.undefined
+        if measurement.where is not None:
+            where[metric] = list(measurement.where)
+    return {"metrics": metrics, "undefined": undefined, "not_applicable": not_applicable, "where": where}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """One sentence with its numbers."""
+    return {
+        "outcome": finding.outcome,
+        "metric": finding.metric,
+        "value": encode(finding.value),
+        "limit": encode(finding.limit),
+        "rule": finding.rule,
+        "sentence": finding.sentence,
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    """One line of the table."""
+    return {
+        "metric": check.metric,
+        "value": encode(check.value),
+        "limit": encode(check.limit),
+        "level": check.level,
+        "rule": check.rule,
+        "outcome": check.outcome.lower(),
+    }

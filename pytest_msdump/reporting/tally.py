@@ -1,0 +1,74 @@
+"""Counting over a report's records: the questions that several reports ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import floor
+from typing import Any
+
+from pytest_msdump.model.report import Report
+
+__all__ = ["FAILING", "counts", "coverage_problems", "first_failing", "percent", "sides_are_identical"]
+
+Entry = Mapping[str, Any]
+
+# The verdicts that fail a test item (INTERFACE 9).
+FAILING = ("fail", "undefined", "error")
+
+_COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
+
+
+def counts(report: Report) -> dict[str, int]:
+    """Return how many tensors came to which verdict, and how many found no partner, by side."""
+    found = dict.fromkeys((*_COUNTED, "unmatched_left", "unmatched_right"), 0)
+    for record in report.records:
+        found[record["verdict"]] += 1
+    for entry in report.unmatched:
+        found[f"unmatched_{entry['side']}"] += 1
+    return found
+
+
+def first_failing(records: Iterable[Entry]) -> Entry | None:
+    """Return the first record in execution order whose verdict fails, if any does."""
+    return next((record for record in records if record["verdict"] in FAILING), None)
+
+
+def sides_are_identical(records: Iterable[Entry]) -> bool:
+    """Whether every pair was run and is bit-equal. False of no pairs at all."""
+    entries = list(records)
+    return bool(entries) and all(_bit_equal(record) for record in entries)
+
+
+def coverage_problems(report: Report) -> tuple[str, ...]:
+    """Return why the item `coverage` fails, a sentence each; empty when it passes (INTERFACE 3)."""
+    coverage, problems = report.coverage, []
+    if not coverage.get("right_paired"):
+        problems.append("nothing was compared: no left tensor has a partner on the right")
+    if report.missing:
+        entries = "entry names" if len(report.missing) == 1 else "entries name"
+        problems.append(f"{len(report.missing)} map {entries} tensors that were not dumped")
+    wanted, value = coverage.get("min_coverage"), coverage.get("value", 0.0)
+    if wanted is not None and value < wanted:
+        problems.append(
+            f"coverage is {percent(value)}, below the {percent(wanted)} asked for: "
+            f"{coverage['right_paired']} of {coverage['right_total']} right tensors have a partner"
+        )
+    return tuple(problems)
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 as a percentage, cut and not rounded: only all is 100 %.
+
+    Examples
+    --------
+    >>> percent(0.99999), percent(1.0)
+    ('99.9 %', '100 %')
+    """
+    tenths = floor(share * 1000 + 1e-9)
+    return f"{tenths / 10:g} %"
+
+
+def _bit_equal(record: Entry) -> bool:
+    """Whether both sides hold the same values, bits and dtype; tensors without elements count as equal."""
+    same_dtype = record["left"]["dtype"] == record["right"]["dtype"]
+    return bool(record["equal"]) and same_dtype and record["metrics"].get("bitwise_mismatch", 0) == 0

@@ -1,0 +1,50 @@
+"""Numbers as JSON holds them: NaN and Inf are strings, exact integers stay integers, complex numbers are [re, im]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pytest_msdump.model.comparison import Scalar
+
+__all__ = ["NONFINITE", "decode", "encode"]
+
+NONFINITE: dict[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def encode(value: Scalar | tuple[float, ...] | None) -> Any:
+    """Return `value` as strict JSON can hold it.
+
+    Examples
+    --------
+    >>> encode(float("-inf")), encode(2**60 + 1), encode(complex(0.5, float("nan")))
+    ('-Infinity', 1152921504606846977, [0.5, 'NaN'])
+    """
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, complex):
+        return [encode(value.real), encode(value.imag)]
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    if math.isfinite(value):
+        return float(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def decode(value: Any) -> Scalar:
+    """Return the number that `encode` wrote; a list is a complex number.
+
+    Raises
+    ------
+    ValueError
+        It is no number, and none of the three strings.
+    """
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str) and value in NONFINITE:
+        return NONFINITE[value]
+    if isinstance(value, (list, tuple)) and len(value) == 2:
+        real, imaginary = (decode(part) for part in value)
+        if not isinstance(real, complex) and not isinstance(imaginary, complex):
+            return complex(real, imaginary)
+    raise ValueError(f"expected a number, found {value!r:.60}")
