@@ -35,6 +35,8 @@ class Limits:
         Who said so.
     dtype_equal : bool
         Whether differing dtypes fail by themselves (profile `bitwise`).
+    dtype_rule : str
+        Who said so; empty when nobody did.
     rtol, atol : float
         Element-wise tolerance for `allclose` and the ranking of the worst elements.
     judged_as : str
@@ -57,6 +59,7 @@ class Limits:
     notes: tuple[str, ...] = ()
     known_drift: str | None = None
     strict: tuple[Limit, ...] = ()
+    dtype_rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,126 @@
+"""Profiles: named and versioned tables of limits, by the data type a pair is judged as.
+
+A row is chosen by the float type (complex types by that of their component), or by the kind "integer" or "bool" when
+both sides are such. Bounds are numbers that just pass: a metric of direction "high" fails below, "low" fails above.
+A changed bound is a new `version`; `tests/judging/test_profiles.py` holds the numbers a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["PROFILES", "ProfileFact"]
+
+
+class ProfileFact(NamedTuple):
+    """One profile: `rows` is data type or kind → metric → bound; `dtype_equal` = differing types fail by themselves."""
+
+    version: int
+    source: str
+    rows: Mapping[str, Mapping[str, float]]
+    dtype_equal: bool = False
+
+
+# "No overflow; NaN/Inf match", which all profiles but `bitwise` say of float types.
+_CLASSES: dict[str, float] = {"nonfinite_mismatch": 0, "saturated_count": 0}
+
+_EQUAL: dict[str, float] = {"max_absolute_error": 0}
+
+_DEFAULT: dict[str, dict[str, float]] = {
+    "float64": {
+        "cosine_similarity": 0.999,
+        "relative_euclidean_distance": 1e-7,
+        "normalized_max_error": 0.01,
+        **_CLASSES,
+    },
+    "float32": {
+        "cosine_similarity": 0.999,
+        "relative_euclidean_distance": 1e-3,
+        "normalized_max_error": 0.01,
+        **_CLASSES,
+    },
+    "float16": {
+        "cosine_similarity": 0.999,
+        "relative_euclidean_distance": 1e-2,
+        "normalized_max_error": 0.05,
+        **_CLASSES,
+    },
+    "bfloat16": {
+        "cosine_similarity": 0.99,
+        "relative_euclidean_distance": 5e-2,
+        "normalized_max_error": 0.1,
+        **_CLASSES,
+    },
+    "integer": _EQUAL,
+    "bool": _EQUAL,
+}
+
+_ADVISED: dict[str, float] = {
+    "cosine_similarity": 0.99,
+    "relative_euclidean_distance": 0.05,
+    "kl_divergence": 0.005,
+    "root_mean_square_error": 1.0,
+    "mean_relative_error": 1.0,
+    **_CLASSES,
+}
+
+_ELEMENTWISE: dict[str, float] = {"allclose": 0, **_CLASSES}
+
+_BITS: dict[str, float] = {"bitwise_mismatch": 0}
+
+PROFILES: dict[str, ProfileFact] = {
+    "default": ProfileFact(1, "pytest-msdump, INTERFACE section 6", _DEFAULT),
+    "strict": ProfileFact(
+        1,
+        "pytest-msdump, INTERFACE section 6; what it does not name is as in `default`",
+        {
+            **_DEFAULT,
+            "float32": {
+                **_DEFAULT["float32"],
+                "cosine_similarity": 0.999999,
+                "relative_euclidean_distance": 1e-4,
+            },
+            "float16": {**_DEFAULT["float16"], "relative_euclidean_distance": 2e-3},
+            "bfloat16": {**_DEFAULT["bfloat16"], "relative_euclidean_distance": 1e-2},
+        },
+    ),
+    "ascend": ProfileFact(
+        1,
+        "Ascend accuracy comparison tool, documented advice for its columns; it has none for integers",
+        {
+            "float64": _ADVISED,
+            "float32": _ADVISED,
+            "float16": _ADVISED,
+            "bfloat16": _ADVISED,
+            "integer": _EQUAL,
+            "bool": _EQUAL,
+        },
+    ),
+    "torch": ProfileFact(
+        1,
+        "PyTorch, torch.testing.assert_close; tolerances in `facts.tolerances`",
+        {
+            "float64": _ELEMENTWISE,
+            "float32": _ELEMENTWISE,
+            "float16": _ELEMENTWISE,
+            "bfloat16": _ELEMENTWISE,
+            # rtol = atol = 0: equality. The exact metric says it beside the count of differing elements.
+            "integer": {"max_absolute_error": 0, "allclose": 0},
+            "bool": {"max_absolute_error": 0, "allclose": 0},
+        },
+    ),
+    "bitwise": ProfileFact(
+        1,
+        "pytest-msdump, INTERFACE section 6",
+        {
+            "float64": _BITS,
+            "float32": _BITS,
+            "float16": _BITS,
+            "bfloat16": _BITS,
+            "integer": _BITS,
+            "bool": _BITS,
+        },
+        dtype_equal=True,
+    ),
+}

@@ -1,0 +1,131 @@
+"""The opinion on one pair, from its numbers and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.judging.judgement import Judgement, judgements
+from pytest_msdump.judging.wording import position
+from pytest_msdump.judging.would_pass import would_pass
+from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.report import Check
+from pytest_msdump.model.verdict import OUTCOMES, Finding, Limits, Verdict
+
+__all__ = ["judge", "rows"]
+
+# What a reader should meet first. A number beyond its limit tells more than one that could not be computed.
+_TOLD = ("error", "fail", "undefined", "warn", "note")
+
+_WHOLE = ("integer", "bool")
+
+
+def judge(comparison: Comparison, limits: Limits, *, left_dtype: str, right_dtype: str) -> Verdict:
+    """Hold the numbers of one pair against its limits.
+
+    A pair that is equal at every position meets every limit, but for what looks at more than values: forbidden NaN,
+    equal data types, differing bits. A value exactly on its limit is within it.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What was measured.
+    limits : Limits
+        From `judging.resolve.resolve`, for the same pair.
+    left_dtype, right_dtype : str
+        Names of `facts.dtypes`.
+
+    Returns
+    -------
+    Verdict
+        The worst outcome of its findings. Findings hold what is not plainly passing, the failing ones first, and notes.
+
+    Notes
+    -----
+    An undefined metric that has a limit, of either level, fails the pair: what was not computed was not compared.
+    """
+    types = list(_types(comparison, limits, left_dtype, right_dtype))
+    hopeless = any(finding.outcome == "fail" for finding in types)
+    judged = list(judgements(comparison, limits))
+    told = [
+        *types,
+        *_forbidden(comparison, limits),
+        *_nothing_compared(comparison, judged),
+        *(finding for one in judged if (finding := one.finding()) and not _told_by_types(one, types, limits)),
+        *(Finding("note", sentence) for sentence in limits.notes),
+    ]
+    findings = tuple(sorted(told, key=lambda finding: _TOLD.index(finding.outcome)))
+    opinions = (finding.outcome for finding in findings if finding.outcome != "note")
+    outcome = max(opinions, key=OUTCOMES.index, default="pass")
+    return Verdict(outcome, findings, {} if hopeless else would_pass(judged))
+
+
+def rows(comparison: Comparison, limits: Limits) -> list[Check]:
+    """Return the failure table: every metric that has a limit or a number, in the order of `facts.metrics`.
+
+    Parameters
+    ----------
+    comparison, limits
+        As for `judge`.
+
+    Returns
+    -------
+    list of Check
+        `outcome` is "ok", "FAIL", "warn", "undefined", "skipped" or "-" (no limit).
+    """
+    return [_row(one) for one in judgements(comparison, limits)]
+
+
+def _row(one: Judgement) -> Check:
+    limit = one.limit
+    outcome = "FAIL" if one.outcome == "fail" else one.outcome
+    if limit is None:
+        return Check(one.metric, one.value, None, None, None, outcome)
+    return Check(one.metric, one.value, limit.bound, limit.level, limit.rule, outcome)
+
+
+def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Iterator[Finding]:
+    """What is to be said of data types that differ."""
+    if left == right:
+        return
+    differ = f"dtypes differ: left {left}, right {right}"
+    if limits.dtype_equal:
+        yield Finding("fail", f"{differ}, but must be equal ({limits.dtype_rule})", rule=limits.dtype_rule)
+    elif not all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
+        yield Finding("note", f"{differ}; judged as {limits.judged_as}, the coarser side")
+    elif comparison.equal:
+        yield Finding("note", f"{differ}; all values are equal")
+    else:
+        count = comparison.differing
+        yield Finding("fail", f"{differ}; that is accepted only where all values are equal, and {count} are not")
+
+
+def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    """NaN and Inf where none may be, matched or not."""
+    count = comparison.elements - comparison.finite
+    if limits.nan != "forbid" or count == 0:
+        return
+    classes = comparison.nonfinite
+    yield Finding(
+        "fail",
+        f"NaN and Inf are forbidden ({limits.nan_rule}) but stand at {count} of {comparison.elements} positions: "
+        f"NaN matched {classes.nan_both}, else left {classes.nan_left}, right {classes.nan_right}; "
+        f"Inf matched {classes.inf_both}, else left {classes.inf_left}, right {classes.inf_right}; "
+        f"first at {position(classes.first_nonfinite)}",
+        value=count,
+        limit=0,
+        rule=limits.nan_rule,
+    )
+
+
+def _told_by_types(one: Judgement, types: list[Finding], limits: Limits) -> bool:
+    """Whether this only repeats that the types differ: their bits cannot be compared then."""
+    return bool(types) and limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
+
+
+def _nothing_compared(comparison: Comparison, judged: list[Judgement]) -> Iterator[Finding]:
+    """Nothing that was not compared may count as passed."""
+    if comparison.elements == 0:
+        yield Finding("warn", "nothing was compared: both sides are empty")
+    elif not comparison.equal and all(one.outcome in ("-", "skipped") for one in judged):
+        yield Finding("undefined", "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error")

@@ -1,0 +1,146 @@
+"""Each measured metric against its limits: the rows of the failure table, and what has to be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.judging.wording import apart, bound_text, number, position
+from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.model.verdict import Finding, Limit, Limits
+
+__all__ = ["Judgement", "judgements", "meets"]
+
+_UNMEASURED = "it was not measured"
+
+# An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), so this one is judged whatever the values say.
+_ABOUT_BITS = "bitwise_mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One metric, its number, and the limit that decided.
+
+    `outcome` is "ok", "fail", "warn", "undefined", "skipped" or "-" (no limit); `sentence` is what to tell of it.
+    `curable` is whether another bound alone would let it pass.
+    """
+
+    metric: str
+    value: float | int | tuple[float, ...] | None
+    limit: Limit | None
+    outcome: str
+    sentence: str = ""
+    curable: bool = True
+
+    def finding(self) -> Finding | None:
+        """What a verdict tells of this metric; ``None`` when its limit plainly holds."""
+        if not self.sentence or self.limit is None:
+            return None
+        outcome = "note" if self.outcome == "skipped" else self.outcome
+        value = None if isinstance(self.value, tuple) else self.value
+        return Finding(outcome, self.sentence, self.metric, value, self.limit.bound, self.limit.rule)
+
+
+def judgements(comparison: Comparison, limits: Limits) -> Iterator[Judgement]:
+    """Yield one for every metric that has a limit or a number, in the order of `facts.metrics`."""
+    for metric in METRICS:
+        measured = comparison.measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
+        levels = [limit for limit in limits.limits if limit.metric == metric]
+        if levels:
+            yield _judgement(measured, levels, comparison, limits)
+        elif measured.value is not None:
+            yield Judgement(metric, measured.value, None, "-")
+
+
+def meets(value: float | int, limit: Limit) -> bool:
+    """Whether a number is within a limit; exactly on it is within, NaN never is."""
+    if METRICS[limit.metric].direction == "high":
+        return value >= limit.bound
+    return value <= limit.bound
+
+
+def _judgement(measured: Measurement, levels: list[Limit], comparison: Comparison, limits: Limits) -> Judgement:
+    """Judge one metric that has a limit."""
+    metric, value, first = measured.metric, measured.value, levels[0]
+    if not measured.applies:
+        sentence = f"{metric} does not apply to one-element tensors; its limit is skipped ({first.rule})"
+        return Judgement(metric, None, first, "skipped", sentence)
+    if comparison.elements == 0:
+        return Judgement(metric, None, first, "skipped")
+    if comparison.equal and metric != _ABOUT_BITS:
+        return Judgement(metric, value, first, "ok")
+    if value is None or isinstance(value, tuple):
+        sentence = f"{metric} is undefined, because {measured.undefined or _UNMEASURED} ({first.rule})"
+        return Judgement(metric, None, first, "undefined", sentence, curable=False)
+    if metric in RELATIVE_METRICS and comparison.right_zero_mismatch:
+        return _without_reference(metric, value, first, comparison)
+    return _against(value, levels, measured, comparison, limits)
+
+
+def _without_reference(metric: str, value: float | int, limit: Limit, comparison: Comparison) -> Judgement:
+    """A relative error says nothing of the elements whose reference is 0, so its limit does not hold."""
+    count = comparison.right_zero_mismatch
+    counted = "1 element where the right is 0 and the left is not"
+    if count != 1:
+        counted = f"{count} elements where the right is 0 and the left is not"
+    sentence = (
+        f"{metric} {number(value)} leaves out {counted}, so its limit {bound_text(limit.bound)} "
+        f"does not hold ({limit.rule})"
+    )
+    return Judgement(metric, value, limit, limit.level, sentence, curable=False)
+
+
+def _against(
+    value: float | int, levels: list[Limit], measured: Measurement, comparison: Comparison, limits: Limits
+) -> Judgement:
+    """Hold a number against its limits, the failing level first, then what a known drift makes milder."""
+    for limit in levels:
+        if not meets(value, limit):
+            sentence = f"{_beyond(value, limit)}{_detail(measured, comparison)}"
+            curable = measured.metric != "nonfinite_mismatch"
+            return Judgement(measured.metric, value, limit, limit.level, sentence, curable)
+    for limit in levels:
+        if limits.known_drift is not None and limit not in limits.strict:
+            return _drifted(value, limit, limits)
+    return Judgement(measured.metric, value, levels[0], "ok")
+
+
+def _drifted(value: float | int, limit: Limit, limits: Limits) -> Judgement:
+    """A number within a known drift: harmless when the normal limits hold as well, else told as a warning."""
+    metric = limit.metric
+    normal = [other for other in limits.strict if other.metric == metric]
+    if normal and all(meets(value, other) for other in normal):
+        return Judgement(metric, value, limit, "ok")
+    told = "down to" if METRICS[metric].direction == "high" else "up to"
+    accepted = f"accepted {told} {bound_text(limit.bound)} by {limit.rule}"
+    if normal:
+        broken = next(other for other in normal if not meets(value, other))
+        return Judgement(metric, value, limit, "warn", f"{_beyond(value, broken)}; {accepted}")
+    return Judgement(metric, value, limit, "warn", f"{metric} {number(value)} is {accepted}; no other limit names it")
+
+
+def _beyond(value: float | int, limit: Limit) -> str:
+    """The sentence that puts a value, its limit and its rule side by side."""
+    side = "below" if METRICS[limit.metric].direction == "high" else "above"
+    shown, bound = apart(value, limit.bound)
+    level = "warning level " if limit.level == "warn" else ""
+    return f"{limit.metric} {shown} is {side} {level}{bound} ({limit.rule})"
+
+
+def _detail(measured: Measurement, comparison: Comparison) -> str:
+    """Where it is, and for counts what was counted."""
+    classes = comparison.nonfinite
+    if measured.metric == "nonfinite_mismatch":
+        where = position(measured.where or classes.first_mismatch)
+        return (
+            f": NaN left {classes.nan_left}, right {classes.nan_right}; "
+            f"Inf left {classes.inf_left}, right {classes.inf_right}; first at {where}"
+        )
+    if measured.metric == "saturated_count":
+        told = "NaN, Inf or at its dtype's maximum on the left, where the right is finite and different"
+        return f": {told}; first at {position(measured.where)}"
+    if measured.metric == "allclose":
+        tolerance = f"rtol {bound_text(comparison.rtol)}, atol {bound_text(comparison.atol)}"
+        return f": elements outside {tolerance}"
+    return f", at {position(measured.where)}" if measured.where is not None else ""
