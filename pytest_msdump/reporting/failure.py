@@ -33,7 +33,7 @@ _HOW = {
     "file": "as the two files given",
 }
 
-_NARROWEST = 60
+_NARROWEST = 80
 
 
 def failure_text(
@@ -54,7 +54,7 @@ def failure_text(
     operators : int
         Number of left operators, for "op 5 of 14".
     width : int
-        Columns to fill; less than 60 counts as 60.
+        Columns to fill; less than 80 counts as 80.
     rerun : str, optional
         The shell command that runs just this item.
     left_root, right_root : str

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["command", "filled", "labelled", "pieces", "table"]
 
 _GAP = "  "
+
+# Space that stands in no pair of brackets.
+_SPACE = re.compile(r"\s+(?![^\[\]]*\])")
 _NARROWEST_CELL = 16
 
 
@@ -45,14 +49,19 @@ def table(
     lines: list[str] = []
     for row in (titles, *rows):
         cells = [filled(cell, widths[column]) if column == flexible else [cell] for column, cell in enumerate(row)]
-        for number in range(max(len(cell) for cell in cells)):
-            texts = [cell[number] if number < len(cell) else "" for cell in cells]
-            placed = [
-                text.rjust(widths[column]) if column in flush_right else text.ljust(widths[column])
-                for column, text in enumerate(texts)
-            ]
-            lines.append((" " * indent + _GAP.join(placed)).rstrip())
+        lines += [" " * indent + line for line in _row(cells, widths, flush_right)]
     return lines
+
+
+def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozenset[int]) -> Iterator[str]:
+    """One row of a table, as many lines as its longest cell."""
+    for number in range(max(len(cell) for cell in cells)):
+        texts = [cell[number] if number < len(cell) else "" for cell in cells]
+        placed = [
+            text.rjust(widths[column]) if column in flush_right else text.ljust(widths[column])
+            for column, text in enumerate(texts)
+        ]
+        yield _GAP.join(placed).rstrip()
 
 
 def _without_repeats(rows: Sequence[Sequence[str]], column: int) -> Iterator[Sequence[str]]:
@@ -72,9 +81,9 @@ def labelled(label: str, text: str, *, width: int, column: int = 12, indent: int
 
 
 def filled(text: str, width: int) -> list[str]:
-    """Break `text` at spaces into lines of at most `width`; a longer word where names may be broken."""
+    """Break `text` at spaces into lines of at most `width`, longer words as names; an index like [0, 3] stays whole."""
     lines = [""]
-    for word in (part for whole in text.split() for part in pieces(whole, width)):
+    for word in (part for whole in _SPACE.split(text.strip()) for part in pieces(whole, width)):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word

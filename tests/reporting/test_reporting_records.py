@@ -1,0 +1,259 @@
+"""results.json's entries: exactly the agreed keys, strict JSON, and read back without loss or trust."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reporting import samples
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
+from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.reporting.records import from_json, not_run, to_json, with_verdict
+from pytest_msdump.reporting.values import decode, encode
+
+# INTERFACE 9, by hand.
+AGREED = {
+    "order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "how", "verdict", "elements", "equal",
+    "metrics", "undefined", "nonfinite", "worst", "would_pass", "findings",
+}  # fmt: skip
+AGREED_OF_A_SIDE = {"address", "op_type", "file", "dtype", "shape", "memory_format"}
+
+floats = st.floats(allow_nan=False)
+counts = st.integers(0, 2**70)
+indexes = st.lists(st.integers(0, 2**40), max_size=6).map(tuple)
+scalars = st.one_of(st.booleans(), st.integers(-(2**70), 2**70), floats, st.complex_numbers(allow_nan=False))
+numbers = st.one_of(st.integers(-(2**70), 2**70), floats)
+
+
+@st.composite
+def measurements(draw):
+    found = {}
+    for metric in draw(st.sets(st.sampled_from(sorted(METRICS)))):
+        value = st.tuples(floats, floats, floats, floats) if metric == "standard_deviation" else numbers
+        kind = draw(st.sampled_from(["value", "undefined", "does not apply"]))
+        found[metric] = Measurement(
+            metric,
+            value=draw(value) if kind == "value" else None,
+            undefined=None if kind == "value" else draw(st.text()),
+            applies=kind != "does not apply",
+            where=draw(st.none() | indexes),
+        )
+    return found
+
+
+nonfinites = st.builds(
+    Nonfinite,
+    **dict.fromkeys(("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right"), counts),
+    saturated=counts,
+    mismatch=counts,
+    first_mismatch=st.none() | indexes,
+    first_nonfinite=st.none() | indexes,
+)
+comparisons = st.builds(
+    Comparison,
+    elements=counts,
+    finite=counts,
+    differing=counts,
+    right_zero_mismatch=counts,
+    measurements=measurements(),
+    nonfinite=nonfinites,
+    worst=st.lists(st.builds(WorstElement, indexes, scalars, scalars, floats), max_size=5).map(tuple),
+    rtol=floats,
+    atol=floats,
+    absolute_error_sum=st.none() | numbers,
+    vendor=st.dictionaries(st.sampled_from(sorted(METRICS)), floats),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(comparison=comparisons)
+def test_a_comparison_survives_results_json_exactly(comparison):
+    written = json.dumps(samples.entry(samples.drifted(comparison=comparison, checks=())), allow_nan=False)
+    stored = from_json(json.loads(written))
+    assert stored.comparison == comparison
+    # Equality is blind to what is told apart here: 1 and 1.0, True and 1, 0.0 and -0.0.
+    assert repr(stored.comparison.worst) == repr(comparison.worst)
+    for metric, measurement in comparison.measurements.items():
+        assert repr(stored.comparison.measurements[metric]) == repr(measurement)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, complex(math.nan, 1), complex(0.0, -math.inf), -0.0])
+def test_numbers_that_json_does_not_have_survive(value):
+    assert repr(decode(json.loads(json.dumps(encode(value), allow_nan=False)))) == repr(value)
+
+
+@pytest.mark.parametrize("value", ["nan", "1.0", None, [1.0], [1, 2, 3], [[1, 2], 3], {}])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="expected a number"):
+        decode(value)
+
+
+def test_who_was_compared_survives():
+    at = Coordinates(3, "Net", 1, 7, 2)
+    pair = samples.pair(left=samples.left_ref(at=at), right=samples.right_ref(name="a:b:c"), order=9)
+    stored = from_json(samples.entry(samples.drifted(pair=pair)))
+    assert stored.left_key == pair.left.key
+    assert stored.right_key == pair.right.key
+    assert (stored.left_dtype, stored.right_dtype, stored.outcome) == ("float32", "float32", "fail")
+
+
+def test_a_true_name_equal_to_the_mangled_one_is_still_a_true_name():
+    ref = samples.left_ref(name="conv1")
+    assert from_json(samples.entry(samples.drifted(pair=samples.pair(left=ref)))).left_key.op.true_name == "conv1"
+
+
+def test_every_record_has_the_agreed_keys():
+    for record in (samples.drifted(), samples.passed(), samples.unreadable()):
+        entry = samples.entry(record)
+        assert entry.keys() >= AGREED
+        assert entry["left"].keys() >= AGREED_OF_A_SIDE
+        assert entry["right"].keys() >= AGREED_OF_A_SIDE
+    assert entry.keys() >= not_run(samples.pair(), left_root=Path(), right_root=Path()).keys() - {"finite"}
+
+
+def test_the_numbers_are_where_the_interface_says():
+    entry = samples.entry(samples.drifted())
+    assert entry["metrics"]["cosine_similarity"] == 0.390510547323438
+    assert entry["where"]["max_absolute_error"] == [0, 3, 1, 2]
+    assert entry["worst"][0] == {
+        "index": [0, 3, 1, 2], "left": 0.12344391644001007, "right": 1.4984176158905029, "ratio": 75103.93,
+    }  # fmt: skip
+    assert entry["would_pass"]["cosine_similarity"] == 0.39
+    assert entry["findings"][0]["metric"] == "cosine_similarity"
+    assert entry["findings"][0]["sentence"].startswith("cosine_similarity 0.390511 is below 0.999")
+    assert (entry["order"], entry["rank"], entry["net"], entry["how"], entry["verdict"]) == (
+        4,
+        0,
+        "Lenet",
+        "mapped",
+        "fail",
+    )
+    assert entry["left"]["shape"] == [1, 12, 7, 7]
+    assert entry["checks"][0] == {
+        "metric": "cosine_similarity", "value": 0.390510547323438, "limit": 0.999, "level": "fail",
+        "rule": samples.RULE, "outcome": "fail",
+    }  # fmt: skip
+
+
+def test_undefined_and_not_applying_are_told_apart():
+    numbers = {
+        "cosine_similarity": Measurement("cosine_similarity", undefined="it has one element", applies=False),
+        "kl_divergence": Measurement("kl_divergence", undefined="of complex tensors"),
+    }
+    entry = samples.entry(samples.drifted(comparison=samples.measured(measurements=numbers)))
+    assert entry["metrics"] == {}
+    assert entry["undefined"] == {"kl_divergence": "of complex tensors"}
+    assert entry["not_applicable"] == {"cosine_similarity": "it has one element"}
+
+
+def test_files_are_written_relative_to_their_side(tmp_path):
+    left = samples.left_ref()
+    inside = replace(left, source=replace(left.source, path=tmp_path / "run" / "rank_0" / "a.npy"))
+    outside = replace(samples.right_ref(), source=replace(left.source, path=tmp_path / "b.npy"))
+    record = samples.drifted(pair=samples.pair(left=inside, right=outside))
+    entry = to_json(record, left_root=tmp_path / "run", right_root=tmp_path / "b.npy")
+    assert (entry["left"]["file"], entry["right"]["file"]) == ("rank_0/a.npy", "b.npy")
+
+
+def test_a_pair_that_was_not_run_says_so_and_has_no_numbers():
+    entry = not_run(samples.pair(), left_root=samples.LEFT_ROOT, right_root=samples.RIGHT_ROOT)
+    assert (entry["verdict"], entry["elements"], entry["equal"], entry["metrics"]) == ("not_run", None, None, {})
+    assert from_json(entry).comparison is None
+
+
+def test_an_error_keeps_what_the_file_name_claims():
+    entry = samples.entry(samples.unreadable())
+    assert (entry["left"]["dtype"], entry["left"]["memory_format"]) == ("float32", "DefaultFormat")
+    assert entry["right"]["shape"] is None
+    assert from_json(entry).outcome == "error"
+
+
+def test_the_memory_format_is_the_name_s_claim_when_the_file_cannot_tell():
+    assert samples.entry(samples.drifted())["left"]["memory_format"] == "DefaultFormat"
+
+
+def test_only_the_transforms_in_force_are_written():
+    transform = Transform(right_format="NHWC", transpose=(0, 3, 1, 2))
+    entry = samples.entry(samples.drifted(pair=samples.pair(transform=transform)))
+    assert entry["transform"] == {"right_format": "NHWC", "transpose": [0, 3, 1, 2]}
+    assert samples.entry(samples.drifted())["transform"] == {}
+
+
+def test_judging_again_changes_the_opinion_and_no_number():
+    entry = samples.entry(samples.drifted())
+    verdict = Verdict("warn", (Finding("warn", "milder now"),))
+    again = with_verdict(entry, verdict, Limits(judged_as="float16"), ())
+    opinion = {"verdict", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes"}
+    assert {key: value for key, value in again.items() if key not in opinion} == {
+        key: value for key, value in entry.items() if key not in opinion
+    }
+    assert (again["verdict"], again["judged_as"], again["would_pass"], again["checks"]) == ("warn", "float16", {}, [])
+
+
+BROKEN = [
+    (("verdict",), "perfect", "verdict: expected one of pass"),
+    (("left",), None, "left: expected a JSON object, the key is missing"),
+    (("left", "address"), "conv1", "left.address: expected OP:input:SLOT"),
+    (("left", "address"), "conv1:output:²", "left.address: expected OP:input:SLOT"),
+    (("right", "dtype"), 4, "right.dtype: expected a text, found 4"),
+    (("right", "at", "rank"), "0", "right.at.rank: expected a count, found '0'"),
+    (("rank",), True, "rank: expected a count, found True"),
+    (("elements",), -1, "elements: expected a count, found -1"),
+    (("finite",), None, "finite: expected a count, the key is missing"),
+    (("metrics",), [], "metrics: expected a JSON object"),
+    (("metrics", "cosine_similarity"), "good", "metrics.cosine_similarity: expected a number, found 'good'"),
+    (("metrics", "standard_deviation"), [1.0, "x"], "metrics.standard_deviation.1: expected a number"),
+    (("undefined", "kl_divergence"), 3, "undefined.kl_divergence: expected a text"),
+    (("where", "max_absolute_error"), [0.5], "where.max_absolute_error: expected a list of integers"),
+    (("nonfinite", "nan_left"), "no", "nonfinite.nan_left: expected a count"),
+    (("worst",), {}, "worst: expected a list"),
+    (("worst", 0), 7, "worst[0]: expected a JSON object"),
+    (("worst", 1, "ratio"), [1, 2], "worst[1].ratio: expected a number"),
+    (("rtol",), "", "rtol: expected a number"),
+    (("vendor", "mean_relative_error"), None, "vendor.mean_relative_error: expected a number"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "told"), BROKEN, ids=lambda part: str(part)[:40])
+def test_a_broken_entry_is_refused_by_the_name_of_its_key(path, value, told):
+    entry = copy.deepcopy(samples.entry(samples.drifted()))
+    holder = entry
+    for key in path[:-1]:
+        holder = holder[key]
+    if value is None and path[-1] != "mean_relative_error":
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    with pytest.raises(ConfigError) as refused:
+        from_json(entry, place="results.json: tensors[3]")
+    assert str(refused.value).startswith(f"results.json: tensors[3].{told}")
+    assert "\n" not in str(refused.value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_no_edited_entry_raises_anything_but_a_configuration_error(data):
+    entry = copy.deepcopy(samples.entry(samples.drifted()))
+    junk = st.one_of(
+        st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just([]), st.just({}), st.just([[]])
+    )
+    holder, key = entry, data.draw(st.sampled_from(sorted(entry)))
+    while isinstance(holder[key], (dict, list)) and holder[key] and data.draw(st.booleans()):
+        holder = holder[key]
+        key = data.draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
+    holder[key] = data.draw(junk)
+    # Any other exception would fail the test; that an entry can be read after all is as good an answer.
+    with suppress(ConfigError):
+        from_json(entry)
