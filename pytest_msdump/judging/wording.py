@@ -76,4 +76,4 @@ def position(index: tuple[int, ...] | None) -> str:
 
 def _order(value: float | int, bound: float | int) -> int:
     """-1, 0 or 1 as the value lies below, on or above; NaN counts as on."""
-    return (value > bound) - (value < bound)
+    return int(value > bound) - int(value < bound)

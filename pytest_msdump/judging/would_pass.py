@@ -11,9 +11,6 @@ from pytest_msdump.judging.judgement import Judgement
 
 __all__ = ["passing_bound", "would_pass"]
 
-# Counts are kept exact up to here: "37 elements" is worth more than "about 37".
-_EXACT_COUNT = 1000
-
 _UPWARD = Context(prec=3, rounding=ROUND_CEILING)
 _EXACT = Context(prec=50)
 
@@ -63,6 +60,6 @@ def passing_bound(metric: str, value: float | int) -> float | None:
         bound = float(_EXACT.subtract(Decimal(1), gap))
         return bound if bound > -1 else None
     if isinstance(value, int):
-        return value if value < _EXACT_COUNT else int(_UPWARD.create_decimal(value))
+        return int(_UPWARD.create_decimal(value))
     bound = float(_UPWARD.create_decimal(repr(float(value))))
     return bound if math.isfinite(bound) else None

@@ -261,6 +261,8 @@ def test_integer_types_may_differ_only_while_all_values_are_equal(left: str, rig
     assert told(verdict, "fail") == [
         f"dtypes differ: left {left}, right {right}; that is accepted only where all values are equal, and 7 are not"
     ]
+    assert verdict_of(measured(max_absolute_error=1), None, left, left).would_pass == {"max_absolute_error": 1}
+    assert verdict_of(measured(max_absolute_error=1), None, left, right).would_pass == {}
     equal = verdict_of(measured(differing=0, max_absolute_error=0), lenient, left, right)
     assert equal.outcome == "pass"
     assert told(equal, "note") == [f"dtypes differ: left {left}, right {right}; all values are equal"]

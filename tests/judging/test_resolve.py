@@ -59,6 +59,11 @@ def test_the_mangled_spelling_of_a_free_name_matches() -> None:
     assert cosine_of(Rule({COSINE: (0.5, None)}, match="layer1_0_conv1:*"), right=right) == 0.5
 
 
+def test_the_files_own_spelling_matches_where_it_is_not_the_mangled_one() -> None:
+    left = TensorKey(OpKey("conv2_shortened", true_name="Default/a/very/long/conv2"), "output", 0)
+    assert cosine_of(Rule({COSINE: (0.5, None)}, match="conv2_short*:output:0"), left=left) == 0.5
+
+
 def test_operator_types_are_those_of_either_side() -> None:
     rule = Rule({COSINE: (0.5, None)}, op_type=("MatMul", "BiasAdd"))
     typed = TensorKey(OpKey("conv2", op_type="MatMul"), "output", 0)
@@ -196,6 +201,11 @@ def test_of_several_known_drifts_the_last_wins_for_each_metric_and_all_reasons_a
     assert (bounds_of(limits)[COSINE], bounds_of(limits)[MAX_REL], limits.known_drift) == (0.6, 0.3, "one; two")
 
 
+def test_a_known_drift_that_a_later_one_replaces_wholly_gives_no_reason() -> None:
+    drifts = (drift({COSINE: (0.5, None)}, reason="one"), drift({COSINE: (0.6, None)}, reason="two"))
+    assert limits_of(Policy(known_drift=drifts), today=TODAY).known_drift == "two"
+
+
 def test_without_a_day_the_day_in_utc_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock(datetime.datetime):
         @classmethod
@@ -228,6 +238,6 @@ def test_nan_policy_and_who_said_so_are_passed_on() -> None:
 
 
 def test_limits_come_in_one_order_whatever_the_order_of_the_rules() -> None:
-    first = Policy(thresholds={"kld": 0.1, "cosine": 0.9})
-    second = Policy(thresholds={"cosine": 0.9, "kld": 0.1})
+    first = Policy(thresholds={"kld": 0.1, "rmse": 0.9})
+    second = Policy(thresholds={"rmse": 0.9, "kld": 0.1})
     assert limits_of(first).limits == limits_of(second).limits

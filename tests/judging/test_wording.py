@@ -61,6 +61,7 @@ def test_numpys_floats_are_written_as_numbers() -> None:
 
 def test_a_value_close_to_its_limit_gets_the_digits_it_needs() -> None:
     assert apart(math.nextafter(0.999, 0), 0.999) == ("0.9989999999999999", "0.999")
+    assert apart(0.998999999512345, 0.999) == ("0.9989999995", "0.999")
     assert apart(2**53 + 1, 2.0**53) == ("9007199254740993", "9007199254740992")
     assert apart(math.nan, 0.5) == ("NaN", "0.5")
 
