@@ -1,0 +1,20 @@
+"""The options, declared once, and what their text means."""
+
+from __future__ import annotations
+
+from pytest_msdump.settings.options import OPTIONS, Option, argparse_kwargs, given, ini_kwargs, pytest_kwargs
+from pytest_msdump.settings.values import REPORT_KINDS, parse_coverage, parse_report, parse_spec, parse_threshold
+
+__all__ = [
+    "OPTIONS",
+    "REPORT_KINDS",
+    "Option",
+    "argparse_kwargs",
+    "given",
+    "ini_kwargs",
+    "parse_coverage",
+    "parse_report",
+    "parse_spec",
+    "parse_threshold",
+    "pytest_kwargs",
+]

@@ -1,0 +1,182 @@
+"""Every option, declared once: its pytest flag, ini key, key of the suite file and flag of the ``msdump`` command.
+
+Values stay text until `suite.load_suite` reads them, so that one place decides what a word means, wherever it was said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_msdump.settings.values import REPORT_KINDS
+
+__all__ = ["OPTIONS", "Option", "argparse_kwargs", "given", "ini_kwargs", "pytest_kwargs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option and the four ways to say it.
+
+    Parameters
+    ----------
+    name : str
+        The word for it everywhere in the code; attribute of a parsed command line: `dest`.
+    flags : tuple of str
+        pytest's, the usual one first; the rest are aliases.
+    kind : str
+        ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"`` or ``"number"``.
+    help : str
+        One clause for ``--help`` and the reference page; the default is told apart.
+    metavar : str
+        What stands for the value in ``--help``.
+    default : str, optional
+        What holds when nobody says anything, as it would be typed; ``None`` when there is nothing to name.
+    choices : tuple of str
+        The allowed words of a ``"choice"``.
+    ini : str, optional
+        pytest's ini key.
+    toml : str, optional
+        Key in ``[msdump]`` of a suite file.
+    cli_flags : tuple of str
+        Flags of the ``msdump`` command.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    kind: str
+    help: str
+    metavar: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    ini: str | None = None
+    toml: str | None = None
+    cli_flags: tuple[str, ...] = ()
+
+    @property
+    def dest(self) -> str:
+        """The attribute that a parsed command line holds the value in."""
+        return f"msdump_{self.name}"
+
+    @property
+    def help_line(self) -> str:
+        """The help with its default, for a person; argparse wants the percent signs doubled."""
+        return f"{self.help} (default: {self.default})" if self.default else self.help
+
+
+def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
+    """Fill in what follows from the name; whatever differs is passed in `rest`."""
+    dashed = name.replace("_", "-")
+    usual: dict[str, Any] = {
+        "flags": (f"--msdump-{dashed}",),
+        "cli_flags": (f"--{dashed}",),
+        "ini": f"msdump_{name}",
+        "toml": name,
+    }
+    return Option(name=name, kind=kind, help=text, metavar=metavar, **(usual | rest))
+
+
+OPTIONS: tuple[Option, ...] = (
+    _option(
+        "left",
+        "path",
+        "DIR",
+        "dump of the run under test; '@env': where MINDSPORE_DUMP_CONFIG dumps to",
+        flags=("--msdump-left", "--msdump-target"),
+        cli_flags=("-l", "--left"),
+    ),
+    _option(
+        "right",
+        "path",
+        "DIR",
+        "dump of the reference; '@env' as for the left side",
+        flags=("--msdump-right", "--msdump-reference"),
+        cli_flags=("-r", "--right"),
+    ),
+    _option(
+        "config",
+        "path",
+        "FILE",
+        "suite file",
+        default="msdump.toml in rootdir, else [tool.msdump] of pyproject.toml",
+        toml=None,
+    ),
+    _option("profile", "text", "NAME", "named limits", default="default"),
+    _option(
+        "threshold",
+        "texts",
+        "METRIC=VALUE",
+        "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
+        default="the profile's",
+        toml=None,
+    ),
+    _option("select", "texts", "GLOB", "operators to compare; repeatable", default="all"),
+    _option("deselect", "texts", "GLOB", "operators to leave out; repeatable", default="none"),
+    _option(
+        "io",
+        "choice",
+        "IO",
+        "which tensors: output, input or all",
+        default="output",
+        choices=("output", "input", "all"),
+    ),
+    _option("iteration", "text", "SPEC", "iterations, e.g. 0|2-3, or all", default="all"),
+    _option("rank", "text", "SPEC", "ranks, e.g. 0|2-3, or all", default="all"),
+    _option("graph", "text", "SPEC", "graphs, e.g. 0|2-3, or all", default="all"),
+    _option("granularity", "choice", "UNIT", "one item per op or per tensor", default="op", choices=("op", "tensor")),
+    _option(
+        "min_coverage",
+        "number",
+        "PCT",
+        "fail when less of the right side was matched, 0 to 100 per cent",
+        default="off",
+    ),
+    _option("report_dir", "path", "DIR", "where reports are written", default="msdump-report"),
+    _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json"),
+)
+
+
+def pytest_kwargs(option: Option) -> dict[str, Any]:
+    """Return the keywords for ``group.addoption(*option.flags, ...)``; every value is ``None`` when not given."""
+    return argparse_kwargs(option)
+
+
+def argparse_kwargs(option: Option) -> dict[str, Any]:
+    """Return the keywords for ``parser.add_argument(*option.cli_flags, ...)``.
+
+    The value is text, a list of texts for a repeatable option, ``None`` when not given.
+    """
+    kwargs: dict[str, Any] = {
+        "dest": option.dest,
+        "metavar": option.metavar,
+        "default": None,
+        "help": option.help_line.replace("%", "%%"),
+        "action": "append" if option.kind == "texts" else "store",
+    }
+    if option.choices:
+        kwargs |= {"choices": option.choices, "metavar": "|".join(option.choices)}
+    return kwargs
+
+
+def ini_kwargs(option: Option) -> dict[str, Any]:
+    """Return the arguments of ``parser.addini``, `name` included; an option with no ini key has none to return.
+
+    Raises
+    ------
+    ValueError
+        If the option has no ini key.
+    """
+    if option.ini is None:
+        raise ValueError(f"option {option.name} has no ini key")
+    kind = "linelist" if option.kind == "texts" else "string"
+    return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
+
+
+def given(namespace: object) -> dict[str, Any]:
+    """Return name → value of every option that a parsed command line holds, ``None`` where it was not given.
+
+    Parameters
+    ----------
+    namespace : object
+        argparse's, or pytest's ``config.option``.
+    """
+    return {option.name: getattr(namespace, option.dest, None) for option in OPTIONS}

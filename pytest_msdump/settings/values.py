@@ -1,0 +1,198 @@
+"""What was typed, turned into values; each refusal names the option as it was spelled there."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+
+__all__ = ["REPORT_KINDS", "parse_coverage", "parse_report", "parse_spec", "parse_threshold"]
+
+REPORT_KINDS = ("json", "csv")
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+
+# A coordinate's set is held in memory; no run has more iterations, and a typing mistake must not fill it.
+_MOST_SPEC_VALUES = 1_000_000
+
+
+def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
+    """Read ``METRIC=VALUE``.
+
+    Parameters
+    ----------
+    text : str
+        As typed; METRIC is an id or a short form.
+    where : str
+        How the option is spelled there, for the message.
+
+    Returns
+    -------
+    tuple of (str, float)
+        The metric as typed, which findings repeat, and its limit.
+
+    Raises
+    ------
+    ConfigError
+        If there is no ``=``, or VALUE is not a finite number, or the metric takes no limit.
+    UnknownNameError
+        If there is no such metric.
+
+    Examples
+    --------
+    >>> parse_threshold("cosine=0.999")
+    ('cosine', 0.999)
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name:
+        raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
+    metric = SHORT_FORMS.get(name, name)
+    if metric not in METRICS:
+        raise UnknownNameError(f"{where}: unknown metric {name!r}; {nearest(name, {*METRICS, *SHORT_FORMS})}")
+    if METRICS[metric].direction == "none":
+        raise ConfigError(f"{where}: {metric} takes no limit")
+    return name, _finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
+
+
+def parse_spec(text: str, *, where: str = "SPEC") -> frozenset[int] | None:
+    """Read which iterations, ranks or graphs are meant, in MindSpore's spelling.
+
+    Parameters
+    ----------
+    text : str
+        ``"all"``, or numbers and ranges (both ends included) separated by ``|``.
+    where : str
+        How the option or key is spelled there, for the message.
+
+    Returns
+    -------
+    frozenset of int or None
+        ``None`` = all.
+
+    Raises
+    ------
+    ConfigError
+        If a part is no number or range, a range runs backwards, or more than a million values are named. MindSpore
+        itself lets a bad part match nothing, in silence.
+
+    Examples
+    --------
+    >>> sorted(parse_spec("0|2-3"))
+    [0, 2, 3]
+    """
+    if text == "all":
+        return None
+    found: set[int] = set()
+    for part in text.split("|"):
+        matched = _SPEC_PART.fullmatch(part)
+        if matched is None:
+            raise ConfigError(f"{where}: {text!r}: {part!r} is neither a number nor a range; write e.g. 0|2-3, or all")
+        first, last = int(matched[1]), int(matched[2] or matched[1])
+        if last < first:
+            raise ConfigError(f"{where}: {text!r}: the range {part} runs backwards; write {last}-{first}")
+        if len(found) + last - first >= _MOST_SPEC_VALUES:
+            raise ConfigError(f"{where}: {text!r} names more than {_MOST_SPEC_VALUES:,} values; write all, or fewer")
+        found.update(range(first, last + 1))
+    return frozenset(found)
+
+
+def parse_coverage(value: str | float, *, flag: bool, where: str | None = None) -> float:
+    """Read the least coverage as a share, 0 to 1.
+
+    Parameters
+    ----------
+    value : str or float
+        Per cent on the flag, a share in a suite file; ``"90%"`` means the same in either.
+    flag : bool
+        Whether it was said by the flag (or its ini key).
+    where : str, optional
+        How the option or key is spelled there, for the message.
+
+    Returns
+    -------
+    float
+        Share, 0 to 1.
+
+    Raises
+    ------
+    ConfigError
+        If it is not a number, out of range, or seems to be meant in the other unit.
+
+    Examples
+    --------
+    >>> parse_coverage("90", flag=True), parse_coverage(0.9, flag=False), parse_coverage("90%", flag=False)
+    (0.9, 0.9, 0.9)
+    """
+    where = where or ("--msdump-min-coverage" if flag else "min_coverage")
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return _share(_coverage_number(value.strip()[:-1].rstrip(), value, where), value, where)
+    if isinstance(value, str) and not flag:
+        raise ConfigError(f'{where}: {value!r} is not a share; write 0.9, or "90%"')
+    number = _coverage_number(value.strip() if isinstance(value, str) else value, value, where)
+    if flag and 0 < number < 1:
+        raise ConfigError(f"{where}: {value} is less than 1 per cent; write {number * 100:g} or {number:g}%")
+    if not flag and number > 1:
+        raise ConfigError(f'{where}: {number:g} is more than 1; write {number / 100:g} or "{number:g}%"')
+    return _share(number if flag else number * 100, value, where)
+
+
+def _coverage_number(number: str | float, value: object, where: str) -> float:
+    if not isinstance(number, str):
+        number = repr(float(number))
+    return _finite(number, f"{where}: {value!r} is not a number of per cent, e.g. 90")
+
+
+def _share(per_cent: float, value: object, where: str) -> float:
+    """Refuse what is out of range and return the share."""
+    if not 0 <= per_cent <= 100:
+        raise ConfigError(f"{where}: {value} is not within 0 to 100 per cent")
+    return per_cent / 100
+
+
+def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -> tuple[str, ...]:
+    """Read which reports to write.
+
+    Parameters
+    ----------
+    text : str or iterable of str
+        Kinds separated by commas, or one by one.
+    where : str
+        How the option or key is spelled there, for the message.
+
+    Returns
+    -------
+    tuple of str
+        Each kind once, in the order given.
+
+    Raises
+    ------
+    ConfigError
+        If nothing is named.
+    UnknownNameError
+        If there is no such kind.
+
+    Examples
+    --------
+    >>> parse_report("json,csv")
+    ('json', 'csv')
+    """
+    parts = text.split(",") if isinstance(text, str) else list(text)
+    kinds = [part.strip() for part in parts if part.strip()]
+    if not kinds:
+        raise ConfigError(f"{where}: names no report; known: {', '.join(REPORT_KINDS)}")
+    for kind in kinds:
+        if kind not in REPORT_KINDS:
+            raise UnknownNameError(f"{where}: unknown report {kind!r}; known: {', '.join(REPORT_KINDS)}")
+    return tuple(dict.fromkeys(kinds))
+
+
+def _finite(text: str, refusal: str) -> float:
+    """Read a plain decimal number; Python's own extras (`1_0`, `nan`, other scripts' digits) are slips of typing."""
+    number = float(text) if _NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(number):
+        raise ConfigError(refusal)
+    return number

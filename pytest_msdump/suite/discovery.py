@@ -1,0 +1,105 @@
+"""Suite files below given paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from pathlib import Path
+
+__all__ = ["default_file", "is_suite_file", "suite_files"]
+
+SUITE_FILE = "msdump.toml"
+
+
+def is_suite_file(path: Path) -> bool:
+    """Whether this is a suite file by its name: ``msdump.toml`` or ``*.msdump.toml``."""
+    return path.name == SUITE_FILE or path.name.endswith(f".{SUITE_FILE}")
+
+
+def default_file(rootdir: Path) -> Path | None:
+    """Return the suite file that needs no naming: rootdir's ``msdump.toml``, else a pyproject.toml that may hold one.
+
+    A pyproject.toml is looked through for the word only, so that a run without this plugin's work parses nothing.
+    """
+    if (rootdir / SUITE_FILE).is_file():
+        return rootdir / SUITE_FILE
+    project = rootdir / "pyproject.toml"
+    return project if project.is_file() and b"tool.msdump" in project.read_bytes() else None
+
+
+def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list[Path]:
+    """Return every suite file in or below `paths`, as pytest's own collection would meet them.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Files and directories; what does not exist is passed over.
+    norecurse : iterable of str
+        fnmatch patterns of directories not to enter, as pytest's `norecursedirs`: one that holds a separator is matched
+        against the path, others against the name.
+
+    Returns
+    -------
+    list of Path
+        Sorted, each file once.
+
+    Notes
+    -----
+    Hidden directories are not entered, unless given. Links to directories are followed after all real directories, and
+    no directory is entered twice, so a link that leads back up ends there.
+    """
+    found: set[Path] = set()
+    folders: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            folders.append(path)
+        elif path.is_file() and is_suite_file(path):
+            found.add(path)
+    patterns = tuple(norecurse)
+    seen: set[tuple[int, int]] = set()
+    while folders:
+        links: list[Path] = []
+        for folder in folders:
+            found.update(_walk(folder, patterns, seen, links))
+        folders = sorted(links)
+    return sorted(found)
+
+
+def _walk(top: Path, patterns: tuple[str, ...], seen: set[tuple[int, int]], links: list[Path]) -> Iterable[Path]:
+    """Yield the suite files below `top`, real directories only; links to directories are put aside."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        for entry in _entries(folder):
+            path = folder / entry.name
+            if not entry.is_dir():
+                if is_suite_file(path) and entry.is_file():
+                    yield path
+            elif not _is_skipped(path, patterns):
+                (links if entry.is_symlink() else waiting).append(path)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return a directory's entries; one that may not be read holds nothing for us, and pytest will say so."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_skipped(folder: Path, patterns: tuple[str, ...]) -> bool:
+    """Whether the walk stays out of this directory."""
+    if folder.name.startswith("."):
+        return True
+    return any(
+        fnmatch(str(folder), f"*{os.sep}{pattern.lstrip(os.sep)}")
+        if os.sep in pattern
+        else fnmatch(folder.name, pattern)
+        for pattern in patterns
+    )

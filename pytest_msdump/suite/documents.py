@@ -1,0 +1,108 @@
+"""TOML and JSON files from disk: their size is checked first, and every fault is one line with its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+
+# By name, since a type checker that is told of 3.10 would ask for tomli on every Python.
+_toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+__all__ = ["called", "read_json", "read_toml"]
+
+# A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
+_MOST_BYTES = 16 * 1024 * 1024
+
+_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def called(path: Path, start: Path | None = None) -> str:
+    """Return what messages call a file: its path from `start` (default: the working directory) when it is below."""
+    start = Path.cwd() if start is None else start
+    return path.relative_to(start).as_posix() if path.is_relative_to(start) else str(path)
+
+
+def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8, with or without a byte-order mark.
+    name : str, optional
+        What messages call it; by default its path, from the working directory when it is below.
+
+    Returns
+    -------
+    Mapping
+        The document.
+
+    Raises
+    ------
+    ConfigError
+        If it is missing, no regular file, larger than 16 MiB, not UTF-8 or not TOML.
+    """
+    name = name or called(path)
+    text = _read_text(path, name)
+    try:
+        document: Mapping[str, Any] = _toml.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{name}: arrays or tables are nested too deeply") from None
+    except ValueError as error:
+        # Not only TOMLDecodeError: an integer of too many digits, or a date that does not exist, is a bare ValueError.
+        raise ConfigError(_toml_sentence(str(error), text, name)) from None
+    return document
+
+
+def _toml_sentence(message: str, text: str, name: str) -> str:
+    """Move the place that tomllib puts last to the front, where editors look for it."""
+    matched = _TOML_PLACE.search(message)
+    if matched is None:
+        return f"{name}: {' '.join(message.split())}"
+    what = " ".join(message[: matched.start()].split())
+    lines = text.split("\n")
+    line, column = matched[1] or len(lines), matched[2] or len(lines[-1]) + 1
+    return f"{name} line {line} column {column}: {what}"
+
+
+def read_json(path: Path, *, name: str | None = None) -> Any:
+    """Read a JSON file; parameters and refusals as of `read_toml`."""
+    name = name or called(path)
+    text = _read_text(path, name)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{name} line {error.lineno} column {error.colno}: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        raise ConfigError(f"{name}: not JSON that can be read: {error}") from None
+
+
+def _read_text(path: Path, name: str) -> str:
+    """Return a regular file's text; one byte more than allowed is enough to know that it is too large."""
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{name} is not a file")
+        with path.open("rb") as stream:
+            raw = stream.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file {name}") from None
+    except (OSError, ValueError) as error:
+        # ValueError: a NUL byte in the path.
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise ConfigError(f"{name} cannot be read: {reason}") from None
+    if len(raw) > _MOST_BYTES:
+        raise ConfigError(f"{name} is larger than 16 MiB, so it is not read; is it the right file?")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise ConfigError(f"{name} line {line} column {column}: not UTF-8 (byte 0x{raw[error.start]:02x})") from None

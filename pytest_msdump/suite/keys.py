@@ -1,0 +1,189 @@
+"""Tables of keys: what may stand in a table of a suite file, and what each value must be."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.settings import parse_spec
+
+__all__ = [
+    "Reader",
+    "choice",
+    "date",
+    "flag",
+    "number",
+    "path_text",
+    "permutation",
+    "read_table",
+    "require",
+    "shown",
+    "spec_text",
+    "text",
+    "texts",
+    "whole",
+]
+
+# Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
+Reader = Callable[[object, str], Any]
+
+# Dates before numbers before text: a datetime is a date, and a bool an int, for Python alone.
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (Mapping, "a table"),
+    ((list, tuple), "an array"),
+    (datetime.datetime, "a date with a time"),
+    (datetime.date, "a date"),
+    (datetime.time, "a time"),
+)
+
+
+def shown(value: object) -> str:
+    """Say what a value is, in TOML's words and briefly."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, int | float):
+        # Beyond float's range Python may refuse to print an integer.
+        return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), f"a {type(value).__name__}")
+
+
+def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
+    """Read every key of `table` by its reader.
+
+    Parameters
+    ----------
+    table : object
+        What stands there.
+    keys : Mapping
+        Every key that may.
+    where : str
+        The table's place, which each message begins with.
+    join : str
+        Between the place and a key: ``" "`` after a table's title, ``"."`` inside an inline table.
+
+    Raises
+    ------
+    ConfigError
+        If it is no table, or a value is not what its key takes.
+    UnknownNameError
+        If a key is unknown.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} must be a table, not {shown(table)}")
+    for key in table:
+        if key not in keys:
+            raise UnknownNameError(f"{where}: unknown key {key!r}; {nearest(key, keys)}")
+    return {key: keys[key](value, f"{where}{join}{key}") for key, value in table.items()}
+
+
+def require(table: Collection[str], names: Iterable[str], where: str) -> None:
+    """Refuse a table that lacks one of `names`."""
+    lacking = [name for name in names if name not in table]
+    if lacking:
+        raise ConfigError(f"{where}: needs {' and '.join(repr(name) for name in lacking)}")
+
+
+def text(value: object, where: str) -> str:
+    """Read a text that is not empty."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{where} must be a text, not {shown(value)}")
+    if not value:
+        raise ConfigError(f"{where} must not be empty")
+    return value
+
+
+def texts(value: object, where: str) -> tuple[str, ...]:
+    """Read a text, or an array of them."""
+    if isinstance(value, str):
+        return (text(value, where),)
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{where} must be a text or an array of texts, not {shown(value)}")
+    return tuple(text(one, f"{where}[{place}]") for place, one in enumerate(value))
+
+
+def path_text(value: object, where: str) -> str:
+    """Read a path's text with ``~`` expanded; a NUL byte, which no file name may hold, is refused here."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    path = text(value, where)
+    if "\0" in path:
+        raise ConfigError(f"{where}: {path!r} holds a NUL byte, which no path can")
+    try:
+        # Path would also turn "./@env", a directory of that name, into "@env", which means something else.
+        return str(Path(path).expanduser()) if path.startswith("~") else path
+    except RuntimeError:
+        raise ConfigError(f"{where}: {path!r} names a home directory that is not known") from None
+
+
+def flag(value: object, where: str) -> bool:
+    """Read true or false."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where} must be true or false, not {shown(value)}")
+    return value
+
+
+def whole(value: object, where: str) -> int:
+    """Read a whole number, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigError(f"{where} must be a whole number, 0 or more, not {shown(value)}")
+    return value
+
+
+def number(value: object, where: str) -> float:
+    """Read a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{where} must be a number, not {shown(value)}")
+    try:
+        real = float(value)
+    except OverflowError:
+        real = math.inf
+    if not math.isfinite(real):
+        raise ConfigError(f"{where} must be a finite number, not {shown(value)}")
+    return real
+
+
+def choice(*words: str) -> Reader:
+    """Return a reader of one of `words`."""
+
+    def read(value: object, where: str) -> str:
+        word = text(value, where)
+        if word not in words:
+            raise UnknownNameError(f"{where}: {word!r} is not one of {', '.join(words)}")
+        return word
+
+    return read
+
+
+def date(value: object, where: str) -> datetime.date:
+    """Read a local date; a date with a time would be a different day elsewhere."""
+    if isinstance(value, str) and len(value) == len("2027-01-31"):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass
+    if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
+        raise ConfigError(f"{where} must be a date such as 2027-01-31, not {shown(value)}")
+    return value
+
+
+def permutation(value: object, where: str) -> tuple[int, ...]:
+    """Read axes as `numpy.transpose` takes them, each exactly once."""
+    if not isinstance(value, list | tuple) or not value:
+        raise ConfigError(f"{where} must be an array of axes such as [0, 3, 1, 2], not {shown(value)}")
+    axes = tuple(whole(axis, f"{where}[{place}]") for place, axis in enumerate(value))
+    if sorted(axes) != list(range(len(axes))):
+        raise ConfigError(f"{where}: {list(axes)} must name each axis from 0 to {len(axes) - 1} once")
+    return axes
+
+
+def spec_text(value: object, where: str) -> str | None:
+    """Read a spec, or one number, and return it as text; ``None`` = all."""
+    spec = value if isinstance(value, str) else str(whole(value, where))
+    return None if parse_spec(spec, where=where) is None else spec

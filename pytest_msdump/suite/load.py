@@ -1,0 +1,200 @@
+"""A suite from its file, the command line, ini keys and defaults, in falling order of weight."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.facts.metrics import SHORT_FORMS
+from pytest_msdump.judging.policy import Policy
+from pytest_msdump.matching.align import Align
+from pytest_msdump.matching.selection import Selection
+from pytest_msdump.settings import OPTIONS
+from pytest_msdump.suite.documents import called, read_toml
+from pytest_msdump.suite.environment import ENV, dumped_path
+from pytest_msdump.suite.sections import FileName, SideText, read_file, read_options
+from pytest_msdump.suite.values import SideChoice, Suite
+
+__all__ = ["load_suite"]
+
+_PROJECT_FILE = "pyproject.toml"
+
+# What a flag says of coordinates is said of the left side, so it replaces what the file says of them there.
+_COORDINATES = ("rank", "graph", "iteration")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Everything that was said, each source apart; `name` is how the file is called."""
+
+    options: Mapping[str, Any]
+    file: Mapping[str, Any]
+    ini: Mapping[str, Any]
+    name: FileName
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the weightiest word on `key`. A spec may say "all", which is None and yet a word."""
+        for source in (self.options, self.file, self.ini):
+            if key in source:
+                return source[key]
+        return default
+
+
+def load_suite(
+    *,
+    file: Path | None,
+    table: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any],
+    directory: Path,
+    name: str | None = None,
+    ini: Mapping[str, Any] | None = None,
+    rootdir: Path | None = None,
+    spelled: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Suite:
+    """Bring together what a suite file, the command line and the ini file say.
+
+    Parameters
+    ----------
+    file : Path, optional
+        A suite file, or a pyproject.toml with ``[tool.msdump]``. Relative paths in it start from its folder.
+    table : Mapping, optional
+        The ``[tool.msdump]`` of a pyproject.toml that was read already; `file` is then only its place.
+    options : Mapping
+        Option name → what was typed, ``None`` where nothing was. Overrides the file.
+    directory : Path
+        What relative paths in `options` start from.
+    name : str, optional
+        How the suite is called; by default its file's name.
+    ini : Mapping, optional
+        Option name → the ini key's text; what the file says goes before it.
+    rootdir : Path, optional
+        What relative paths in `ini` start from; `directory` by default.
+    spelled : Mapping, optional
+        Option name → how it is written on this command line; pytest's flags by default.
+    environ : Mapping, optional
+        The environment for ``@env``; the process's own by default.
+
+    Returns
+    -------
+    Suite
+        With absolute paths. Nothing but the suite file, and for ``@env`` the dump configuration, has been opened.
+
+    Raises
+    ------
+    ConfigError
+        Anything that cannot be meant: one line that begins with its place.
+    """
+    directory = directory.absolute()
+    file = None if file is None else directory / file
+    file_name = _file_name(file, directory, of_project=table is not None)
+    flags = {option.name: option.flags[0] for option in OPTIONS} | dict(spelled or {})
+    ini_keys = {option.name: f"ini key {option.ini}" for option in OPTIONS if option.ini}
+    ini_said = {key: value for key, value in (ini or {}).items() if value not in ("", [])}
+    if table is None and file is not None:
+        table = _table(file, file_name)
+    said = _Said(
+        options=read_options(options, flags, directory),
+        file={} if table is None else read_file(table, file_name, directory if file is None else file.parent),
+        ini=read_options(ini_said, ini_keys, directory if rootdir is None else directory / rootdir),
+        name=file_name,
+    )
+    return _assemble(said, file, directory, name, os.environ if environ is None else environ)
+
+
+def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileName:
+    """Return how messages call the file and its tables."""
+    if file is None:
+        return FileName("suite", "suite", "msdump")
+    of_project = of_project or file.name == _PROJECT_FILE
+    return FileName(called(file, directory), file.name, "tool.msdump" if of_project else "msdump")
+
+
+def _table(file: Path, name: FileName) -> Mapping[str, Any]:
+    """Read the file and return its one table."""
+    document = read_toml(file, name=name.file)
+    if file.name == _PROJECT_FILE:
+        tool = document.get("tool")
+        found = tool.get("msdump") if isinstance(tool, Mapping) else None
+        if found is None:
+            raise ConfigError(f"{name.file}: has no table [tool.msdump]")
+    else:
+        for key in document:
+            if key != "msdump":
+                raise UnknownNameError(f"{name.file}: unknown table or key {key!r}; {nearest(key, ['msdump'])}")
+        found = document.get("msdump", {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{name.place()} must be a table")
+    return found
+
+
+def _assemble(said: _Said, file: Path | None, directory: Path, name: str | None, environ: Mapping[str, str]) -> Suite:
+    """Make the suite of what was said, and of defaults for the rest."""
+    report_dir = said.get("report_dir")
+    return Suite(
+        name=name or (said.name.short if file else "command line"),
+        file=file,
+        left=_side(said, "left", directory, environ),
+        right=_side(said, "right", directory, environ),
+        entries=said.get("map", ()),
+        align=said.get("align", Align()),
+        selection=Selection(
+            select=said.get("select", ()),
+            deselect=said.get("deselect", ()),
+            io=said.get("io", "output"),
+            iteration=said.get("iteration"),
+            rank=said.get("rank"),
+            graph=said.get("graph"),
+        ),
+        left_format=said.get("left_format"),
+        right_format=said.get("right_format"),
+        policy=_policy(said),
+        min_coverage=said.get("min_coverage"),
+        granularity=said.get("granularity", "op"),
+        report=said.get("report", ("json",)),
+        report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
+        graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
+    )
+
+
+def _policy(said: _Said) -> Policy:
+    """Make the policy; of two thresholds for one metric the later holds, whatever they are called."""
+    thresholds: dict[str, tuple[str, float]] = {}
+    for text, bound in said.get("threshold", ()):
+        thresholds[SHORT_FORMS.get(text, text)] = (text, bound)
+    nan = said.get("nan")
+    return Policy(
+        profile=said.get("profile", "default"),
+        rules=said.get("rule", ()),
+        known_drift=said.get("known_drift", ()),
+        thresholds=dict(thresholds.values()),
+        nan=nan or "match",
+        nan_rule=f'{said.name.label()} nan = "{nan}"' if nan else "",
+    )
+
+
+def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:
+    """Resolve one side. A directory on the command line leaves standing which coordinates the file takes of it."""
+    chosen: SideText | None = said.get(side)
+    if chosen is None:
+        place = f"write left = … and right = … into {said.name.place()}" if said.name.file != "suite" else ""
+        raise ConfigError(
+            f"there is no {side} side; give --msdump-left and --msdump-right, or "
+            f"{place or 'write left = … and right = … into a suite file msdump.toml'}"
+        )
+    in_file: SideText | None = said.file.get(side)
+    coordinates = dict((in_file or chosen).choice)
+    if side == "left":
+        coordinates = {key: value for key, value in coordinates.items() if key not in said.options}
+    written = chosen.path
+    path = dumped_path(environ, directory, written.where) if written.text == ENV else written.path
+    return SideChoice(_normal(path), **coordinates)
+
+
+def _normal(path: Path) -> Path:
+    """Make a path absolute. Only the file system knows what ``..`` after a link means, so it is asked then."""
+    return path.resolve() if ".." in path.parts else path.absolute()

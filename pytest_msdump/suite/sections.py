@@ -1,0 +1,231 @@
+"""What may stand in ``[msdump]`` and in the tables below it, and what each value must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.judging.policy import profile_names
+from pytest_msdump.matching.align import Align, parse_align
+from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.settings import OPTIONS, parse_coverage, parse_report, parse_spec, parse_threshold
+from pytest_msdump.suite.keys import (
+    Reader,
+    choice,
+    flag,
+    number,
+    path_text,
+    permutation,
+    read_table,
+    require,
+    shown,
+    spec_text,
+    text,
+    texts,
+    whole,
+)
+from pytest_msdump.suite.limits import known_drift, rule
+
+__all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
+
+_FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
+
+
+class PlacedPath(NamedTuple):
+    """A path as written, with what a relative one starts from, and who said it."""
+
+    text: str
+    base: Path
+    where: str
+
+    @property
+    def path(self) -> Path:
+        """The path itself."""
+        return self.base / self.text
+
+
+class SideText(NamedTuple):
+    """One side as written: `path` may be ``@env``, which is looked up only when nothing overrides it."""
+
+    path: PlacedPath
+    choice: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """How a file's tables are called: `file` in messages (path), `short` in labels, `title` the tables' own prefix."""
+
+    file: str
+    short: str
+    title: str
+
+    def place(self, table: str = "", number: int | None = None) -> str:
+        """Return what a message about a table begins with."""
+        return f"{self.file}: {self._table(table, number)}"
+
+    def label(self, table: str = "", number: int | None = None) -> str:
+        """Return what a finding calls a table."""
+        return f"{self.short} {self._table(table, number)}"
+
+    def _table(self, table: str, number: int | None) -> str:
+        full = f"{self.title}.{table}" if table else self.title
+        return f"[{full}]" if number is None else f"[[{full}]] #{number}"
+
+
+def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Path) -> dict[str, Any]:
+    """Read what was given by flags or ini keys.
+
+    Parameters
+    ----------
+    values : Mapping
+        Option name → text, texts, or ``None`` for what was not given.
+    spelled : Mapping
+        Option name → how it is written there, for messages.
+    base : Path
+        What relative paths start from.
+    """
+    readers = _shared(base) | {
+        "config": path_text,
+        "threshold": _thresholds,
+        "min_coverage": _coverage_per_cent,
+    }
+    unknown = next((name for name in values if name not in readers), None)
+    if unknown is not None:
+        raise UnknownNameError(f"unknown option {unknown!r}; {nearest(unknown, readers)}")
+    return {name: readers[name](value, spelled[name]) for name, value in values.items() if value is not None}
+
+
+def read_file(table: object, name: FileName, base: Path) -> dict[str, Any]:
+    """Read ``[msdump]`` with all that is below it; parameters as of `read_options`."""
+    return read_table(table, _file_keys(name, base), name.place())
+
+
+def _shared(base: Path) -> dict[str, Reader]:
+    """Return the readers of what can be said in a suite file and on the command line alike."""
+
+    def side(value: object, where: str) -> SideText:
+        return _side(value, where, base)
+
+    def path(value: object, where: str) -> PlacedPath:
+        return PlacedPath(path_text(value, where), base, where)
+
+    readers: dict[str, Reader] = {
+        "left": side,
+        "right": side,
+        "profile": _profile,
+        "select": texts,
+        "deselect": texts,
+        "iteration": _spec,
+        "rank": _spec,
+        "graph": _spec,
+        "report": _report,
+        "report_dir": path,
+    }
+    return readers | {option.name: choice(*option.choices) for option in OPTIONS if option.choices}
+
+
+def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
+    """Return the readers of every key of ``[msdump]``."""
+
+    def graph_files(value: object, where: str) -> tuple[Path, ...]:
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} must be an array of paths, not {shown(value)}")
+        return tuple(base / path_text(one, f"{where}[{place}]") for place, one in enumerate(value))
+
+    return _shared(base) | {
+        "min_coverage": _coverage_share,
+        "graph_files": graph_files,
+        "nan": choice("match", "forbid"),
+        "left_format": choice(*_FORMATS),
+        "right_format": choice(*_FORMATS),
+        "align": _align,
+        "map": _tables(name, "map", _entry),
+        "rule": _tables(name, "rule", rule),
+        "known_drift": _tables(name, "known_drift", known_drift),
+    }
+
+
+def _tables(name: FileName, title: str, read: Any) -> Reader:
+    """Return a reader of a ``[[…]]``, whose tables are told apart by their number, from 1."""
+
+    def read_all(value: object, _where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ConfigError(
+                f"{name.place(title)} must be an array of tables, not {shown(value)}; write [[{name.title}.{title}]]"
+            )
+        return tuple(
+            read(table, name.place(title, place), name.label(title, place)) for place, table in enumerate(value, 1)
+        )
+
+    return read_all
+
+
+_ENTRY_KEYS: dict[str, Reader] = {
+    "left": text,
+    "right": text,
+    "reshape": flag,
+    "transpose": permutation,
+    "rank": whole,
+    "net": text,
+    "graph": whole,
+    "iteration": whole,
+}
+_SIDE_KEYS: dict[str, Reader] = {
+    "path": path_text,
+    "net": text,
+    "rank": spec_text,
+    "graph": spec_text,
+    "iteration": spec_text,
+}
+
+
+def _entry(table: object, where: str, label: str) -> MapEntry:
+    said = read_table(table, _ENTRY_KEYS, where)
+    require(said, ("left", "right"), where)
+    return MapEntry(**said, label=label)
+
+
+def _side(value: object, where: str, base: Path) -> SideText:
+    """Read a side: a path, or a table of a path and coordinates."""
+    if not isinstance(value, Mapping):
+        return SideText(PlacedPath(path_text(value, where), base, where), {})
+    said = read_table(value, _SIDE_KEYS, where, join=".")
+    require(said, ("path",), where)
+    return SideText(PlacedPath(said.pop("path"), base, f"{where}.path"), said)
+
+
+def _profile(value: object, where: str) -> str:
+    name = text(value, where)
+    if name not in profile_names():
+        raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
+    return name
+
+
+def _spec(value: object, where: str) -> frozenset[int] | None:
+    spec = spec_text(value, where)
+    return None if spec is None else parse_spec(spec, where=where)
+
+
+def _report(value: object, where: str) -> tuple[str, ...]:
+    return parse_report(value if isinstance(value, str) else texts(value, where), where=where)
+
+
+def _coverage_per_cent(value: object, where: str) -> float:
+    return parse_coverage(value if isinstance(value, str) else number(value, where), flag=True, where=where)
+
+
+def _coverage_share(value: object, where: str) -> float:
+    return parse_coverage(value if isinstance(value, str) else number(value, where), flag=False, where=where)
+
+
+def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
+    return tuple(parse_threshold(one, where=where) for one in texts(value, where))
+
+
+def _align(value: object, where: str) -> Align:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {shown(value)}')
+    return parse_align(value, where=where)

@@ -1,0 +1,343 @@
+"""The one table of options, and what the text of each means."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.settings import (
+    OPTIONS,
+    Option,
+    argparse_kwargs,
+    given,
+    ini_kwargs,
+    parse_coverage,
+    parse_report,
+    parse_spec,
+    parse_threshold,
+    pytest_kwargs,
+)
+
+pytest_plugins = ["pytester"]
+
+BY_NAME = {option.name: option for option in OPTIONS}
+
+# Written by hand from the contract's table: name, flags, ini key, suite-file key.
+EXPECTED = [
+    ("left", ("--msdump-left", "--msdump-target"), "msdump_left", "left"),
+    ("right", ("--msdump-right", "--msdump-reference"), "msdump_right", "right"),
+    ("config", ("--msdump-config",), "msdump_config", None),
+    ("profile", ("--msdump-profile",), "msdump_profile", "profile"),
+    ("threshold", ("--msdump-threshold",), "msdump_threshold", None),
+    ("select", ("--msdump-select",), "msdump_select", "select"),
+    ("deselect", ("--msdump-deselect",), "msdump_deselect", "deselect"),
+    ("io", ("--msdump-io",), "msdump_io", "io"),
+    ("iteration", ("--msdump-iteration",), "msdump_iteration", "iteration"),
+    ("rank", ("--msdump-rank",), "msdump_rank", "rank"),
+    ("graph", ("--msdump-graph",), "msdump_graph", "graph"),
+    ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
+    ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
+    ("report_dir", ("--msdump-report-dir",), "msdump_report_dir", "report_dir"),
+    ("report", ("--msdump-report",), "msdump_report", "report"),
+]
+
+
+def one_line(excinfo: pytest.ExceptionInfo[ConfigError]) -> str:
+    text = str(excinfo.value)
+    assert "\n" not in text
+    return text
+
+
+def parsed(flags_of: str, arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for option in OPTIONS:
+        if flags_of == "pytest":
+            parser.add_argument(*option.flags, **pytest_kwargs(option))
+        else:
+            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    return parser.parse_args(arguments)
+
+
+def test_the_table_is_the_contracts_and_nothing_more() -> None:
+    assert [(option.name, option.flags, option.ini, option.toml) for option in OPTIONS] == EXPECTED
+
+
+@pytest.mark.parametrize("field", ["flags", "cli_flags"])
+def test_no_flag_is_declared_twice(field: str) -> None:
+    flags = [flag for option in OPTIONS for flag in getattr(option, field)]
+    assert len(flags) == len(set(flags))
+
+
+def test_what_is_not_given_is_none() -> None:
+    assert given(parsed("pytest", [])) == dict.fromkeys(BY_NAME)
+
+
+def test_what_is_given_keeps_its_text_under_the_options_name() -> None:
+    typed = [
+        *("--msdump-target", "run", "--msdump-reference", "ref", "--msdump-threshold", "cosine=0.9"),
+        *("--msdump-threshold", "max_abs=1", "--msdump-io", "all", "--msdump-min-coverage", "90"),
+    ]
+    said = {name: value for name, value in given(parsed("pytest", typed)).items() if value is not None}
+    assert said == {
+        "left": "run",
+        "right": "ref",
+        "threshold": ["cosine=0.9", "max_abs=1"],
+        "io": "all",
+        "min_coverage": "90",
+    }
+
+
+def test_the_command_knows_the_same_options_by_its_own_flags() -> None:
+    typed = ["-l", "run", "-r", "ref", "--granularity", "tensor", "--select", "conv*", "--select", "fc*"]
+    said = {name: value for name, value in given(parsed("cli", typed)).items() if value is not None}
+    assert said == {"left": "run", "right": "ref", "granularity": "tensor", "select": ["conv*", "fc*"]}
+
+
+def test_a_word_that_is_no_choice_is_refused_by_argparse() -> None:
+    with pytest.raises(argparse.ArgumentError, match="invalid choice: 'both'"):
+        parsed("pytest", ["--msdump-io", "both"])
+
+
+def test_help_names_the_default_and_survives_percent_signs() -> None:
+    option = Option("x", ("--x",), "text", "at least 90% of it", "X", default="100%")
+    parser = argparse.ArgumentParser(prog="p")
+    parser.add_argument(*option.flags, **argparse_kwargs(option))
+    assert "at least 90% of it (default: 100%)" in parser.format_help()
+    assert "(default: default)" in BY_NAME["profile"].help_line
+    assert "default" not in BY_NAME["left"].help_line
+
+
+def test_ini_keys_are_texts_or_lines_with_no_default() -> None:
+    assert ini_kwargs(BY_NAME["profile"]) == {
+        "name": "msdump_profile",
+        "help": "named limits (default: default)",
+        "type": "string",
+        "default": None,
+    }
+    assert ini_kwargs(BY_NAME["threshold"])["type"] == "linelist"
+
+
+def test_an_option_without_an_ini_key_has_no_ini_arguments() -> None:
+    with pytest.raises(ValueError, match="option x has no ini key"):
+        ini_kwargs(Option("x", ("--x",), "text", "help", "X"))
+
+
+def test_pytest_itself_takes_the_table(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        msdump_table="""
+        from pytest_msdump.settings import OPTIONS, ini_kwargs, pytest_kwargs
+        def pytest_addoption(parser):
+            for option in OPTIONS:
+                parser.addoption(*option.flags, **pytest_kwargs(option))
+                parser.addini(**ini_kwargs(option))
+        def pytest_report_header(config):
+            inis = {o.name: config.getini(o.ini) for o in OPTIONS}
+            return [f"ini {[(k, v) for k, v in inis.items() if v is not None]}", f"left {config.option.msdump_left}"]
+        """
+    )
+    pytester.makeini("[pytest]\nmsdump_profile = strict\nmsdump_threshold =\n  cosine=0.9\n  max_abs=1\n")
+    arguments = ("-p", "no:msdump", "-p", "msdump_table", "--msdump-target=run", "-p", "no:cacheprovider")
+    result = pytester.runpytest_subprocess(*arguments)
+    result.stdout.fnmatch_lines(
+        ["ini [[]('profile', 'strict'), ('threshold', [[]'cosine=0.9', 'max_abs=1'])]", "left run"]
+    )
+
+
+# -- thresholds ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cosine=0.999", ("cosine", 0.999)),
+        ("cosine_similarity=0.999", ("cosine_similarity", 0.999)),
+        (" max_rel = 1e-2 ", ("max_rel", 0.01)),
+        ("saturated_count=3", ("saturated_count", 3.0)),
+        ("cosine=-.5", ("cosine", -0.5)),
+    ],
+)
+def test_a_threshold_is_the_metric_as_typed_and_a_number(text: str, expected: tuple[str, float]) -> None:
+    assert parse_threshold(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("cosine", "--msdump-threshold: 'cosine' is not METRIC=VALUE, e.g. cosine=0.999"),
+        ("=0.5", "--msdump-threshold: '=0.5' is not METRIC=VALUE, e.g. cosine=0.999"),
+        ("cosin=0.9", "--msdump-threshold: unknown metric 'cosin'; did you mean 'cosine'?"),
+        ("cosine=", "--msdump-threshold: 'cosine=': '' is not a finite number"),
+        ("cosine=high", "--msdump-threshold: 'cosine=high': 'high' is not a finite number"),
+        ("cosine=nan", "--msdump-threshold: 'cosine=nan': 'nan' is not a finite number"),
+        ("cosine=1e999", "--msdump-threshold: 'cosine=1e999': '1e999' is not a finite number"),
+        ("cosine=1_0", "--msdump-threshold: 'cosine=1_0': '1_0' is not a finite number"),
+        ("cosine=0.9=1", "--msdump-threshold: 'cosine=0.9=1': '0.9=1' is not a finite number"),
+        ("standard_deviation=1", "--msdump-threshold: standard_deviation takes no limit"),
+    ],
+)
+def test_a_bad_threshold_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as excinfo:
+        parse_threshold(text)
+    assert one_line(excinfo) == sentence
+
+
+def test_an_unknown_metric_is_an_unknown_name() -> None:
+    with pytest.raises(UnknownNameError):
+        parse_threshold("cosin=0.9")
+
+
+def test_a_refusal_repeats_the_option_as_it_was_spelled() -> None:
+    with pytest.raises(ConfigError, match=r"^--threshold: 'x' is not"):
+        parse_threshold("x", where="--threshold")
+    with pytest.raises(ConfigError, match=r"^--rank: 'x': "):
+        parse_spec("x", where="--rank")
+    with pytest.raises(ConfigError, match=r"^--min-coverage: 'x' is not"):
+        parse_coverage("x", flag=True, where="--min-coverage")
+    with pytest.raises(UnknownNameError, match=r"^--report: unknown report 'x'"):
+        parse_report("x", where="--report")
+
+
+# -- specs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", {0}), ("0|2-3", {0, 2, 3}), ("5-5", {5}), ("3|1|3", {1, 3}), ("2-4|3-6", {2, 3, 4, 5, 6})],
+)
+def test_a_spec_names_numbers_and_ranges(text: str, expected: set[int]) -> None:
+    assert parse_spec(text) == expected
+
+
+def test_all_is_none() -> None:
+    assert parse_spec("all") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("5-1", "SPEC: '5-1': the range 5-1 runs backwards; write 1-5"),
+        ("1-", "SPEC: '1-': '1-' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("0|", "SPEC: '0|': '' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("x", "SPEC: 'x': 'x' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("", "SPEC: '': '' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("0,1", "SPEC: '0,1': '0,1' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("-1", "SPEC: '-1': '-1' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("0|all", "SPEC: '0|all': 'all' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("1-2-3", "SPEC: '1-2-3': '1-2-3' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("٣", "SPEC: '٣': '٣' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("0\n", "SPEC: '0\\n': '0\\n' is neither a number nor a range; write e.g. 0|2-3, or all"),
+        ("0-1000000", "SPEC: '0-1000000' names more than 1,000,000 values; write all, or fewer"),
+        ("0-999999|7", "SPEC: '0-999999|7' names more than 1,000,000 values; write all, or fewer"),
+        ("0-999999999999", "SPEC: '0-999999999999' names more than 1,000,000 values; write all, or fewer"),
+    ],
+)
+def test_a_bad_spec_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as excinfo:
+        parse_spec(text)
+    assert one_line(excinfo) == sentence
+
+
+def test_a_number_too_long_to_be_a_coordinate_is_refused_without_being_read() -> None:
+    with pytest.raises(ConfigError, match="is neither a number nor a range"):
+        parse_spec("9" * 5000)
+
+
+@hypothesis_settings(deadline=None, max_examples=60)
+@hypothesis_given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), min_size=1, max_size=6))
+def test_a_spec_is_the_union_of_its_parts(parts: list[tuple[int, int]]) -> None:
+    text = "|".join(f"{first}-{first + more}" if more else str(first) for first, more in parts)
+    expected = {value for first, more in parts for value in range(first, first + more + 1)}
+    assert parse_spec(text) == expected
+
+
+# -- coverage ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "flag", "share"),
+    [
+        ("90", True, 0.9),
+        ("90%", True, 0.9),
+        ("0.5%", True, 0.005),
+        ("0", True, 0.0),
+        ("1", True, 0.01),
+        ("100", True, 1.0),
+        ("99.5", True, 0.995),
+        (0.9, False, 0.9),
+        ("90%", False, 0.9),
+        (" 90 % ", False, 0.9),
+        (0, False, 0.0),
+        (1, False, 1.0),
+        (1.0, False, 1.0),
+    ],
+)
+def test_coverage_is_per_cent_on_the_flag_and_a_share_in_the_file(value: str | float, flag: bool, share: float) -> None:
+    assert parse_coverage(value, flag=flag) == pytest.approx(share, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("value", "flag", "sentence"),
+    [
+        ("0.9", True, "--msdump-min-coverage: 0.9 is less than 1 per cent; write 90 or 0.9%"),
+        ("101", True, "--msdump-min-coverage: 101 is not within 0 to 100 per cent"),
+        ("-1", True, "--msdump-min-coverage: -1 is not within 0 to 100 per cent"),
+        ("101%", True, "--msdump-min-coverage: 101% is not within 0 to 100 per cent"),
+        ("many", True, "--msdump-min-coverage: 'many' is not a number of per cent, e.g. 90"),
+        ("%", True, "--msdump-min-coverage: '%' is not a number of per cent, e.g. 90"),
+        ("nan", True, "--msdump-min-coverage: 'nan' is not a number of per cent, e.g. 90"),
+        ("", True, "--msdump-min-coverage: '' is not a number of per cent, e.g. 90"),
+        (90, False, 'min_coverage: 90 is more than 1; write 0.9 or "90%"'),
+        (1.5, False, 'min_coverage: 1.5 is more than 1; write 0.015 or "1.5%"'),
+        (-0.1, False, "min_coverage: -0.1 is not within 0 to 100 per cent"),
+        ("0.9", False, "min_coverage: '0.9' is not a share; write 0.9, or \"90%\""),
+        (float("nan"), False, "min_coverage: nan is not a number of per cent, e.g. 90"),
+    ],
+)
+def test_a_coverage_that_seems_meant_in_the_other_unit_is_refused(
+    value: str | float, flag: bool, sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as excinfo:
+        parse_coverage(value, flag=flag)
+    assert one_line(excinfo) == sentence
+
+
+# -- reports -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("json", ("json",)),
+        ("csv,json", ("csv", "json")),
+        (" json , csv ,json,", ("json", "csv")),
+        (["csv"], ("csv",)),
+    ],
+)
+def test_reports_are_named_once_each_in_order(text: str | list[str], kinds: tuple[str, ...]) -> None:
+    assert parse_report(text) == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("html", "--msdump-report: unknown report 'html'; known: json, csv"),
+        ("json,md", "--msdump-report: unknown report 'md'; known: json, csv"),
+        ("JSON", "--msdump-report: unknown report 'JSON'; known: json, csv"),
+        (",", "--msdump-report: names no report; known: json, csv"),
+        ([], "--msdump-report: names no report; known: json, csv"),
+    ],
+)
+def test_a_report_that_is_not_known_yet_is_refused(text: str | list[str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as excinfo:
+        parse_report(text)
+    assert one_line(excinfo) == sentence
+
+
+def test_the_help_names_every_report() -> None:
+    assert re.search(r"json, csv", BY_NAME["report"].help)
