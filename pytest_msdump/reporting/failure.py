@@ -12,7 +12,7 @@ from pytest_msdump.reporting.tables import command, filled, pieces
 from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import NONFINITE
 
-__all__ = ["failure_text", "one_line"]
+__all__ = ["failure_text", "one_line", "record_text"]
 
 Entry = Mapping[str, Any]
 
@@ -78,6 +78,11 @@ def failure_text(
     if rerun:
         lines += ["", "re-run just this:", *(f"  {line}" for line in command(rerun, width=width - 2))]
     return "\n".join(lines[1:])
+
+
+def record_text(record: Entry, *, operators: int, width: int = 80, left_root: str = "", right_root: str = "") -> str:
+    """Return one record in full, whatever its verdict; parameters as of `failure_text`."""
+    return "\n".join(_block(record, operators, max(width, _NARROWEST), (left_root, right_root)))
 
 
 def one_line(record: Entry) -> str:

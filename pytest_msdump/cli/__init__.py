@@ -1,0 +1,68 @@
+"""The command ``msdump``: the same engine, options and exit codes without pytest."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pytest_msdump.cli import check, compare
+from pytest_msdump.errors import ConfigError, MsdumpError
+
+__all__ = ["main"]
+
+# pytest's numbers (INTERFACE 3).
+_FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
+
+_COMMANDS = (compare, check)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose refusals are one line and exit code 4."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message}; see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 all within limits; 1 something drifted, is missing, or nothing could be paired; 4 a usage or configuration
+        error, told in one line on standard error.
+    """
+    try:
+        parsed = _parser().parse_args(argv)
+        return int(parsed.run(parsed))
+    except ConfigError as error:
+        print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - a command's one line of error
+        return _USAGE
+    except MsdumpError as error:
+        print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - as above
+        return _FAILED
+    except KeyboardInterrupt:
+        print("msdump: interrupted", file=sys.stderr)  # noqa: T201 - as above
+        return _INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The whole command line. Subcommands take the place of a table: each module has NAME, HELP, arguments and run."""
+    parser = _Parser(
+        prog="msdump",
+        description="Compare operator dumps of a model's port with its reference. Exit code 0: within limits; "
+        "1: something drifted or nothing was compared; 4: usage error.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in _COMMANDS:
+        command = commands.add_parser(module.NAME, help=module.HELP, description=module.DESCRIPTION)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser

@@ -1,0 +1,122 @@
+"""``msdump check results.json``: judge saved numbers again, with other limits, without the data."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.judging.judge import judge, rows
+from pytest_msdump.judging.policy import Policy
+from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import Limits
+from pytest_msdump.pipeline.gathering import policy_entry
+from pytest_msdump.reporting.json_report import read_json, report_from
+from pytest_msdump.reporting.records import from_json, with_verdict
+from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
+from pytest_msdump.suite import load_suite
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "check"
+HELP = "judge a saved result again, without the data"
+DESCRIPTION = (
+    "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "
+    "or --config every pair is judged anew by these alone."
+)
+
+_OPTIONS = ("config", "profile", "threshold", "min_coverage")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the files and the options that concern limits."""
+    parser.add_argument("files", nargs="+", metavar="RESULTS.json", help="results.json of a run")
+    for option in OPTIONS:
+        if option.name in _OPTIONS:
+            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Judge each file; return the worst exit code."""
+    from pytest_msdump.cli.telling import tell_report, tell_saved
+
+    options = {name: value for name, value in given(parsed).items() if name in _OPTIONS}
+    codes = []
+    for name in parsed.files:
+        report = report_from(read_json(Path(name)), place=name)
+        if any(value is not None for value in options.values()):
+            report = _judged_again(report, options, place=name)
+        else:
+            # Reads every record, so that a damaged one is told and not passed over.
+            [from_json(record, place=f"{name}: tensors[{number}]") for number, record in enumerate(report.records)]
+        tell_saved(name, report)
+        codes.append(tell_report(report, []))
+    return max(codes)
+
+
+def _judged_again(report: Report, options: Mapping[str, Any], *, place: str) -> Report:
+    """The same numbers under another policy."""
+    file = Path(options["config"]) if options["config"] is not None else None
+    if file is not None and not file.is_file():
+        raise ConfigError(f"--config: there is no file {file}; give a suite file")
+    suite = load_suite(
+        file=file,
+        options={
+            "left": report.left.directory,
+            "right": report.right.directory,
+            "profile": options["profile"] or (None if file else report.profile),
+            "threshold": options["threshold"],
+            "min_coverage": options["min_coverage"],
+        },
+        directory=Path.cwd(),
+        spelled={option.name: option.cli_flags[-1] for option in OPTIONS},
+    )
+    coverage = dict(report.coverage)
+    if suite.min_coverage is not None:
+        coverage["min_coverage"] = suite.min_coverage
+    return replace(
+        report,
+        profile=suite.policy.profile,
+        limits=policy_entry(suite.policy),
+        coverage=coverage,
+        records=tuple(
+            _judged(record, suite.policy, place=f"{place}: tensors[{number}]")
+            for number, record in enumerate(report.records)
+        ),
+    )
+
+
+def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping[str, Any]:
+    """One saved pair under another policy. What was never measured keeps its verdict."""
+    stored = from_json(record, place=place)
+    if stored.comparison is None:
+        return record
+    if stored.left_dtype is None or stored.right_dtype is None:
+        raise ConfigError(f"{place}: was measured, but a side's 'dtype' is missing; write the report again")
+    limits = resolve(
+        policy,
+        left=stored.left_key,
+        right=stored.right_key,
+        left_dtype=stored.left_dtype,
+        right_dtype=stored.right_dtype,
+    )
+    comparison = _as_measured(stored.comparison, limits)
+    verdict = judge(comparison, limits, left_dtype=stored.left_dtype, right_dtype=stored.right_dtype)
+    return with_verdict(record, verdict, limits, rows(comparison, limits))
+
+
+def _as_measured(comparison: Comparison, limits: Limits) -> Comparison:
+    """Take the count of elements outside rtol/atol away where it was counted with another tolerance."""
+    if (limits.rtol, limits.atol) == (comparison.rtol, comparison.atol):
+        return comparison
+    reason = (
+        f"it was counted with rtol {comparison.rtol:g} and atol {comparison.atol:g}; "
+        "another tolerance needs the data: compare again"
+    )
+    measurements = {**comparison.measurements, "allclose": Measurement("allclose", undefined=reason)}
+    return replace(comparison, measurements=measurements)

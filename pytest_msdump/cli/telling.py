@@ -1,0 +1,90 @@
+"""What the command prints: the words are reporting's, the colours rich's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.reporting.assemble import side_info
+from pytest_msdump.reporting.coverage import coverage_text
+from pytest_msdump.reporting.failure import failure_text, one_line, record_text
+from pytest_msdump.reporting.summary import header_lines, summary_lines
+from pytest_msdump.reporting.tally import FAILING, coverage_problems
+
+__all__ = ["tell_header", "tell_report", "tell_saved"]
+
+_IN_FULL = 3
+_ON_A_LINE = 20
+
+# First word of a line → how it is shown on a terminal.
+_STYLES = {"DRIFT": "bold red", "ERROR": "bold red", "UNDEFINED": "bold red", "WARN": "yellow", "PASS": "green"}
+
+
+def tell_header(plan: Plan) -> None:
+    """Say which directory is which."""
+    pairs = len(plan.pairing.pairs)
+    _say(header_lines(side_info(plan.left), side_info(plan.right), pairs=pairs, profile=plan.suite.policy.profile))
+
+
+def tell_saved(name: str, report: Report) -> None:
+    """Say what is judged again."""
+    _say(
+        [f"msdump: {name}", *header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)]
+    )
+
+
+def tell_report(report: Report, files: Sequence[Path]) -> int:
+    """Print failures and summary; return the exit code: 1 for any failure, and for anything that was not compared."""
+    console = _console()
+    failing = [record for record in report.records if record["verdict"] in FAILING]
+    _say(_failures(report, failing, console.width))
+    if not failing and len(report.records) == 1:
+        _say(["", record_text(report.records[0], operators=report.left.operators, width=console.width)])
+    problems = coverage_problems(report)
+    if problems:
+        _say(["", coverage_text(report, width=console.width)])
+    _say(["", *summary_lines(report, width=console.width, files=[os.path.relpath(file) for file in files])])
+    if not report.complete:
+        _say(["not every pair was run, and what was not compared has not passed"])
+    return int(bool(failing or problems or not report.complete))
+
+
+def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int) -> Iterable[str]:
+    """The first failing operators in full, the next on a line each."""
+    orders = sorted({record["order"] for record in failing})
+    for order in orders[:_IN_FULL]:
+        records = [record for record in report.records if record["order"] == order]
+        yield ""
+        yield failure_text(
+            records,
+            operators=report.left.operators,
+            width=width,
+            left_root=report.left.directory,
+            right_root=report.right.directory,
+        )
+    rest = [record for record in failing if record["order"] in orders[_IN_FULL:]]
+    if rest:
+        yield ""
+    yield from (one_line(record) for record in rest[:_ON_A_LINE])
+    if len(rest) > _ON_A_LINE:
+        yield f"and {len(rest) - _ON_A_LINE} more failing tensors; results.json has them all"
+
+
+def _console() -> Console:
+    """Plain text of the terminal's width; colour only where a terminal shows it."""
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _say(lines: Iterable[str]) -> None:
+    """Print lines, those that begin with a verdict in its colour."""
+    console = _console()
+    for line in (part for text in lines for part in text.split("\n")):
+        word, _, _ = line.partition(" ")
+        console.print(Text(line, style=_STYLES.get(word, "")))

@@ -1,0 +1,292 @@
+"""Assertion helpers: the same engine and the same text as the gate, inside ordinary tests. Work without pytest, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, Union
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.judging.policy import Policy
+from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.metrics.overflow import OneSide, scan
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
+from pytest_msdump.pipeline.comparing import compare_pair, compare_views
+from pytest_msdump.pipeline.gathering import gathered, measured
+from pytest_msdump.pipeline.opening import OpenDump, index, open_view
+from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.reporting.coverage import coverage_text
+from pytest_msdump.reporting.failure import failure_text
+from pytest_msdump.reporting.records import to_json
+from pytest_msdump.reporting.summary import header_lines, summary_lines
+from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.suite import load_suite
+
+__all__ = ["assert_close", "assert_dumps_close", "assert_no_overflow", "compare"]
+
+# An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
+Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
+
+_SHOWN_OPERATORS = 3
+_SHOWN_OVERFLOWS = 10
+_WIDTH = 100
+
+
+def compare(
+    left: Tensor | Pair,
+    right: Tensor | None = None,
+    *,
+    profile: str = "default",
+    nan: str = "match",
+    transpose: tuple[int, ...] | None = None,
+    reshape: bool = False,
+    name: str = "tensor",
+    **limits: float,
+) -> Record:
+    """Measure and judge two tensors. Says nothing by itself: read `verdict` and `comparison`.
+
+    Parameters
+    ----------
+    left, right : array_like, TensorView, TensorRef, str or Path
+        The value under test and its reference. A `Pair` (of the fixture ``msdump_pairs``) stands for both.
+    profile : str
+        Named limits.
+    nan : str
+        ``"match"`` or ``"forbid"``.
+    transpose : tuple of int, optional
+        Axes of the right side, to meet the left.
+    reshape : bool
+        Whether the right side may have another shape with the same values in C order.
+    name : str
+        What messages call arrays that have no name of their own.
+    **limits : float
+        Limits by metric id or short form, e.g. ``cosine=0.9999``; they win over the profile.
+
+    Returns
+    -------
+    Record
+        Its verdict is ``error`` when shapes or files cannot be brought together.
+
+    Raises
+    ------
+    ConfigError
+        An unknown profile or metric, or a limit that cannot be meant.
+
+    Examples
+    --------
+    >>> compare([1.0, 2.0], [1.0, 2.5], max_abs=0.6, norm_max=1, rel_euclid=1, cosine=0).verdict.outcome
+    'pass'
+    """
+    policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=limits)
+    if isinstance(left, Pair):
+        if right is not None:
+            raise ConfigError("a Pair stands for both sides; give no right side beside it")
+        return compare_pair(left, policy)
+    if right is None:
+        raise ConfigError("there is no right side; give the reference as the second argument")
+    with ExitStack() as stack:
+        left_ref, left_view = _opened(left, name, stack)
+        right_ref, right_view = _opened(right, name, stack)
+        pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
+        return compare_views(pair, left_view, right_view, policy)
+
+
+def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: Any) -> None:
+    """Fail, with the gate's failure text, unless the two tensors are within the limits.
+
+    Parameters
+    ----------
+    left, right, **options
+        As `compare` takes them.
+
+    Raises
+    ------
+    AssertionError
+        The verdict is ``fail``, ``undefined`` or ``error``.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> assert_close(numpy.ones(3), numpy.ones(3))
+    """
+    __tracebackhide__ = True
+    record = compare(left, right, **options)
+    if record.verdict.outcome in FAILING:
+        raise AssertionError("\n" + failure_text([_entry(record)], operators=1, width=_WIDTH))
+
+
+def assert_dumps_close(
+    left: str | PathLike[str],
+    right: str | PathLike[str],
+    *,
+    map: Mapping[str, str] | Iterable[Mapping[str, Any]] = (),  # noqa: A002 - the suite file's word
+    profile: str = "default",
+    min_coverage: float | None = None,
+    limits: Mapping[str, float] | None = None,
+    **options: Any,
+) -> Report:
+    """Fail unless every matched tensor of two dumps is within the limits. One test for a whole dump.
+
+    Parameters
+    ----------
+    left, right : str or Path
+        The run under test and the reference.
+    map : mapping or list of mappings
+        ``{left address: right address}``, or entries as ``[[msdump.map]]`` has them.
+    profile : str
+        Named limits.
+    min_coverage : float, optional
+        Least share of the right tensors that must have a partner, 0 to 1.
+    limits : mapping, optional
+        Limits of all tensors by metric id or short form; they win over the profile and over rules.
+    **options
+        Any other key of a suite file: ``rule``, ``known_drift``, ``io``, ``nan``, ``select``, ``align``, …
+
+    Returns
+    -------
+    Report
+        When nothing failed.
+
+    Raises
+    ------
+    AssertionError
+        A tensor drifts, a mapped tensor is missing, nothing could be paired, or too little was.
+    ConfigError
+        A dump is missing or unknown, or an option cannot be meant.
+    """
+    __tracebackhide__ = True
+    entries = [{"left": one, "right": other} for one, other in map.items()] if isinstance(map, Mapping) else list(map)
+    table = {"left": str(left), "right": str(right), "map": entries, "profile": profile, **options}
+    if min_coverage is not None:
+        table["min_coverage"] = min_coverage
+    thresholds = [f"{metric}={bound!r}" for metric, bound in (limits or {}).items()]
+    suite = load_suite(
+        file=None,
+        table=table,
+        options={"threshold": thresholds or None},
+        directory=Path.cwd(),
+        name="assert_dumps_close",
+        spelled={"threshold": "limits"},
+    )
+    planned = plan(suite)
+    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    problem = _dumps_problem(report)
+    if problem:
+        raise AssertionError("\n" + problem)
+    return report
+
+
+def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
+    """Fail when a dump, a tensor file or an array holds NaN, Inf, or values at their dtype's maximum.
+
+    Parameters
+    ----------
+    dump_or_array : OpenDump, str or Path of a dump or tensor file, TensorView, array_like
+        One side alone; there is nothing to compare with.
+
+    Raises
+    ------
+    AssertionError
+        Names each tensor with its counts and first position, in execution order.
+    """
+    __tracebackhide__ = True
+    found: list[str] = []
+    seen = 0
+    for name, side in _sides_of(dump_or_array):
+        seen += 1
+        if isinstance(side, str):
+            found.append(f"{name}: {side}")
+        elif side.nan or side.inf or side.saturated:
+            found.append(f"{name}: {_overflow_text(side)}")
+    if not seen:
+        raise AssertionError(f"nothing was checked: {dump_or_array} holds no tensor")
+    if found:
+        more = [f"and {len(found) - _SHOWN_OVERFLOWS} more"] if len(found) > _SHOWN_OVERFLOWS else []
+        head = f"{len(found)} of {seen} tensors overflow or cannot be read; first in execution order:"
+        raise AssertionError("\n  ".join([head, *found[:_SHOWN_OVERFLOWS], *more]))
+
+
+def _opened(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
+    """Whatever stands for a tensor, as a reference and an opened view."""
+    if isinstance(side, (str, PathLike)):
+        refs = index(Path(side)).refs
+        if len(refs) != 1:
+            raise ConfigError(f"{side}: holds {len(refs)} tensors; give one tensor file, or use assert_dumps_close")
+        side = refs[0]
+    if isinstance(side, TensorRef):
+        view = open_view(side)
+        stack.callback(view.close)
+        return side, view
+    view = side if hasattr(side, "blocks") else ArrayView(_as_array(side))
+    key = TensorKey(OpKey(name), "output", 0)
+    return TensorRef(key, view.spec, TensorSource(Path("array in memory")), reader="array"), view
+
+
+def _as_array(value: Any) -> Any:
+    """An array of numpy's, from a framework's tensor where need be."""
+    import numpy
+
+    for step in ("detach", "cpu", "asnumpy"):
+        if hasattr(value, step):
+            value = getattr(value, step)()
+    return numpy.asarray(value)
+
+
+def _entry(record: Record) -> dict[str, Any]:
+    """A record of two loose tensors as reports have it."""
+    return to_json(record, left_root=Path(), right_root=Path())
+
+
+def _dumps_problem(report: Report) -> str | None:
+    """What is wrong with a whole report, for a person; ``None`` when nothing is."""
+    failing = [record for record in report.records if record["verdict"] in FAILING]
+    problems = coverage_problems(report)
+    if not failing and not problems:
+        return None
+    lines = header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)
+    lines += summary_lines(report, width=_WIDTH)
+    for order in sorted({record["order"] for record in failing})[:_SHOWN_OPERATORS]:
+        records = [record for record in report.records if record["order"] == order]
+        lines += ["", failure_text(records, operators=report.left.operators, width=_WIDTH)]
+    if problems:
+        lines += ["", coverage_text(report, width=_WIDTH)]
+    return "\n".join(lines)
+
+
+def _sides_of(given: OpenDump | Dump | Tensor) -> Iterable[tuple[str, OneSide | str]]:
+    """Each tensor's name with what was found in it, or with why it cannot be read."""
+    if isinstance(given, (str, PathLike)):
+        given = index(Path(given))
+    dump = given.dump if isinstance(given, OpenDump) else given
+    if isinstance(dump, Dump):
+        return _scanned(dump.refs)
+    with ExitStack() as stack:
+        _, view = _opened(dump, "tensor", stack)
+        return [("tensor", scan(view))]
+
+
+def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
+    """Open, scan and close one tensor after the other."""
+    from pytest_msdump.errors import MsdumpError
+
+    for ref in refs:
+        try:
+            view = open_view(ref)
+            try:
+                yield ref.key.address, scan(view)
+            finally:
+                view.close()
+        except (MsdumpError, OSError) as error:
+            yield ref.key.address, str(error)
+
+
+def _overflow_text(side: OneSide) -> str:
+    """Counts by class and the first position."""
+    counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
+    told = ", ".join(f"{count} {what}" for what, count in counts if count)
+    return f"{told} of {side.elements} elements; first at {list(side.first or ())}"

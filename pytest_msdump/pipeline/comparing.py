@@ -1,0 +1,100 @@
+"""Compare one pair: open both tensors, bring them to one logical shape, measure, judge. Bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pytest_msdump.dtypes import coarser
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.judging.judge import judge, rows
+from pytest_msdump.judging.policy import Policy
+from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.memory_formats.axes import meet
+from pytest_msdump.metrics.measure import measure
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.report import Record
+from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.pipeline.opening import open_view
+
+__all__ = ["compare_pair", "compare_views"]
+
+
+def compare_pair(pair: Pair, policy: Policy) -> Record:
+    """Measure and judge one pair. Whatever is wrong with its files becomes the verdict `error` of this pair alone.
+
+    Parameters
+    ----------
+    pair : Pair
+        Both sides are opened here, read in blocks, and closed again.
+    policy : Policy
+        What it is judged by.
+
+    Returns
+    -------
+    Record
+        With `comparison` ``None`` when nothing could be measured.
+    """
+    try:
+        with _opened(pair.left) as left, _opened(pair.right) as right:
+            return compare_views(pair, left, right, policy)
+    except MsdumpError as error:
+        return _error(pair, str(error))
+    except OSError as error:
+        where = error.filename or pair.left.source.path
+        return _error(pair, f"{where}: cannot be read ({error.strerror or error}); check the file and its permissions")
+
+
+def compare_views(pair: Pair, left: TensorView, right: TensorView, policy: Policy) -> Record:
+    """Measure and judge two opened tensors; `pair` says who they are and how the right is brought to the left.
+
+    Raises
+    ------
+    TensorShapeError
+        The shapes cannot be brought together.
+    TensorFileError
+        A file turned out unreadable on the way.
+    """
+    limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=left.dtype, right_dtype=right.dtype)
+    try:
+        left_met, right_met = meet(left, right, pair.transform)
+        comparison = measure(left_met, right_met, rtol=limits.rtol, atol=limits.atol)
+    except MsdumpError as error:
+        return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
+    verdict = judge(comparison, limits, left_dtype=left.dtype, right_dtype=right.dtype)
+    return Record(
+        pair=pair,
+        verdict=verdict,
+        limits=limits,
+        checks=rows(comparison, limits),
+        comparison=comparison,
+        left_spec=left.spec,
+        right_spec=right.spec,
+    )
+
+
+@contextmanager
+def _opened(ref: TensorRef) -> Iterator[TensorView]:
+    """Open a tensor and give its file back."""
+    view = open_view(ref)
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+def _error(pair: Pair, sentence: str, limits: Limits | None = None) -> Record:
+    """The record of a pair that could not be measured."""
+    dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
+    judged_as = coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown"
+    return Record(
+        pair=pair,
+        verdict=Verdict("error", (Finding("error", sentence),)),
+        limits=limits or Limits(judged_as=judged_as),
+        checks=(),
+        comparison=None,
+        left_spec=pair.left.spec,
+        right_spec=pair.right.spec,
+    )

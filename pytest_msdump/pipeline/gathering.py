@@ -1,0 +1,74 @@
+"""From pairs to records, from records to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.judging.policy import Policy
+from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.reporting.assemble import assemble
+from pytest_msdump.reporting.csv_report import write_csv
+from pytest_msdump.reporting.json_report import write_json
+from pytest_msdump.reporting.records import not_run, to_json
+
+__all__ = ["WRITERS", "gathered", "measured", "policy_entry", "write_report"]
+
+# Report kind → writer: (report, directory) → the file.
+WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "csv": write_csv}
+
+
+def measured(plan: Plan, number: int) -> dict[str, Any]:
+    """Compare pair `number` of the plan and return its record as results.json holds it."""
+    # numpy comes in here, and not before: planning and reporting work on names alone.
+    from pytest_msdump.pipeline.comparing import compare_pair
+
+    record = compare_pair(plan.pairing.pairs[number], plan.suite.policy)
+    return to_json(record, left_root=plan.left.root, right_root=plan.right.root)
+
+
+def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
+    """Put the report together; a pair without a record is `not_run`.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was to be done.
+    records : mapping of int to record
+        What was done, by number of the pair.
+    """
+    return assemble(
+        plan.left,
+        plan.right,
+        plan.pairing,
+        [
+            records.get(number) or not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
+            for number, pair in enumerate(plan.pairing.pairs)
+        ],
+        profile=plan.suite.policy.profile,
+        limits=policy_entry(plan.suite.policy),
+        min_coverage=plan.suite.min_coverage,
+    )
+
+
+def policy_entry(policy: Policy) -> dict[str, Any]:
+    """What results.json keeps of the policy: who set limits, not every limit of every pair (records have those)."""
+    return {
+        "nan": policy.nan,
+        "threshold": dict(policy.thresholds),
+        "rules": [rule.label for rule in policy.rules],
+        "known_drift": [drift.label for drift in policy.known_drift],
+    }
+
+
+def write_report(report: Report, kinds: tuple[str, ...], directory: Path) -> list[Path]:
+    """Write the wanted kinds of report and return the files.
+
+    Raises
+    ------
+    MsdumpError
+        A file cannot be written; the text says which.
+    """
+    return [WRITERS[kind](report, directory) for kind in kinds]

@@ -1,0 +1,156 @@
+"""Open a dump: choose its reader, index it by name, give its operators the order and names its side files tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump import registry
+from pytest_msdump.errors import UnknownNameError, nearest
+from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
+from pytest_msdump.readers.base import Reader, index_dump
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["OpenDump", "index", "open_dump", "open_view"]
+
+
+@lru_cache(maxsize=1)
+def _readers() -> Mapping[str, Reader]:
+    """All readers by name, looked up once in a process."""
+    readers: dict[str, Reader] = registry.load("readers", "Reader")
+    return readers
+
+
+def index(root: Path) -> Dump:
+    """Index the dump at `root` by name only, in execution order where the dump tells it.
+
+    Parameters
+    ----------
+    root : Path
+        A dump directory, or one tensor file.
+
+    Returns
+    -------
+    Dump
+        `reader` is ``"empty"`` for a folder without files.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is nothing at `root`.
+    UnknownDumpFormatError
+        There are files, but none that any reader knows; the text lists what each reader looked for.
+    """
+    dump = index_dump(root, _readers())
+    orders, notes = read_orders(find_orders(root))
+    return with_order(dump, orders, notes=notes)
+
+
+def open_view(ref: TensorRef) -> TensorView:
+    """Open one tensor lazily: its header is read and checked, its data is not.
+
+    Raises
+    ------
+    TensorFileError
+        The file is not what it claims to be: cut off, another type, not a tensor at all.
+    """
+    return _readers()[ref.reader].open(ref)
+
+
+class OpenDump(Mapping[str, TensorRef]):
+    """A dump as a mapping from address (``OP:io:slot``) to `TensorRef`, in execution order.
+
+    Looking up accepts the true name, the mangled name, and leaves out ``:io:slot`` when the operator has one output.
+    Where several coordinates (ranks, iterations, occurrences) share an address, the mapping gives the first; `refs`
+    has them all.
+
+    Examples
+    --------
+    >>> import numpy, tempfile
+    >>> from pathlib import Path
+    >>> from pytest_msdump.testing.builder import write_reference
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_reference(folder, {"conv1": numpy.arange(3.0)})
+    >>> dump = open_dump(folder)
+    >>> list(dump), dump.read("conv1").tolist()
+    (['conv1:output:0'], [0.0, 1.0, 2.0])
+    """
+
+    def __init__(self, dump: Dump) -> None:
+        self.dump = dump
+        self._by_address: dict[str, TensorRef] = {}
+        self._other_names: dict[str, TensorRef] = {}
+        for ref in dump.refs:
+            self._by_address.setdefault(ref.key.address, ref)
+            for name in _other_names(ref):
+                self._other_names.setdefault(name, ref)
+
+    @property
+    def refs(self) -> tuple[TensorRef, ...]:
+        """Every tensor with all its coordinates, in execution order."""
+        return self.dump.refs
+
+    def __getitem__(self, address: str) -> TensorRef:
+        ref = self._by_address.get(address) or self._other_names.get(address)
+        if ref is None:
+            raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
+        return ref
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_address)
+
+    def __len__(self) -> int:
+        return len(self._by_address)
+
+    def open(self, address: str) -> TensorView:
+        """Open a tensor lazily; see `model.tensor.TensorView`."""
+        return open_view(self[address])
+
+    def read(self, address: str) -> npt.NDArray[Any]:
+        """Read a whole tensor into memory, in its logical shape. For small tensors and tests.
+
+        Raises
+        ------
+        UnknownNameError
+            No tensor has that address.
+        TensorFileError
+            Its file cannot be read.
+        """
+        view = self.open(address)
+        try:
+            values: npt.NDArray[Any] = view.read(0, view.size).reshape(view.shape).copy()
+            return values
+        finally:
+            view.close()
+
+
+def _other_names(ref: TensorRef) -> Iterator[str]:
+    """Addresses beside the full one under which a tensor is found: mangled, and without ``:io:slot`` for outputs."""
+    tail = f":{ref.key.io}:{ref.key.slot}"
+    yield ref.key.op.name + tail
+    yield mangle(ref.key.op.label) + tail
+    if ref.key.io == "output":
+        yield ref.key.op.label
+        yield ref.key.op.name
+
+
+def open_dump(path: str | Path) -> OpenDump:
+    """Open a dump directory (or one tensor file) of any format a reader knows. Reads names only.
+
+    Parameters
+    ----------
+    path : str or Path
+        The dump's root.
+
+    Raises
+    ------
+    DumpNotFoundError, UnknownDumpFormatError
+        As `index`.
+    """
+    return OpenDump(index(Path(path)))

@@ -1,0 +1,164 @@
+"""Plan a suite: open both dumps by name, pair them, and remember what that makes of every operator. Reads no tensor."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.graphs.execution_order import read_orders, with_order
+from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Pairing
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef
+from pytest_msdump.pipeline.opening import index
+from pytest_msdump.settings import parse_spec
+from pytest_msdump.suite import SideChoice, Suite
+
+__all__ = ["Group", "Plan", "plan"]
+
+_ORDER_FILE = re.compile(r"ms_execution_order_graph_(\d+)\.csv")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The pairs that one test item runs: those of one left operator, or one tensor. `pairs` are indexes into the plan.
+
+    `name` is what pytest shows: INTERFACE 3, "Item name".
+    """
+
+    name: str
+    pairs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Two dumps and who meets whom. The same suite gives the same plan in every process that sees the same files."""
+
+    suite: Suite
+    left: Dump
+    right: Dump
+    pairing: Pairing
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of the plan: the suite as resolved, and the names and sizes of all files that are compared."""
+        digest = hashlib.sha256(repr(self.suite).encode())
+        for ref in (*self.left.refs, *self.right.refs):
+            digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
+        return digest.hexdigest()
+
+    @cached_property
+    def operators(self) -> int:
+        """Number of left operators, each run of one (rank, iteration, …) counted by itself."""
+        return len({ref.key.op for ref in self.left.refs})
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The test items of this plan, in execution order."""
+        varying = _varying(self.left.refs)
+        by_tensor = self.suite.granularity == "tensor"
+        members: dict[tuple[int, str], list[int]] = {}
+        for number, pair in enumerate(self.pairing.pairs):
+            members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
+        return tuple(
+            Group(_item_name(self.pairing.pairs[numbers[0]], varying, by_tensor), tuple(numbers))
+            for numbers in members.values()
+        )
+
+
+def plan(suite: Suite) -> Plan:
+    """Open both sides of `suite` by name and pair them.
+
+    Raises
+    ------
+    ConfigError
+        A side is missing or of no known format, a map entry cannot be meant, a graph file is unusable.
+    """
+    left = _narrowed(index(suite.left.path), suite.left)
+    right = _narrowed(index(suite.right.path), suite.right)
+    if suite.graph_files:
+        orders, notes = read_orders(_graph_files(suite.graph_files))
+        left = with_order(left, orders, notes=notes)
+    pairing = pair_dumps(
+        left,
+        right,
+        entries=suite.entries,
+        align=suite.align,
+        selection=suite.selection,
+        left_format=suite.left_format,
+        right_format=suite.right_format,
+    )
+    return Plan(suite, left, right, pairing)
+
+
+def _size(path: Path) -> int:
+    """Size in bytes; -1 when the file went away."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def _narrowed(dump: Dump, choice: SideChoice) -> Dump:
+    """Keep the coordinates that the suite file asks of this side; tensors without the coordinate stay."""
+    wanted = {name: parse_spec(text) for name in ("rank", "graph", "iteration") if (text := getattr(choice, name))}
+
+    def chosen(at: Coordinates) -> bool:
+        if choice.net is not None and at.net not in (None, choice.net):
+            return False
+        return all(
+            spec is None or getattr(at, name) is None or getattr(at, name) in spec for name, spec in wanted.items()
+        )
+
+    if choice.net is None and not wanted:
+        return dump
+    return replace(
+        dump,
+        refs=tuple(ref for ref in dump.refs if chosen(ref.key.op.at)),
+        older=tuple(ref for ref in dump.older if chosen(ref.key.op.at)),
+    )
+
+
+def _graph_files(files: Iterable[Path]) -> Mapping[tuple[int | None, int], Path]:
+    """Execution orders kept outside the dump tree, by graph."""
+    found: dict[tuple[int | None, int], Path] = {}
+    for file in files:
+        match = _ORDER_FILE.fullmatch(file.name)
+        if not match:
+            raise ConfigError(
+                f"graph_files: {file} is not an execution order that can be read; "
+                "give files named ms_execution_order_graph_<N>.csv"
+            )
+        if not file.is_file():
+            raise ConfigError(f"graph_files: there is no file {file}")
+        found[None, int(match[1])] = file
+    return found
+
+
+def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:
+    """The coordinates that take more than one value in this dump."""
+    values: dict[str, set[object]] = {name: set() for name in COORDINATES}
+    for ref in refs:
+        for name in COORDINATES:
+            values[name].add(getattr(ref.key.op.at, name))
+    return tuple(name for name in COORDINATES if len(values[name] - {None}) > 1)
+
+
+_SHOWN_AS = {"rank": "rank{}", "net": "{}", "graph": "graph{}", "iteration": "iter{}", "occurrence": "occ{}"}
+
+
+def _item_name(pair: Pair, varying: tuple[str, ...], by_tensor: bool) -> str:
+    """INTERFACE 3: true name, coordinates that vary, `::` written `:_:`."""
+    key = pair.left.key
+    name = key.address if by_tensor else key.op.label
+    shown = [
+        _SHOWN_AS[coordinate].format(getattr(key.op.at, coordinate))
+        for coordinate in varying
+        if getattr(key.op.at, coordinate) is not None
+    ]
+    return name.replace("::", ":_:") + (f"[{'-'.join(shown)}]" if shown else "")

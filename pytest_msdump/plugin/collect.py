@@ -1,0 +1,136 @@
+"""Collectors and items: one item for each left operator (or tensor) with a partner, and the item `coverage`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.pipeline.planning import Group, Plan
+from pytest_msdump.plugin.session import GATE
+from pytest_msdump.plugin.sources import Source
+
+__all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun"]
+
+
+class SuiteFile(pytest.File):
+    """A suite file, collected like a test file."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item for each operator, in execution order, then `coverage`."""
+        yield from _items(self, Source(self.path, None))
+
+
+class SuiteRun(pytest.Collector):
+    """The gate of the command line (or of pyproject.toml), which has no file of its own."""
+
+    def __init__(self, *, source: Source, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """As `SuiteFile.collect`."""
+        yield from _items(self, self.source)
+
+
+def _items(parent: pytest.Collector, source: Source) -> Iterator[pytest.Item]:
+    """The items of one suite. What is wrong with it is kept for `Gate.check_collected`, which can answer exit code 4."""
+    gate = parent.config.stash[GATE]
+    try:
+        plan = gate.plan(source)
+    except MsdumpError as error:
+        gate.errors.append(error)
+        return
+    for group in plan.groups:
+        yield OperatorItem.from_parent(parent, name=group.name, source=source, group=group)
+    yield CoverageItem.from_parent(parent, name="coverage", source=source)
+
+
+class _GateItem(pytest.Item):
+    """What both kinds of items share: where they come from and how they tell a failure."""
+
+    def __init__(self, *, source: Source, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.msdump_source = source
+        self.msdump_payload: str | None = None
+        self.add_marker("msdump")
+
+    @property
+    def plan(self) -> Plan:
+        """The plan this item is part of."""
+        return self.config.stash[GATE].plan(self.msdump_source)
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal the text will be read in; under xdist the controller's."""
+        workerinput = getattr(self.config, "workerinput", {})
+        return int(workerinput.get("msdump_columns", 0)) or self.config.get_terminal_writer().fullwidth
+
+    def report_records(self, records: Mapping[int, Mapping[str, Any]]) -> None:
+        """Hand records to whoever writes the reports."""
+        self.msdump_payload = json.dumps({"plan": self.plan.digest, "records": records})
+
+    def reportinfo(self) -> tuple[Path | str, int | None, str]:
+        """Where pytest says the item is: its suite file, or the word of its node."""
+        if isinstance(self.parent, SuiteFile):
+            return self.parent.path, None, self.name
+        return self.config.rootpath / "msdump", None, self.name
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The text of a drift, without a traceback; anything else as pytest shows it."""
+        if not isinstance(excinfo.value, _GateFailure):
+            return super().repr_failure(excinfo, style)
+        path, _, _ = self.reportinfo()
+        place = ReprFileLocation(str(path), 0, excinfo.value.line)
+        text = ReprTraceback([ReprEntryNative([excinfo.value.text + "\n"])], None, "native")
+        return ExceptionChainRepr([(text, place, None)])
+
+
+class _GateFailure(Exception):
+    """A failed item: the full text, and the one line that summaries show."""
+
+    def __init__(self, text: str, line: str) -> None:
+        super().__init__(line)
+        self.text = text
+        self.line = line
+
+
+class OperatorItem(_GateItem):
+    """Compares the selected tensors of one left operator."""
+
+    def __init__(self, *, group: Group, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.group = group
+
+    def runtest(self) -> None:
+        """Measure and judge every pair of this item; fail when one of them does."""
+        from pytest_msdump.pipeline.gathering import measured
+        from pytest_msdump.plugin.telling import failure, junit_properties
+
+        plan = self.plan
+        records = {number: measured(plan, number) for number in self.group.pairs}
+        self.report_records(records)
+        self.user_properties.extend(junit_properties(records.values()))
+        if any(record["verdict"] not in ("pass", "warn") for record in records.values()):
+            first = plan.pairing.pairs[self.group.pairs[0]]
+            command = self.config.stash[GATE].rerun_command(self.msdump_source, self.name, first.left.key.op.label)
+            raise _GateFailure(*failure(plan, list(records.values()), command, self.columns))
+
+
+class CoverageItem(_GateItem):
+    """Tells what was not matched; fails when nothing was, when a mapped tensor is missing, or below `min_coverage`."""
+
+    def runtest(self) -> None:
+        """Judge the pairing; reads no tensor."""
+        from pytest_msdump.plugin.telling import coverage
+
+        self.report_records({})
+        problem, text = coverage(self.plan, self.columns)
+        if problem:
+            raise _GateFailure(text, problem)
+        self.add_report_section("call", "msdump", text)

@@ -1,0 +1,99 @@
+"""Fixtures for ordinary tests: the two dumps, their pairs, and the helpers with this test's limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.plugin.session import GATE
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.pairing import Pair
+    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.pipeline.opening import OpenDump
+
+__all__ = ["Helpers", "msdump", "msdump_left", "msdump_pairs", "msdump_right"]
+
+
+class Helpers:
+    """The package's helpers, judging by what the marker ``msdump(profile=…, cosine=…)`` of this test says."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+
+    def compare(self, left: Any, right: Any = None, **options: Any) -> Record:
+        """As `pytest_msdump.compare`, with the marker's profile and limits unless given here."""
+        from pytest_msdump import compare
+
+        return compare(left, right, **{**self._options, **options})
+
+    def assert_close(self, left: Any, right: Any = None, **options: Any) -> None:
+        """As `pytest_msdump.assert_close`, with the marker's profile and limits unless given here."""
+        __tracebackhide__ = True
+        from pytest_msdump import assert_close
+
+        assert_close(left, right, **{**self._options, **options})
+
+    def assert_dumps_close(self, left: Any, right: Any, **options: Any) -> Report:
+        """As `pytest_msdump.assert_dumps_close`, with the marker's profile and limits unless given here."""
+        __tracebackhide__ = True
+        from pytest_msdump import assert_dumps_close
+
+        said = dict(self._options)
+        limits = {key: said.pop(key) for key in list(said) if key not in ("profile", "nan")}
+        return assert_dumps_close(left, right, **{**said, "limits": limits, **options})
+
+    def open(self, path: Any) -> OpenDump:
+        """As `pytest_msdump.open_dump`."""
+        from pytest_msdump import open_dump
+
+        return open_dump(path)
+
+
+@pytest.fixture
+def msdump(request: pytest.FixtureRequest) -> Helpers:
+    """`compare`, `assert_close`, `assert_dumps_close` and `open`, judging by the marker ``msdump`` of the test."""
+    said: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers("msdump"))):
+        if marker.args:
+            raise ConfigError(f"marker msdump takes named values only, e.g. cosine=0.999; found {marker.args!r}")
+        said |= marker.kwargs
+    return Helpers(said)
+
+
+@pytest.fixture(scope="session")
+def msdump_left(pytestconfig: pytest.Config) -> OpenDump:
+    """The run under test, as the command line or the suite file names it. Override it to bring your own."""
+    from pytest_msdump.pipeline.opening import OpenDump
+
+    return OpenDump(_plan(pytestconfig).left)
+
+
+@pytest.fixture(scope="session")
+def msdump_right(pytestconfig: pytest.Config) -> OpenDump:
+    """The reference, likewise."""
+    from pytest_msdump.pipeline.opening import OpenDump
+
+    return OpenDump(_plan(pytestconfig).right)
+
+
+@pytest.fixture(scope="session")
+def msdump_pairs(msdump_left: OpenDump, msdump_right: OpenDump, pytestconfig: pytest.Config) -> tuple[Pair, ...]:
+    """Who is compared with whom: `Pair` objects that ``msdump.assert_close`` takes, in execution order."""
+    gate = pytestconfig.stash[GATE]
+    known = gate.known_plan()
+    if known is not None and known.left is msdump_left.dump and known.right is msdump_right.dump:
+        return known.pairing.pairs
+    from pytest_msdump.matching.pairer import pair_dumps
+
+    return pair_dumps(msdump_left.dump, msdump_right.dump).pairs
+
+
+def _plan(config: pytest.Config) -> Any:
+    """The session's plan; what is wrong is one line."""
+    try:
+        return config.stash[GATE].plan_of_session()
+    except MsdumpError as error:
+        pytest.fail(str(error), pytrace=False)

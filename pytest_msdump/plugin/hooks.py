@@ -1,0 +1,119 @@
+"""pytest's hooks. Each says in a few lines what happens; the session's `Gate` knows how."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
+from pytest_msdump.settings import OPTIONS, ini_kwargs, pytest_kwargs
+
+MARKERS = (
+    "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",
+    "msdump_pairs(left=None, right=None, **options): run this test once for each pair, as the argument msdump_pair",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare every option and ini key of the one table."""
+    group = parser.getgroup("msdump", "accuracy gate for operator dumps")
+    for option in OPTIONS:
+        group.addoption(*option.flags, **pytest_kwargs(option))
+        if option.ini:
+            parser.addini(**ini_kwargs(option))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Answer what is wrong with the options before anything is collected, so that it is exit code 4 everywhere."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    config.stash[GATE] = Gate(config)
+    try:
+        config.stash[GATE].prepare()
+    except MsdumpError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell pytest-xdist's workers how wide the terminal is that they cannot see."""
+    node.workerinput["msdump_columns"] = node.config.get_terminal_writer().fullwidth
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let people type the names they know: the mangled one, the reference's, a full address."""
+    session.config.stash[GATE].translate_arguments()
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect suite files like test files."""
+    if not is_suite_file(file_path):
+        return None
+    from pytest_msdump.plugin.collect import SuiteFile
+
+    collector: pytest.Collector = SuiteFile.from_parent(parent, path=file_path)
+    return collector
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, None]:
+    """Add the items that have no file of their own to what the session collects."""
+    outcome = yield
+    if isinstance(collector, pytest.Session):
+        report = outcome.get_result()
+        if report.passed:
+            report.result = [*report.result, *collector.config.stash[GATE].own_collectors(collector)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Answer what was wrong with a collected suite file with exit code 4."""
+    try:
+        config.stash[GATE].check_collected(items)
+    except MsdumpError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Let an item's records travel with its report, also between processes."""
+    outcome = yield
+    payload = getattr(item, "msdump_payload", None)
+    if payload is not None:
+        report = outcome.get_result()
+        if report.when == "call":
+            report.msdump = payload
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrise a test by pair where the marker `msdump_pairs` asks for it."""
+    if "msdump_pair" in metafunc.fixturenames:
+        from pytest_msdump.plugin.parametrize import parametrize_by_pair
+
+        parametrize_by_pair(metafunc)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which directory is which side."""
+    return config.stash[GATE].header()
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say it for the suite files that only collecting has found; with -q the summary says it."""
+    return config.stash[GATE].header() if config.get_verbosity() >= 0 else []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the reports, in the process that has all records."""
+    session.config.stash[GATE].finish(session)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Tell the outcome in a few lines."""
+    config.stash[GATE].summarise(terminalreporter)

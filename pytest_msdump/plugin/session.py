@@ -1,0 +1,221 @@
+"""What one pytest session knows of its gates: which suites, their plans, the records so far."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.plugin.sources import Source, absolute, covered, find_source, found_files, ini_values, is_suite_file
+from pytest_msdump.settings import given
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
+    from pytest_msdump.pipeline.planning import Plan
+
+__all__ = ["GATE", "Gate", "is_suite_file"]
+
+
+class Gate:
+    """The gates of one session. Dormant until two sides are known; heavy modules are imported only then."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.options = given(config.option)
+        self.ini = ini_values(config)
+        self.is_worker = hasattr(config, "workerinput")
+        self.plans: dict[Source, Plan] = {}
+        self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
+        self.errors: list[MsdumpError] = []
+        self.reports: list[tuple[Report, list[Path]]] = []
+        self.foreign = 0
+        self._own: Source | None = None
+        self._announced: set[Source] = set()
+        self._paths_of_session: list[Path] = []
+
+    # -- before collection ---------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Find out what this session gates, and check it. Raises MsdumpError for what must be exit code 4."""
+        named = any(self.said(name) for name in ("left", "right", "config"))
+        distributed = getattr(self.config.option, "dist", "no") != "no"
+        source = find_source(self.config, self.said("config"))
+        files = found_files(self.config) if named or distributed else []
+        if source is not None and source.file is not None and source.table is None and source.file in files:
+            source = None
+        if source is not None and (named or source.has_sides and covered(self.config, source.file)):
+            self._own = source
+        elif named and not files:
+            self._own = Source(None, None)
+        if self.is_worker:
+            return
+        self.config.pluginmanager.register(_Receiver(self), "msdump-receiver")
+        for known in [*([self._own] if self._own else []), *(Source(file, None) for file in files)]:
+            self.plan(known)
+
+    def said(self, name: str) -> Any:
+        """What the command line, else the ini file, says of an option."""
+        typed = self.options.get(name)
+        return self.ini.get(name) if typed is None else typed
+
+    def plan(self, source: Source) -> Plan:
+        """The plan of one suite, made once in a process."""
+        if source not in self.plans:
+            from pytest_msdump.pipeline.planning import plan
+            from pytest_msdump.suite import load_suite
+
+            suite = load_suite(
+                file=source.file,
+                table=source.parsed,
+                options=self.options,
+                directory=self.config.invocation_params.dir,
+                name=source.title(self.config.rootpath),
+                ini=self.ini,
+                rootdir=self.config.rootpath,
+            )
+            self.plans[source] = plan(suite)
+        return self.plans[source]
+
+    def plan_of_session(self) -> Plan:
+        """The plan that fixtures speak of: of the command line, the configured suite file, or the only one collected."""
+        source = self._own or find_source(self.config, self.said("config"))
+        if source is not None:
+            return self.plan(source)
+        known = self.known_plan()
+        if known is not None:
+            return known
+        raise ConfigError(
+            "these fixtures need two dumps: give --msdump-left and --msdump-right, or write left and right "
+            "into msdump.toml, or override the fixtures msdump_left and msdump_right"
+        )
+
+    def known_plan(self) -> Plan | None:
+        """The one plan made so far; ``None`` when there are none or several."""
+        return next(iter(self.plans.values())) if len(self.plans) == 1 else None
+
+    def translate_arguments(self) -> None:
+        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor."""
+        self.config.args[:] = [new for argument in self.config.args for new in self._translated(argument)]
+
+    def _translated(self, argument: str) -> Sequence[str]:
+        path, separator, name = argument.partition("::")
+        file = absolute(self.config, path)
+        if not separator or not is_suite_file(file) or not file.is_file():
+            return [argument]
+        from pytest_msdump.plugin.names import item_names
+
+        try:
+            meant = item_names(self.plan(Source(file, None)), name)
+        except MsdumpError as error:
+            self.errors.append(error)
+            return [argument]
+        return [f"{path}::{item}" for item in meant] or [argument]
+
+    # -- collection ----------------------------------------------------------------------------------------------
+
+    def own_collectors(self, session: pytest.Session) -> Iterator[pytest.Collector]:
+        """The collector of the items that no collected file brings."""
+        if self._own is None:
+            return
+        from pytest_msdump.plugin.collect import SuiteFile, SuiteRun
+
+        if self._own.file is not None and self._own.table is None:
+            yield SuiteFile.from_parent(session, path=self._own.file)
+        else:
+            yield SuiteRun.from_parent(session, name="msdump", nodeid="msdump", source=self._own)
+
+    def check_collected(self, items: Sequence[pytest.Item]) -> None:
+        """Raise what a suite file had to say, and refuse a gate that was asked for but not collected."""
+        if self.errors:
+            raise self.errors[0]
+        named = self.said("left") or self.said("right")
+        if named and not any(hasattr(item, "msdump_source") for item in items) and not self._names_given():
+            raise ConfigError(
+                "--msdump-left and --msdump-right were given, but no gate was collected; "
+                "name the suite file on the command line or give --msdump-config"
+            )
+
+    def _names_given(self) -> bool:
+        """Whether single tests were asked for, so that collecting no gate is what was wanted."""
+        return any("::" in argument for argument in self.config.args)
+
+    # -- running and telling -------------------------------------------------------------------------------------
+
+    def receive(self, report: pytest.TestReport) -> None:
+        """Keep the records that came with an item's report."""
+        payload = getattr(report, "msdump", None)
+        if payload is None:
+            return
+        message = json.loads(payload)
+        if message["plan"] not in {plan.digest for plan in self.plans.values()}:
+            self.foreign += 1
+            return
+        kept = self.records.setdefault(message["plan"], {})
+        kept.update({int(number): record for number, record in message["records"].items()})
+
+    def header(self) -> list[str]:
+        """Lines about every suite that has not been announced yet."""
+        lines: list[str] = []
+        if self.is_worker:
+            return lines
+        from pytest_msdump.plugin.telling import plan_header
+
+        for source, plan in self.plans.items():
+            if source not in self._announced:
+                self._announced.add(source)
+                lines += plan_header(plan)
+        return lines
+
+    def finish(self, session: pytest.Session) -> None:
+        """Write the reports; a report that cannot be written fails the run."""
+        if self.is_worker or self.config.option.collectonly or not self.records and not self.foreign:
+            return
+        from pytest_msdump.plugin.telling import write_reports
+
+        try:
+            self.reports = write_reports(self)
+        except MsdumpError as error:
+            self.errors.append(error)
+        if (self.errors or self.foreign) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def summarise(self, terminal: pytest.TerminalReporter) -> None:
+        """Print the summary of every suite that ran."""
+        if self.is_worker or not self.reports and not self.errors and not self.foreign:
+            return
+        from pytest_msdump.plugin.telling import print_summary
+
+        print_summary(self, terminal)
+
+    def rerun_command(self, source: Source, name: str, select: str) -> str:
+        """The shell command that runs just this item again."""
+        given = [
+            word
+            for option, values in self.options.items()
+            for value in (values if isinstance(values, (list, tuple)) else [values])
+            if value is not None and option not in ("select", "report", "report_dir")
+            for word in (f"--msdump-{option.replace('_', '-')}", str(value))
+        ]
+        if source.file is not None and source.table is None:
+            path = os.path.relpath(source.file, self.config.invocation_params.dir)
+            return shlex.join(["pytest", f"{path}::{name}", *given])
+        return shlex.join(["pytest", *given, "--msdump-select", select])
+
+
+class _Receiver:
+    """Hears every report of the session. A plugin object of its own: the hook is not told the configuration."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._gate.receive(report)
+
+
+GATE: pytest.StashKey[Gate] = pytest.StashKey()

@@ -1,0 +1,98 @@
+"""Where a session's suites come from: the command line, a suite file, `[tool.msdump]`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.settings import OPTIONS
+
+__all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_values", "is_suite_file"]
+
+_SUITE_FILE = "msdump.toml"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One suite: a TOML `file`, the `table` of a pyproject ("tool.msdump"), or neither: the command line alone."""
+
+    file: Path | None
+    table: str | None
+    parsed: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether it names both dumps, so that it can run without any option."""
+        return self.parsed is None or {"left", "right"} <= self.parsed.keys()
+
+    def title(self, rootpath: Path) -> str:
+        """How messages and report folders call it."""
+        if self.file is None:
+            return "command line"
+        try:
+            return self.file.relative_to(rootpath).as_posix()
+        except ValueError:
+            return str(self.file)
+
+
+def is_suite_file(path: Path) -> bool:
+    """Whether pytest collects this file as a gate. Called for every file, so it imports nothing."""
+    return path.name == _SUITE_FILE or path.name.endswith(f".{_SUITE_FILE}")
+
+
+def ini_values(config: pytest.Config) -> dict[str, Any]:
+    """What the ini file says, by option name."""
+    said = {option.name: config.getini(option.ini) for option in OPTIONS if option.ini}
+    return {name: value for name, value in said.items() if value}
+
+
+def find_source(config: pytest.Config, named: str | None) -> Source | None:
+    """The suite that --msdump-config names, else rootdir's msdump.toml, else pyproject's [tool.msdump]."""
+    if named is not None:
+        file = absolute(config, named)
+        if not file.is_file():
+            raise ConfigError(f"--msdump-config: there is no file {file}; give a suite file or a pyproject.toml")
+        return _from_pyproject(file) if file.name == "pyproject.toml" else Source(file, None)
+    file = config.rootpath / _SUITE_FILE
+    if file.is_file():
+        return Source(file, None)
+    return _from_pyproject(config.rootpath / "pyproject.toml")
+
+
+def _from_pyproject(file: Path) -> Source | None:
+    """The table [tool.msdump], when there is one."""
+    if not file.is_file() or b"tool.msdump" not in file.read_bytes():
+        return None
+    from pytest_msdump.suite import read_toml
+
+    table = read_toml(file).get("tool", {}).get("msdump")
+    return None if table is None else Source(file, "tool.msdump", table)
+
+
+def covered(config: pytest.Config, file: Path | None) -> bool:
+    """Whether the paths given to pytest include this file, so that plain `pytest` runs what it says."""
+    return file is not None and any(path == file or path in file.parents for path in _argument_paths(config))
+
+
+def found_files(config: pytest.Config) -> list[Path]:
+    """The suite files that collection will find below the paths given to pytest."""
+    from pytest_msdump.suite import suite_files
+
+    paths = [path for path in _argument_paths(config) if path.exists()]
+    return suite_files(paths, norecurse=config.getini("norecursedirs"))
+
+
+def _argument_paths(config: pytest.Config) -> list[Path]:
+    """The files and folders given to pytest, absolute."""
+    return [absolute(config, argument.split("::")[0]) for argument in config.args]
+
+
+def absolute(config: pytest.Config, path: str) -> Path:
+    """A path as typed, from where pytest was started, without resolving links: as pytest itself does."""
+    return Path(os.path.abspath(config.invocation_params.dir / path))

@@ -1,0 +1,119 @@
+"""What a session tells: failures, coverage, header, summary, reports. The words are reporting's; the places pytest's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.gathering import gathered, write_report
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.reporting.assemble import side_info
+from pytest_msdump.reporting.coverage import coverage_text
+from pytest_msdump.reporting.failure import failure_text, one_line
+from pytest_msdump.reporting.summary import header_lines, summary_lines
+from pytest_msdump.reporting.tally import FAILING, coverage_problems, first_failing
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_msdump.plugin.session import Gate
+
+__all__ = ["coverage", "failure", "junit_properties", "plan_header", "print_summary", "write_reports"]
+
+# Few and short: validators and viewers of JUnit files choke on more.
+_JUNIT_METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
+
+
+def failure(plan: Plan, records: Sequence[Mapping[str, Any]], command: str, width: int) -> tuple[str, str]:
+    """The full text of a failed item, and its one line."""
+    text = failure_text(
+        records,
+        operators=plan.operators,
+        width=width,
+        rerun=command,
+        left_root=_shown(plan.left.root),
+        right_root=_shown(plan.right.root),
+    )
+    failing = [record for record in records if record["verdict"] in FAILING]
+    more = f" (and {len(failing) - 1} more tensors of this operator)" if len(failing) > 1 else ""
+    return text, one_line(failing[0]) + more
+
+
+def coverage(plan: Plan, width: int) -> tuple[str | None, str]:
+    """Why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
+    report = gathered(plan, {})
+    problems = coverage_problems(report)
+    return "; ".join(problems) or None, coverage_text(report, width=width)
+
+
+def junit_properties(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, object]]:
+    """The few numbers that JUnit XML gets of an item: those of its worst-looking tensor."""
+    listed = list(records)
+    told = first_failing(listed) or listed[0]
+    yield "msdump.verdict", told["verdict"]
+    for metric in _JUNIT_METRICS:
+        if metric in told["metrics"]:
+            yield f"msdump.{METRICS[metric].short}", told["metrics"][metric]
+
+
+def plan_header(plan: Plan) -> list[str]:
+    """Which directory is which, and what is known of both."""
+    return header_lines(
+        side_info(plan.left), side_info(plan.right), pairs=len(plan.pairing.pairs), profile=plan.suite.policy.profile
+    )
+
+
+def write_reports(gate: Gate) -> list[tuple[Report, list[Path]]]:
+    """Write the reports of every suite that ran: into the report directory, or a folder of it for each of several."""
+    ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
+    written = []
+    for source, plan in ran:
+        report = gathered(plan, gate.records[plan.digest])
+        directory = plan.suite.report_dir
+        if len(ran) > 1:
+            directory /= _folder(source.title(gate.config.rootpath))
+        written.append((report, write_report(report, plan.suite.report, directory)))
+    return written
+
+
+def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
+    """A few lines for each suite, under a heading of ours."""
+    terminal.section("msdump", sep="=")
+    for number, (report, files) in enumerate(gate.reports):
+        if number:
+            terminal.line("")
+        if len(gate.reports) > 1 or terminal.verbosity < 0:
+            terminal.line(f"left {_shown(Path(report.left.directory))}, right {_shown(Path(report.right.directory))}")
+        shown = [_shown(file) for file in files]
+        for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown):
+            terminal.line(line)
+    for error in gate.errors:
+        terminal.line(f"ERROR: {error}", red=True)
+    if gate.foreign:
+        terminal.line(
+            f"ERROR: {gate.foreign} results belong to other dumps than this process sees: files changed during the run, "
+            "or workers see other files",
+            red=True,
+        )
+
+
+def _folder(title: str) -> str:
+    """A suite's folder below the report directory: its path on one level."""
+    name = title.replace(os.sep, "-").replace("/", "-").strip(".-")
+    if not name:
+        raise ConfigError(f"no folder can be named after the suite {title!r}")
+    return name
+
+
+def _shown(path: Path) -> str:
+    """A path as a person would type it from here."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:
+        return str(path)
+    return relative if len(relative) < len(str(path)) else str(path)
