@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ __all__ = [
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
+
+# From 3.11 on, Python itself would also take weeks and dates without dashes.
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 # Dates before numbers before text: a datetime is a date, and a bool an int, for Python alone.
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -163,7 +167,7 @@ def choice(*words: str) -> Reader:
 
 def date(value: object, where: str) -> datetime.date:
     """Read a local date; a date with a time would be a different day elsewhere."""
-    if isinstance(value, str) and len(value) == len("2027-01-31"):
+    if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return datetime.date.fromisoformat(value)
         except ValueError:

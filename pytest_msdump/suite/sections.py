@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,8 @@ def _entry(table: object, where: str, label: str) -> MapEntry:
 
 def _side(value: object, where: str, base: Path) -> SideText:
     """Read a side: a path, or a table of a path and coordinates."""
+    if not isinstance(value, Mapping | str | os.PathLike):
+        raise ConfigError(f"{where} must be a path or {{ path = …, rank = … }}, not {shown(value)}")
     if not isinstance(value, Mapping):
         return SideText(PlacedPath(path_text(value, where), base, where), {})
     said = read_table(value, _SIDE_KEYS, where, join=".")

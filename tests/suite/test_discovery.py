@@ -1,0 +1,100 @@
+"""Suite files below given paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_msdump.suite import default_file, is_suite_file, suite_files
+
+
+def make(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[msdump]\n", encoding="utf-8")
+
+
+def found(root: Path, *paths: str, norecurse: tuple[str, ...] = ()) -> list[str]:
+    files = suite_files([root / path for path in paths or (".",)], norecurse=norecurse)
+    return [file.relative_to(root).as_posix() for file in files]
+
+
+@pytest.mark.parametrize("name", ["msdump.toml", "lenet.msdump.toml", "a.b.msdump.toml", ".msdump.toml"])
+def test_a_suite_file_is_known_by_its_name(name: str) -> None:
+    assert is_suite_file(Path("x") / name)
+
+
+@pytest.mark.parametrize("name", ["amsdump.toml", "msdump.toml.bak", "msdump", "pyproject.toml", "Msdump.toml"])
+def test_another_name_is_no_suite_file(name: str) -> None:
+    assert not is_suite_file(Path("x") / name)
+
+
+def test_suite_files_are_found_below_a_folder_in_order(tmp_path: Path) -> None:
+    make(tmp_path, "b/msdump.toml", "a/x.msdump.toml", "msdump.toml", "a/c/msdump.toml", "a/other.toml")
+    assert found(tmp_path) == ["a/c/msdump.toml", "a/x.msdump.toml", "b/msdump.toml", "msdump.toml"]
+
+
+def test_a_file_counts_only_when_it_is_a_suite_file(tmp_path: Path) -> None:
+    make(tmp_path, "a/msdump.toml", "a/other.toml", "b/msdump.toml")
+    assert found(tmp_path, "a/msdump.toml", "a/other.toml", "gone/msdump.toml") == ["a/msdump.toml"]
+
+
+def test_a_file_given_twice_is_found_once(tmp_path: Path) -> None:
+    make(tmp_path, "a/msdump.toml")
+    assert found(tmp_path, "a", "a/msdump.toml", ".", "a") == ["a/msdump.toml"]
+
+
+def test_hidden_and_excluded_folders_are_not_entered_unless_given(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        ".hidden/msdump.toml",
+        "build/msdump.toml",
+        "x.egg/msdump.toml",
+        "a/build/msdump.toml",
+        "ok/msdump.toml",
+    )
+    assert found(tmp_path, norecurse=("build", "*.egg")) == ["ok/msdump.toml"]
+    assert found(tmp_path, "build", ".hidden", norecurse=("build",)) == [".hidden/msdump.toml", "build/msdump.toml"]
+
+
+def test_a_pattern_with_a_separator_is_matched_against_the_path(tmp_path: Path) -> None:
+    make(tmp_path, "a/build/msdump.toml", "b/build/msdump.toml")
+    assert found(tmp_path, norecurse=("a/build",)) == ["b/build/msdump.toml"]
+
+
+def test_a_folder_with_a_suite_files_name_is_entered_not_found(tmp_path: Path) -> None:
+    make(tmp_path, "msdump.toml/msdump.toml")
+    assert found(tmp_path) == ["msdump.toml/msdump.toml"]
+
+
+def test_a_link_that_leads_back_up_ends_there(tmp_path: Path) -> None:
+    make(tmp_path, "a/msdump.toml")
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "self").symlink_to(tmp_path / "a")
+    assert found(tmp_path) == ["a/msdump.toml"]
+
+
+def test_a_linked_folder_is_followed_and_a_real_path_is_preferred(tmp_path: Path) -> None:
+    make(tmp_path, "out/msdump.toml", "in/z/msdump.toml")
+    (tmp_path / "in" / "a").symlink_to(tmp_path / "in" / "z")
+    (tmp_path / "in" / "linked").symlink_to(tmp_path / "out")
+    assert found(tmp_path, "in") == ["in/linked/msdump.toml", "in/z/msdump.toml"]
+
+
+def test_a_linked_file_is_found_and_a_dangling_one_is_not(tmp_path: Path) -> None:
+    make(tmp_path, "out/real.toml", "in/keep.txt")
+    (tmp_path / "in" / "msdump.toml").symlink_to(tmp_path / "out" / "real.toml")
+    (tmp_path / "in" / "x.msdump.toml").symlink_to(tmp_path / "gone")
+    assert found(tmp_path, "in") == ["in/msdump.toml"]
+
+
+def test_the_default_file_is_rootdirs_own_else_its_pyproject(tmp_path: Path) -> None:
+    assert default_file(tmp_path) is None
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n', encoding="utf-8")
+    assert default_file(tmp_path) is None
+    (tmp_path / "pyproject.toml").write_text("[tool.msdump]\n", encoding="utf-8")
+    assert default_file(tmp_path) == tmp_path / "pyproject.toml"
+    make(tmp_path, "msdump.toml")
+    assert default_file(tmp_path) == tmp_path / "msdump.toml"

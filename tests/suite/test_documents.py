@@ -1,0 +1,115 @@
+"""Files from disk: every fault is one line with its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.suite import read_toml
+from pytest_msdump.suite.documents import called, read_json
+
+
+def toml_refusal(path: Path) -> str:
+    with pytest.raises(ConfigError) as excinfo:
+        read_toml(path, name="msdump.toml")
+    assert "\n" not in str(excinfo.value)
+    return str(excinfo.value)
+
+
+def test_a_document_is_read_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "plain.toml").write_bytes('a = "ä"\r\nb = 1\r\n'.encode())
+    (tmp_path / "marked.toml").write_bytes(b"\xef\xbb\xbfa = 1\n")
+    assert read_toml(tmp_path / "plain.toml") == {"a": "ä", "b": 1}
+    assert read_toml(tmp_path / "marked.toml") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "start"),
+    [
+        (b"[msdump]\nleft = \n", "msdump.toml line 2 column 8: "),
+        (b"[msdump\n", "msdump.toml line 1 column 8: "),
+        (b"a = 1\na = 2\n", "msdump.toml line 2 column 6: "),
+        (b'a = "x', "msdump.toml line 1 column 7: "),
+        (b"b = 1\na = [1,", "msdump.toml line 2 column 8: "),
+        (b"a = 1\nb = \xff\n", "msdump.toml line 2 column 5: not UTF-8 (byte 0xff)"),
+        (b"\xff", "msdump.toml line 1 column 1: not UTF-8 (byte 0xff)"),
+    ],
+)
+def test_bad_toml_is_one_line_with_line_and_column(tmp_path: Path, content: bytes, start: str) -> None:
+    (tmp_path / "x").write_bytes(content)
+    said = toml_refusal(tmp_path / "x")
+    assert said.startswith(start)
+    assert "(at " not in said
+
+
+@pytest.mark.parametrize("content", [b"a = " + b"9" * 5000, b"a = " + b"[" * 100_000, b"a = 2027-02-30"])
+def test_what_breaks_a_toml_parser_is_a_refusal_like_any_other(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    assert toml_refusal(tmp_path / "x").startswith("msdump.toml")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert toml_refusal(tmp_path / "x") == "msdump.toml: there is no such file"
+
+
+def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
+    assert toml_refusal(tmp_path) == "msdump.toml is not a file"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert toml_refusal(tmp_path / "pipe") == "msdump.toml is not a file"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    (tmp_path / "x").chmod(0)
+    assert toml_refusal(tmp_path / "x") == "msdump.toml cannot be read: Permission denied"
+
+
+def test_a_path_through_a_file_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    assert toml_refusal(tmp_path / "x" / "y") == "msdump.toml cannot be read: Not a directory"
+
+
+def test_a_path_with_a_nul_byte_cannot_be_read(tmp_path: Path) -> None:
+    assert toml_refusal(tmp_path / "a\0b").startswith("msdump.toml cannot be read: ")
+
+
+def test_sixteen_mebibytes_are_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+    whole = b"#" + b"x" * (16 * 1024 * 1024 - 2) + b"\n"
+    (tmp_path / "x").write_bytes(whole)
+    assert read_toml(tmp_path / "x") == {}
+    (tmp_path / "x").write_bytes(whole + b"\n")
+    assert toml_refusal(tmp_path / "x") == "msdump.toml is larger than 16 MiB, so it is not read; is it the right file?"
+
+
+def test_a_file_is_called_by_its_path_below_the_start(tmp_path: Path) -> None:
+    assert called(tmp_path / "a" / "b.toml", tmp_path) == "a/b.toml"
+    assert called(tmp_path / "b.toml", tmp_path / "a") == str(tmp_path / "b.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'{"a": }', "x.json line 1 column 7: Expecting value"),
+        (b"{\n,", "x.json line 2 column 1: Expecting property name enclosed in double quotes"),
+        (b"\xff", "x.json line 1 column 1: not UTF-8 (byte 0xff)"),
+    ],
+)
+def test_bad_json_is_one_line_with_line_and_column(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ConfigError) as excinfo:
+        read_json(tmp_path / "x", name="x.json")
+    assert str(excinfo.value) == sentence
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"9" * 5000])
+def test_what_breaks_a_json_parser_is_a_refusal_like_any_other(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"^x\.json: not JSON that can be read: [^\n]*$"):
+        read_json(tmp_path / "x", name="x.json")
