@@ -26,11 +26,10 @@ _WORDS = {
 }
 
 _HOW = {
-    "name": "by true name",
-    "mangled": "by mangled name",
-    "mapped": "by a map entry",
-    "fused": "by the fusion file",
-    "file": "as the two files given",
+    "name": "same true name",
+    "mangled": "same mangled name",
+    "mapped": "a map entry",
+    "fused": "the fusion file",
 }
 
 _NARROWEST = 80
@@ -143,13 +142,26 @@ def _heading(record: Entry, operators: int, width: int) -> Iterator[str]:
     indent = " " * (len(word) + 2)
     first, *rest = pieces(one_line_text(record["left"]["address"]), width - len(indent))
     yield f"{word}  {first}"
-    place = f"op {record['order'] + 1} of {operators} in execution order"
-    at = ", ".join(f"{name} {one_line_text(str(value))}" for name, value in _shown(record))
-    how = str(record["by"] or _HOW.get(record["how"], record["how"]))
-    paired = f"paired {how if how.startswith(('by ', 'as ')) else f'by {how}'}"
-    for text in (f"{place}; {at}" if at else place, paired + _transform(record["transform"])):
-        rest += filled(one_line_text(text), width - len(indent))
+    for parts in ((_place(record, operators), _at(record)), (_paired(record), _transform(record))):
+        text = "; ".join(part for part in parts if part)
+        rest += filled(one_line_text(text), width - len(indent)) if text else []
     yield from (indent + line for line in rest)
+
+
+def _place(record: Entry, operators: int) -> str:
+    """Where in the run the operator is; two loose files are in no run."""
+    return "" if record["how"] == "file" else f"op {record['order'] + 1} of {operators} in execution order"
+
+
+def _at(record: Entry) -> str:
+    """Which run of the operator."""
+    return ", ".join(f"{name} {value}" for name, value in _shown(record))
+
+
+def _paired(record: Entry) -> str:
+    """Why these two met; that two loose files were given together needs no words."""
+    by = record["by"] or _HOW.get(record["how"], record["how"])
+    return f"paired: {by}" if record["how"] != "file" else ""
 
 
 def _shown(record: Entry) -> Iterator[tuple[str, Any]]:
@@ -161,16 +173,16 @@ def _shown(record: Entry) -> Iterator[tuple[str, Any]]:
             yield name, f"{value} (right {other})" if other is not None and other != value else value
 
 
-def _transform(transform: Entry) -> str:
-    """How the right side was brought to the left."""
-    parts = [
-        f"{side} read as {transform[f'{side}_format']}" for side in ("left", "right") if f"{side}_format" in transform
-    ]
+def _transform(record: Entry) -> str:
+    """How the right side was brought to the left; an axis order concerns 4-D tensors alone."""
+    transform, shape = record["transform"], record["right"]["shape"]
+    sides = ("left", "right") if shape is None or len(shape) == 4 else ()
+    parts = [f"{side} read as {transform[f'{side}_format']}" for side in sides if f"{side}_format" in transform]
     if "transpose" in transform:
         parts.append(f"right side transposed {index_text(transform['transpose'])}")
     if transform.get("reshape"):
         parts.append("right side reshaped")
-    return f"; {', '.join(parts)}" if parts else ""
+    return ", ".join(parts)
 
 
 def _side(label: str, side: Entry, root: str, width: int) -> Iterator[str]:

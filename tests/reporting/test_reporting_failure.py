@@ -20,7 +20,7 @@ from pytest_msdump.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.coverage import coverage_text
-from pytest_msdump.reporting.failure import failure_text, one_line
+from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 
@@ -196,7 +196,7 @@ def test_coordinates_and_the_transform_are_told():
     text = said(overflowed())
     assert "op 12 of 14 in execution order; rank 1, net Net, graph 2, iteration 9 (right" in " ".join(text.split())
     assert "occurrence 3" in text
-    assert "paired by true name" in text
+    assert "paired: same true name" in text
 
 
 def test_the_other_side_s_iteration_is_told_when_it_differs():
@@ -266,6 +266,22 @@ def test_a_hostile_name_stays_on_its_line_without_colour():
     for text in (said(samples.drifted(pair=pair)), one_line(samples.entry(samples.drifted(pair=pair)))):
         assert "\x1b" not in text
         assert "evil\\n\\x1b[31mname" in text
+
+
+def test_two_loose_files_have_no_place_in_a_run():
+    pair = Pair(replace(samples.left_ref(), key=samples.right_ref().key), samples.right_ref(), "file")
+    text = said(samples.drifted(pair=replace(pair, transform=Transform(reshape=True))))
+    assert "in execution order" not in text
+    assert "paired" not in text
+    assert "right side reshaped" in text
+
+
+def test_a_passing_record_can_be_told_in_full():
+    text = record_text(samples.entry(samples.passed()), operators=14, left_root="target_bad")
+    assert text.startswith(
+        "PASS  Default/conv2-Conv2d/BiasAdd-op0:output:0\n      op 5 of 14 in execution order; rank 0"
+    )
+    assert "  cosine      1  >= 0.999  profile default (float32)  ok" in text
 
 
 def test_tensors_that_did_not_fail_take_one_line_each():
