@@ -1,0 +1,217 @@
+"""One block of both sides to one `Partial`, and two partials to one: nothing here knows how many blocks there are."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.metrics.moments import Moments, dot, moments
+from pytest_msdump.metrics.nonfinite import NO_CLASSES, Classes, classify, split_classes
+from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Places, Tolerance, errors, no_difference
+from pytest_msdump.metrics.sums import ZERO, Sum
+from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
+from pytest_msdump.metrics.worst import Candidate, candidates, mismatches, select
+
+__all__ = ["NOTHING", "Partial", "Task", "measure_block"]
+
+Parts = tuple[Doubles, ...]
+Ranges = tuple[tuple[float, float], ...]
+
+
+class Task(NamedTuple):
+    """What stays the same for all blocks of a pair: logical dtypes, tolerance, how many worst elements are wanted."""
+
+    left: str
+    right: str
+    tolerance: Tolerance = Tolerance()
+    worst: int = 5
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether a side may hold NaN or Inf at all."""
+        return any(DTYPES[name].kind in {"float", "complex"} for name in (self.left, self.right))
+
+
+class Partial(NamedTuple):
+    """What is known of the blocks seen so far. `bits` is ``None`` when the dtypes differ."""
+
+    elements: int = 0
+    bits: int | None = 0
+    classes: Classes = NO_CLASSES
+    left: tuple[Moments, ...] = ()
+    right: tuple[Moments, ...] = ()
+    product: Sum = ZERO
+    errors: Errors = NO_ERRORS
+    worst: tuple[Candidate, ...] = ()
+
+    @property
+    def finite(self) -> int:
+        """Positions where both sides are finite."""
+        return self.left[0].elements if self.left else 0
+
+    def merge(self, other: Partial, worst: int) -> Partial:
+        """Return what is known of both parts together, with the `worst` worst elements of both."""
+        return Partial(
+            self.elements + other.elements,
+            None if self.bits is None or other.bits is None else self.bits + other.bits,
+            self.classes.merge(other.classes),
+            _merge_moments(self.left, other.left),
+            _merge_moments(self.right, other.right),
+            self.product.merge(other.product),
+            self.errors.merge(other.errors),
+            select((*self.worst, *other.worst), worst) if other.worst else self.worst,
+        )
+
+
+NOTHING = Partial()
+
+
+def _merge_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:
+    if not a or not b:
+        return a or b
+    return tuple(x.merge(y) for x, y in zip(a, b, strict=True))
+
+
+def measure_block(
+    left: Array, right: Array, start: int, task: Task, workspace: Workspace, last: Candidate | None = None
+) -> Partial:
+    """Measure one block.
+
+    Parameters
+    ----------
+    left, right : ndarray
+        1-D, native, of equal size, at least one element.
+    start : int
+        C-order number of the first element.
+    task : Task
+        What to measure by.
+    workspace : Workspace
+        Buffers to compute in.
+    last : Candidate, optional
+        The last of `task.worst` candidates that earlier blocks gave; only spares work.
+    """
+    bits = _differing_bits(left, right) if task.left == task.right else None
+    left, right = numbers(left), numbers(right)
+    classes, places, worst = NO_CLASSES, Places(start), []
+    size = left.size
+    sides, ranges = _prepare(left, right, bits == 0, workspace)
+    if task.has_classes and not _all_finite(ranges):
+        classes, kept = split_classes(left, right, start)
+        if classes.mismatch and not (last and last.mismatch):
+            worst = mismatches(left, right, classify(left) != classify(right), start, task.worst)
+        places, left, right = Places(start, kept), left[kept], right[kept]
+        if not kept.size:
+            return Partial(size, bits, classes, worst=tuple(worst))
+        sides, ranges = _prepare(left, right, bits == 0, workspace)
+    finite = _Finite(left, right, sides, ranges, places)
+    partial = _measure_finite(finite, bits == 0, task, workspace, last)
+    found = select((*worst, *partial.worst), task.worst)
+    return partial._replace(elements=size, bits=bits, classes=classes, worst=found)
+
+
+def _prepare(
+    left: Array, right: Array, identical: bool, workspace: Workspace
+) -> tuple[tuple[Parts, Parts], tuple[Ranges, Ranges]]:
+    """Return the real components of both sides and their ranges."""
+    a = components(left, "left", workspace)
+    extents = _ranges(a)
+    if identical:
+        return (a, a), (extents, extents)
+    b = components(right, "right", workspace)
+    return (a, b), (extents, _ranges(b))
+
+
+class _Finite(NamedTuple):
+    """The part of a block where both sides are finite."""
+
+    left: Array
+    right: Array
+    sides: tuple[Parts, Parts]
+    ranges: tuple[Ranges, Ranges]
+    places: Places
+
+
+def _measure_finite(
+    block: _Finite, identical: bool, task: Task, workspace: Workspace, last: Candidate | None
+) -> Partial:
+    left = _moments(block.sides[0], block.ranges[0], workspace)
+    if identical:
+        product = ZERO
+        for part in left:
+            product = product.merge(part.squares)
+        return Partial(left=left, right=left, product=product, errors=no_difference(_modulus_peak(block, workspace)))
+    right = _moments(block.sides[1], block.ranges[1], workspace)
+    difference = differences(block.left, block.right, block.sides, workspace)
+    modulus = magnitudes(block.sides[1], workspace.doubles("modulus", block.left.size))
+    product = _product(block.sides, (left, right), workspace)
+    found, rankings = errors(difference, modulus, task.tolerance, block.places, workspace)
+    worst = [
+        ranking.candidate(p, block.places.element(p), block.left[p].item(), block.right[p].item())
+        for ranking in rankings
+        for p in candidates(ranking, task.worst, last).tolist()
+    ]
+    return Partial(
+        left=left,
+        right=right,
+        product=product,
+        errors=_with_saturation(found, block, left, task, difference.doubles),
+        worst=tuple(worst),
+    )
+
+
+def _differing_bits(left: Array, right: Array) -> int:
+    """Count positions whose bytes differ; the views of one dtype store alike."""
+    a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    width = min(a.dtype.itemsize, 8)
+    differ = a.view(f"u{width}") != b.view(f"u{width}")
+    if a.dtype.itemsize > width:
+        differ = differ.reshape(a.size, -1).any(axis=1)
+    return int(np.count_nonzero(differ))
+
+
+def _ranges(parts: Parts) -> Ranges:
+    """Return the range of each component; NaN in it shows that there is a NaN."""
+    return tuple((float(part.min()), float(part.max())) for part in parts)
+
+
+def _all_finite(ranges: tuple[Ranges, Ranges]) -> bool:
+    return all(math.isfinite(bound) for side in ranges for extent in side for bound in extent)
+
+
+def _moments(parts: Parts, ranges: Ranges, workspace: Workspace) -> tuple[Moments, ...]:
+    return tuple(moments(part, *extent, workspace) for part, extent in zip(parts, ranges, strict=True))
+
+
+def _product(sides: tuple[Parts, Parts], stats: tuple[tuple[Moments, ...], tuple[Moments, ...]], ws: Workspace) -> Sum:
+    """Return Re⟨l,r⟩; a side without an imaginary part has zeros there."""
+    total = ZERO
+    for left, right, a, b in zip(*sides, *stats, strict=False):
+        total = total.merge(dot(left, right, (a.peak, b.peak), ws))
+    return total
+
+
+def _modulus_peak(block: _Finite, workspace: Workspace) -> float:
+    """Return max |r|; one component's range already tells it."""
+    if len(block.sides[1]) == 1:
+        minimum, maximum = block.ranges[1][0]
+        return max(-minimum, maximum)
+    return float(magnitudes(block.sides[1], workspace.doubles("modulus", block.right.size)).max())
+
+
+def _with_saturation(found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, apart: Doubles) -> Errors:
+    """Add the elements whose left side is at its dtype's maximum and whose right side is something else."""
+    maximum = DTYPES[task.left].maximum
+    if maximum is None or max(part.peak for part in left) < maximum:
+        return found
+    mask = apart != 0.0
+    at_maximum: npt.NDArray[np.bool_] = np.zeros(mask.size, bool)
+    for part in block.sides[0]:
+        at_maximum |= np.abs(part) == maximum
+    mask &= at_maximum
+    count = int(np.count_nonzero(mask))
+    first = block.places.element(int(mask.argmax())) if count else None
+    return found._replace(saturated=count, first_saturated=first)

@@ -1,0 +1,150 @@
+"""The streaming loop: both sides block by block, once, and a second time where a metric needs the range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_msdump.metrics.definitions import Totals, define, unravel, vendor_numbers
+from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
+from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
+from pytest_msdump.metrics.pointwise import Tolerance
+from pytest_msdump.metrics.values import Array, Workspace
+from pytest_msdump.model.comparison import Comparison, Nonfinite, Scalar, WorstElement
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.tensor import TensorView
+
+__all__ = ["measure"]
+
+
+def measure(
+    left: TensorView,
+    right: TensorView,
+    *,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    block_elements: int = 131072,
+    worst: int = 5,
+) -> Comparison:
+    """Measure two tensors of one logical shape.
+
+    Parameters
+    ----------
+    left, right : TensorView
+        The run under test and its reference.
+    rtol, atol : float
+        Element-wise tolerance, for `allclose` and for the ratio of the worst elements.
+    block_elements : int
+        How many elements are held at a time. The result does not depend on it, but for the last bits of sums.
+    worst : int
+        How many of the worst elements are wanted.
+
+    Returns
+    -------
+    Comparison
+        A measurement for every id of `facts.metrics`. Finite metrics, `standard_deviation` included, are taken over
+        the positions where both sides are finite.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, a tolerance is negative or not finite, or `block_elements` is below 1.
+
+    Notes
+    -----
+    Sums are taken in float64; integers are compared, and their |l−r| summed, exactly. Where relative errors leave
+    elements out (right = 0 ≠ left) `Comparison.right_zero_mismatch` counts them, and `Comparison.vendor` has the
+    vendor's numbers, which count them as 0.
+    """
+    if left.shape != right.shape:
+        raise ValueError(f"cannot measure shape {left.shape} against {right.shape}: bring both to one shape first")
+    if block_elements < 1:
+        raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
+    if not all(math.isfinite(number) and number >= 0.0 for number in (rtol, atol)):
+        raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
+    task = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst)
+    workspace = Workspace()
+    with np.errstate(all="ignore"):
+        partial = _first_pass(left, right, task, block_elements, workspace)
+        divergence = _second_pass(left, right, partial, block_elements, workspace)
+    return _comparison(Totals(task, partial, left.shape, divergence))
+
+
+def _blocks(left: TensorView, right: TensorView, block_elements: int) -> Iterator[tuple[int, Array, Array]]:
+    for start in range(0, left.size, block_elements):
+        stop = min(start + block_elements, left.size)
+        yield start, left.read(start, stop), right.read(start, stop)
+
+
+def _first_pass(left: TensorView, right: TensorView, task: Task, block_elements: int, workspace: Workspace) -> Partial:
+    total = NOTHING
+    for start, a, b in _blocks(left, right, block_elements):
+        last = total.worst[-1] if len(total.worst) == task.worst > 0 else None
+        total = total.merge(measure_block(a, b, start, task, workspace, last), task.worst)
+    return total
+
+
+def _second_pass(
+    left: TensorView, right: TensorView, partial: Partial, block_elements: int, workspace: Workspace
+) -> float | None:
+    """Return the KL divergence; ``None`` where it needs no pass, or where no pass would help."""
+    if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
+        return None
+    spans = tuple(Span(side[0].minimum, side[0].maximum) for side in (partial.left, partial.right))
+    if any(math.isinf(span.width) for span in spans):
+        return None
+    total = NO_DIVERGENCE
+    for _, a, b in _blocks(left, right, block_elements):
+        everything_finite = partial.finite == partial.elements
+        total = total.merge(divergence_of_block(a, b, (spans[0], spans[1]), everything_finite, workspace))
+    return total.value
+
+
+def _comparison(totals: Totals) -> Comparison:
+    partial, task = totals.partial, totals.task
+    classes, errors = partial.classes, partial.errors
+    return Comparison(
+        elements=partial.elements,
+        finite=partial.finite,
+        differing=errors.differing + classes.mismatch,
+        right_zero_mismatch=errors.right_zero,
+        measurements=define(totals),
+        nonfinite=Nonfinite(
+            *classes[:6],
+            saturated=errors.saturated,
+            mismatch=classes.mismatch,
+            first_mismatch=totals.where(classes.first_mismatch),
+            first_nonfinite=totals.where(classes.first_nonfinite),
+        ),
+        worst=tuple(
+            WorstElement(
+                unravel(found.element, totals.shape),
+                _scalar(found.left, task.left),
+                _scalar(found.right, task.right),
+                found.ratio,
+            )
+            for found in partial.worst
+        ),
+        rtol=task.tolerance.rtol,
+        atol=task.tolerance.atol,
+        absolute_error_sum=_absolute_error_sum(totals),
+        vendor=vendor_numbers(totals),
+    )
+
+
+def _scalar(value: Scalar, dtype: str) -> Scalar:
+    return bool(value) if dtype == "bool" else value
+
+
+def _absolute_error_sum(totals: Totals) -> float | int | None:
+    errors = totals.partial.errors
+    if not totals.partial.finite:
+        return None
+    if totals.exact:
+        return errors.exact
+    total = errors.absolute.value
+    return total if math.isfinite(total) else None

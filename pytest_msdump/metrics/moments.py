@@ -1,0 +1,107 @@
+"""Mean, deviation, range and square sum of one real component of one side, block by block."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pytest_msdump.metrics.sums import ZERO, Sum, scale_exponent
+
+if TYPE_CHECKING:
+    from pytest_msdump.metrics.values import Doubles, Workspace
+
+__all__ = ["EMPTY", "Moments", "dot", "moments"]
+
+
+class Moments(NamedTuple):
+    """Count, sum, sum of squared deviations from the mean, and range of finite numbers."""
+
+    elements: int = 0
+    total: Sum = ZERO
+    deviations: Sum = ZERO
+    minimum: float = math.inf
+    maximum: float = -math.inf
+
+    @property
+    def peak(self) -> float:
+        """The largest magnitude; 0 when there are no elements."""
+        return max(-self.minimum, self.maximum) if self.elements else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean; exact when all elements are the same."""
+        return self.minimum if self.minimum == self.maximum else self.total.divided(self.elements)
+
+    @property
+    def variance(self) -> Sum:
+        """The population variance."""
+        return self.deviations.scaled(1.0 / self.elements)
+
+    @property
+    def squares(self) -> Sum:
+        """The sum of squares, out of two terms that are never negative, so that nothing cancels."""
+        mean_square = _square(self.total, 1.0 / self.elements) if self.elements else ZERO
+        return self.deviations.merge(mean_square)
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of both parts together, after Chan, Golub and LeVeque."""
+        if not self.elements or not other.elements:
+            return self if self.elements else other
+        count = self.elements + other.elements
+        minimum, maximum = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
+        total = self.total.merge(other.total)
+        if minimum == maximum:
+            return Moments(count, total, ZERO, minimum, maximum)
+        step = other.total.scaled(1.0 / other.elements).merge(self.total.scaled(-1.0 / self.elements))
+        between = _square(step, self.elements / count * other.elements)
+        deviations = self.deviations.merge(other.deviations).merge(between)
+        return Moments(count, total, deviations, minimum, maximum)
+
+
+EMPTY = Moments()
+
+
+def _square(number: Sum, factor: float) -> Sum:
+    """Return the number's square times a factor, at twice its exponent."""
+    value = number.high + number.low
+    return Sum(value * value * factor, 0.0, 2 * number.exponent)
+
+
+def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspace) -> Moments:
+    """Return the moments of finite `values`, whose range the caller has already seen.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+        1-D, finite, not empty.
+    minimum, maximum : float
+        Its range.
+    workspace : Workspace
+        Buffers to compute in.
+    """
+    count = values.size
+    exponent = scale_exponent(max(-minimum, maximum))
+    buffer = workspace.doubles("moments", count)
+    scaled = values
+    if exponent:
+        scaled = np.multiply(values, math.ldexp(1.0, -exponent), out=buffer)
+    if minimum == maximum:
+        return Moments(count, Sum(float(scaled[0]) * count, 0.0, exponent), ZERO, minimum, maximum)
+    total = float(np.add.reduce(scaled))
+    centred = np.subtract(scaled, total / count, out=buffer)
+    deviations = float(np.add.reduce(np.multiply(centred, centred, out=buffer)))
+    return Moments(count, Sum(total, 0.0, exponent), Sum(deviations, 0.0, 2 * exponent), minimum, maximum)
+
+
+def dot(left: Doubles, right: Doubles, peaks: tuple[float, float], workspace: Workspace) -> Sum:
+    """Return Σ l·r of finite elements whose largest magnitudes are `peaks`."""
+    exponents = scale_exponent(peaks[0]), scale_exponent(peaks[1])
+    buffer = workspace.doubles("dot", left.size)
+    if any(exponents):
+        np.multiply(left, math.ldexp(1.0, -exponents[0]), out=buffer)
+        np.multiply(buffer, right * math.ldexp(1.0, -exponents[1]), out=buffer)
+    else:
+        np.multiply(left, right, out=buffer)
+    return Sum(float(np.add.reduce(buffer)), 0.0, sum(exponents))

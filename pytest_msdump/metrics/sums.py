@@ -1,0 +1,111 @@
+"""Sums that neither overflow nor depend on how the data was cut into blocks.
+
+A `Sum` is an unevaluated ``(high + low) · 2**exponent``: `low` holds what rounding took from `high`, the exponent keeps
+squares of 1e±200 within float64. A `Peak` is a maximum together with where it was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+__all__ = ["NO_PEAK", "ZERO", "Peak", "Sum", "scale_exponent"]
+
+# Squares of anything below 2**300, summed over 2**63 elements, still fit float64; and squares of elements so small
+# that they underflow beside a largest one of 2**-300 are below its last bit by far.
+_SAFE = 300
+
+# 2**-1000 lifts the smallest denormal's partner (2**1000) without overflowing itself.
+_FARTHEST = 1000
+
+
+def scale_exponent(magnitude: float) -> int:
+    """Return e such that dividing by ``2**e`` makes `magnitude` safe to square; 0 when it already is."""
+    if magnitude == 0.0 or not math.isfinite(magnitude):
+        return 0
+    exponent = math.frexp(magnitude)[1]
+    if -_SAFE <= exponent <= _SAFE:
+        return 0
+    return max(-_FARTHEST, min(_FARTHEST, exponent))
+
+
+class Sum(NamedTuple):
+    """The number ``(high + low) · 2**exponent``."""
+
+    high: float = 0.0
+    low: float = 0.0
+    exponent: int = 0
+
+    @property
+    def value(self) -> float:
+        """The sum as a float64; infinite when it does not fit one."""
+        return _ldexp(self.high + self.low, self.exponent)
+
+    def merge(self, other: Sum) -> Sum:
+        """Return the sum of both."""
+        exponent = _common_exponent(self, other)
+        a, b = self.at(exponent), other.at(exponent)
+        high = a.high + b.high
+        # Knuth's two-sum: the rounding error of the line above, exactly.
+        part = high - a.high
+        error = (a.high - (high - part)) + (b.high - part)
+        return Sum(high, a.low + b.low + error, exponent)
+
+    def at(self, exponent: int) -> Sum:
+        """Return the same number written with another exponent."""
+        if exponent == self.exponent:
+            return self
+        shift = self.exponent - exponent
+        return Sum(_ldexp(self.high, shift), _ldexp(self.low, shift), exponent)
+
+    def divided(self, count: int) -> float:
+        """Return the sum over `count`, also where the sum itself would not fit float64."""
+        return _ldexp((self.high + self.low) / count, self.exponent)
+
+    def scaled(self, factor: float) -> Sum:
+        """Return the sum times `factor`."""
+        return Sum(self.high * factor, self.low * factor, self.exponent)
+
+    def root_of_ratio(self, other: Sum) -> float:
+        """Return ``sqrt(self / other)``; infinite when it does not fit float64."""
+        ratio = (self.high + self.low) / (other.high + other.low)
+        shift = self.exponent - other.exponent
+        half, odd = divmod(shift, 2)
+        return _ldexp(math.sqrt(ratio * 2.0 if odd else ratio), half)
+
+
+def _common_exponent(a: Sum, b: Sum) -> int:
+    """Return the exponent that both sums can be written with; a zero has none of its own."""
+    if a.high == 0.0 and a.low == 0.0:
+        return b.exponent
+    if b.high == 0.0 and b.low == 0.0:
+        return a.exponent
+    return max(a.exponent, b.exponent)
+
+
+def _ldexp(value: float, exponent: int) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+ZERO = Sum()
+
+
+class Peak(NamedTuple):
+    """A maximum and the C-order number of the first element that reached it; ``None`` while nothing exceeded 0."""
+
+    value: float | int = 0
+    element: int | None = None
+
+    def merge(self, other: Peak) -> Peak:
+        """Return the greater one, the earlier one on ties."""
+        if other.element is None or self.element is None:
+            return self if other.element is None else other
+        if self.value == other.value:
+            return self if self.element < other.element else other
+        return self if self.value > other.value else other
+
+
+NO_PEAK = Peak()
