@@ -9,7 +9,7 @@ from typing import Any
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Scalar
 from pytest_msdump.reporting.numbers import beside, index_text, number, one_line_text, plain, told_apart
-from pytest_msdump.reporting.tables import labelled, table
+from pytest_msdump.reporting.tables import filled, labelled, table
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["metrics_table", "other_numbers", "sentences", "worst_elements", "would_pass"]
@@ -23,6 +23,12 @@ _SHOWN = {"fail": "FAIL", "undefined": "undefined", "warn": "warn", "ok": "ok", 
 
 # A limit on these cannot be written in a suite file as one number.
 _FLAG_ONLY = ("allclose", "bitwise_mismatch")
+
+# Counts that the caption of the worst elements tells already.
+_COUNTS = ("allclose", "bitwise_mismatch")
+
+# Enough for numbers that nobody set a limit on.
+_FEW_DIGITS = 4
 
 
 def metrics_table(record: Entry, width: int) -> list[str]:
@@ -39,7 +45,8 @@ def metrics_table(record: Entry, width: int) -> list[str]:
 def other_numbers(record: Entry, width: int) -> list[str]:
     """Return what has no limit, in few lines: further metrics, NaN and Inf, overflow."""
     lines: list[str] = []
-    told = [_measured(record, check, width) for check in record["checks"] if check["outcome"] == "-"]
+    unlimited = [check for check in record["checks"] if check["outcome"] == "-" and check["metric"] not in _COUNTS]
+    told = [_measured(record, check, width) for check in unlimited]
     if told:
         lines += labelled("also", ", ".join(told), width=width)
     for label, text in (("NaN/Inf", _nonfinite(record["nonfinite"])), ("overflow", _overflow(record))):
@@ -53,10 +60,11 @@ def worst_elements(record: Entry, width: int) -> list[str]:
     if not record["worst"]:
         return []
     rtol, atol = decode(record["rtol"]), decode(record["atol"])
-    title = f"worst elements: {record['differing']} of {record['elements']} differ"
-    allowed = f"allowed = {plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "allowed = 0"
-    # The table's own gap, so that the sentence reads as its caption.
-    lines = ["  " + title, "  " + allowed] if len(title) + len(allowed) + 4 > width else [f"  {title}; {allowed}"]
+    allowed = f"{plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "0"
+    beyond = record["metrics"].get("allclose")
+    counted = f"allowed is {allowed}" if beyond is None else f"{beyond} exceed {allowed}"
+    title = f"worst elements: {record['differing']} of {record['elements']} differ; {counted}"
+    lines = [f"  {line}" for line in filled(title, width - 2)]
     titles = ("index", "left", "right", "|l - r|", "err / allowed")
     rows = [_worst_row(element) for element in record["worst"]]
     laid_out = table(titles, rows, width=width, right=(1, 2, 3, 4))
@@ -130,12 +138,14 @@ def _measured(record: Entry, check: Entry, width: int) -> str:
     """A metric without a limit: name, number, place."""
     metric, value = check["metric"], check["value"]
     if isinstance(value, list):
-        texts = [number(decode(item)) for item in value]
+        texts = [number(decode(item), _FEW_DIGITS) for item in value]
         if len(texts) == 4:
             return f"mean {texts[0]} (right {texts[2]}), deviation {texts[1]} (right {texts[3]})"
         return f"{_named(metric, width)} {'; '.join(texts)}"
     place = record["where"].get(metric)
-    return f"{_named(metric, width)} {number(decode(value))}" + (f" at {index_text(place)}" if place else "")
+    return f"{_named(metric, width)} {number(decode(value), _FEW_DIGITS)}" + (
+        f" at {index_text(place)}" if place else ""
+    )
 
 
 def _nonfinite(counts: Entry) -> str:

@@ -13,8 +13,8 @@ __all__ = ["beside", "index_text", "number", "one_line_text", "plain", "told_apa
 _LONGEST_INTEGER_DIGITS = 24
 
 
-def number(value: Scalar) -> str:
-    """Write a number with at most six significant digits; integers whole.
+def number(value: Scalar, digits: int = 6) -> str:
+    """Write a number with at most `digits` significant digits, three where it takes an exponent; integers whole.
 
     Examples
     --------
@@ -22,11 +22,11 @@ def number(value: Scalar) -> str:
     ('0.390511', '2.3e-04', '9007199254740993', '-Inf')
     """
     if isinstance(value, complex):
-        return _complex_text(value, 6)
+        return _complex_text(value, digits)
     if isinstance(value, int):
         return _whole(value)
     if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e6:
-        return plain(value)
+        return plain(value, digits)
     return _exponent(value, 3)
 
 

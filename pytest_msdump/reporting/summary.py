@@ -17,7 +17,7 @@ _SHOWN_FILES = 3
 _ALARMING_COVERAGE = 0.5
 
 # How a label of a dump is told; others are told as "name value".
-_LABELS = {"ms_version": "MindSpore {}", "device_target": "{}"}
+_LABELS = {"ms_version": "MindSpore {value}", "device_target": "{value}"}
 
 # Readers whose dumps come from a run under test; a reference folder on the left of one looks swapped.
 _RUN_READERS = ("mindspore", "ascend")
@@ -85,7 +85,8 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
 
 def _side(side: SideInfo) -> str:
     """Directory and what is known of the run."""
-    known = [_LABELS.get(name, f"{name} {{}}").format(value) for name, value in side.labels.items()]
+    names = [*(name for name in _LABELS if name in side.labels), *(name for name in side.labels if name not in _LABELS)]
+    known = [_LABELS.get(name, "{name} {value}").format(name=name, value=side.labels[name]) for name in names]
     about = "; ".join(part for part in (", ".join(known), f"reader {side.reader}") if part)
     return one_line_text(f"{side.directory}  ({about})")
 

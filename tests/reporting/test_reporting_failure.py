@@ -244,7 +244,7 @@ def test_an_index_of_no_dimensions_does_not_break_anything():
     worst = (WorstElement((), 1, 2, math.inf),)
     text = said(samples.drifted(comparison=samples.measured(worst=worst, rtol=0.0, atol=0.0)))
     assert "[]        1      2        1            Inf" in text
-    assert "allowed = 0" in text
+    assert "588 exceed 0" in text
 
 
 def test_integers_differ_exactly():
@@ -352,6 +352,12 @@ def test_the_header_says_which_directory_is_which():
         "        right = reference   reference  (reader npy-folder)",
         "        1 pair to compare, profile strict",
     ]
+
+
+def test_the_version_is_told_first_and_other_labels_by_name():
+    left = replace(a_report().left, labels={"net": "{Le}net", "device_target": "CPU", "ms_version": "2.10.0"})
+    first, *_ = header_lines(left, a_report().right, pairs=1, profile="default")
+    assert "(MindSpore 2.10.0, CPU, net {Le}net; reader mindspore)" in first
 
 
 def test_swapped_sides_are_warned_of():
