@@ -1,0 +1,11 @@
+"""Who belongs to whom, how each pair was made, and why the rest stays alone. Names and coordinates only, no I/O."""
+
+from __future__ import annotations
+
+from pytest_msdump.matching.addresses import Address, parse_address
+from pytest_msdump.matching.align import Align, parse_align
+from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.matching.selection import Selection
+
+__all__ = ["Address", "Align", "MapEntry", "Selection", "pair_dumps", "parse_address", "parse_align"]

@@ -1,0 +1,71 @@
+"""Addresses as people type them: ``OP``, ``OP:io:slot``, ``TYPE.OP``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+__all__ = ["Address", "parse_address"]
+
+# [0-9], not \d: int() would take the digits of every script.
+_SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What an address names.
+
+    Parameters
+    ----------
+    op_type : str, optional
+        Only set in what `typed` returns.
+    op : str
+        True name or mangled name, as written.
+    io : str, optional
+        ``"input"`` or ``"output"``; ``None`` together with `slot` = every selected slot of the operator.
+    slot : int, optional
+        Number of the input or output.
+    """
+
+    op_type: str | None
+    op: str
+    io: str | None = None
+    slot: int | None = None
+
+    @property
+    def port(self) -> tuple[str, int] | None:
+        """``(io, slot)``, or ``None`` when the address leaves them out."""
+        return None if self.io is None or self.slot is None else (self.io, self.slot)
+
+    @property
+    def typed(self) -> Address | None:
+        """The same address read as ``TYPE.OP``; ``None`` when it cannot be."""
+        op_type, dot, op = self.op.partition(".")
+        return replace(self, op_type=op_type, op=op) if dot and op_type and op else None
+
+
+def parse_address(text: str) -> Address:
+    """Read an address from the right.
+
+    Parameters
+    ----------
+    text : str
+        ``OP`` or ``OP:io:slot``. A colon that no ``io:slot`` follows belongs to the name.
+
+    Returns
+    -------
+    Address
+        With the plain name in `op`. Only a dump tells whether ``a.b`` is a name or the operator ``b`` of type ``a``:
+        the plain name is tried first, then `Address.typed`.
+
+    Examples
+    --------
+    >>> parse_address("Default/conv1-Conv2d/BiasAdd-op0:output:0").port
+    ('output', 0)
+    >>> parse_address("Parameter.fc1_bias").typed
+    Address(op_type='Parameter', op='fc1_bias', io=None, slot=None)
+    """
+    found = _SLOT.fullmatch(text)
+    if found is None:
+        return Address(None, text)
+    return Address(None, found["op"], found["io"], int(found["slot"]))

@@ -1,0 +1,109 @@
+"""What has been decided so far: the pairs, and the tensors and operators that no later way may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_msdump.matching.meeting import Key, known, meets
+from pytest_msdump.matching.sides import Operator, Side
+from pytest_msdump.model.pairing import Transform
+
+__all__ = ["Ledger", "Made"]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A pair, its tensors as positions in the sides' `refs`."""
+
+    left: int
+    right: int
+    how: str
+    by: str
+    transform: Transform
+
+
+class _Partners:
+    """For each tensor of one side, where its partners on the other side are."""
+
+    def __init__(self, others: Side) -> None:
+        self._mixed = len({known(op.at) for op in others.ops}) > 1
+        self._places: dict[int, set[Key]] = {}
+
+    def __contains__(self, ref: int) -> bool:
+        return ref in self._places
+
+    def add(self, ref: int, place: Key) -> None:
+        self._places.setdefault(ref, set()).add(place)
+
+    def has_at(self, ref: int, place: Key) -> bool:
+        places = self._places.get(ref)
+        if places is None:
+            return False
+        return place in places or (self._mixed and any(meets(place, other) for other in places))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The pairs made so far.
+
+    A tensor may have several partners only because of coordinates it does not have: a flat reference meets every rank.
+
+    Parameters
+    ----------
+    left, right : Side
+        What is being paired.
+    made : list of Made
+        In the order made.
+    held : dict
+        (side, tensor) to a reason: tensors that a map entry names in vain. No later way gets them.
+    ambiguous : dict
+        (side, operator) to the reason and the rivals.
+    """
+
+    left: Side
+    right: Side
+    made: list[Made] = field(default_factory=list)
+    held: dict[tuple[str, int], str] = field(default_factory=dict)
+    ambiguous: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    _of_left: _Partners = field(init=False)
+    _of_right: _Partners = field(init=False)
+    _ops_of_left: _Partners = field(init=False)
+    _ops_of_right: _Partners = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._of_left = _Partners(self.right)
+        self._of_right = _Partners(self.left)
+        self._ops_of_left = _Partners(self.right)
+        self._ops_of_right = _Partners(self.left)
+
+    def record(self, made: Made) -> None:
+        """Add a pair; both tensors are free for each other."""
+        self.made.append(made)
+        self._of_left.add(made.left, self._op(self.right, made.right).at)
+        self._of_right.add(made.right, self._op(self.left, made.left).at)
+
+    def left_free(self, ref: int, partner: Operator) -> bool:
+        """Whether a left tensor may be paired with a tensor of this right operator."""
+        return ("left", ref) not in self.held and not self._of_left.has_at(ref, partner.at)
+
+    def right_free(self, ref: int, partner: Operator) -> bool:
+        """Whether a right tensor may be paired with a tensor of this left operator."""
+        return ("right", ref) not in self.held and not self._of_right.has_at(ref, partner.at)
+
+    def join_operators(self, left: int, right: int) -> None:
+        """Note that two operators belong together by name, whether or not all their slots meet."""
+        self._ops_of_left.add(left, self.right.ops[right].at)
+        self._ops_of_right.add(right, self.left.ops[left].at)
+
+    def operators_free(self, left: int, right: int) -> bool:
+        """Whether neither operator has a namesake at the other's place yet."""
+        taken = self._ops_of_left.has_at(left, self.right.ops[right].at)
+        return not taken and not self._ops_of_right.has_at(right, self.left.ops[left].at)
+
+    def is_paired(self, side: str, ref: int) -> bool:
+        """Whether a tensor has any partner."""
+        return ref in (self._of_left if side == "left" else self._of_right)
+
+    @staticmethod
+    def _op(side: Side, ref: int) -> Operator:
+        return side.ops[side.op_of[ref]]

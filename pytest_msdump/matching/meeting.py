@@ -1,0 +1,132 @@
+"""Coordinates: which places of the left run meet which places of the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pytest_msdump.matching.align import Align
+from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.selection import Selection
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.tensor import COORDINATES, Coordinates
+
+__all__ = [
+    "Key",
+    "Meeting",
+    "Wanted",
+    "known",
+    "meeting_of",
+    "meets",
+    "raw_key",
+    "wanted_by_entry",
+    "wanted_by_selection",
+    "without_occurrence",
+]
+
+# One value for each of COORDINATES, in their order; None meets any value.
+Key = tuple[int | str | None, ...]
+
+# For each of COORDINATES the left values asked for; None = all.
+Wanted = tuple[frozenset[int | str] | None, ...]
+
+# One value on each side says nothing about who belongs to whom: a card's number, the name a net was given. Iterations
+# and occurrences count what happened, so 1 is not 0 even when each side has only the one.
+_LABELS = frozenset({"rank", "net", "graph"})
+
+
+def raw_key(at: Coordinates) -> Key:
+    """Return the coordinates in the order of COORDINATES."""
+    return (at.rank, at.net, at.graph, at.iteration, at.occurrence)
+
+
+def meets(one: Key, other: Key) -> bool:
+    """Whether two places are the same as far as both sides tell."""
+    return one == other or all(a == b or a is None or b is None for a, b in zip(one, other, strict=True))
+
+
+def known(key: Key) -> tuple[bool, ...]:
+    """Return which coordinates a place has."""
+    rank, net, graph, iteration, occurrence = key
+    # Spelled out: this runs several times for each operator of a dump.
+    return (rank is not None, net is not None, graph is not None, iteration is not None, occurrence is not None)
+
+
+def without_occurrence(key: Key) -> Key:
+    """Return a place with every repeat inside its iteration."""
+    return (*key[:-1], None)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """How places of two dumps are compared.
+
+    Parameters
+    ----------
+    arrows : tuple of mapping
+        For each of COORDINATES, left value to right value where an arrow says so.
+    labels : tuple of str or int, optional
+        For each of COORDINATES the left side's value where it is but a label; ``None`` where the coordinate counts.
+    """
+
+    arrows: tuple[Mapping[int | str, int | str], ...]
+    labels: Key
+
+    def left_key(self, at: Key) -> Key:
+        """Return a left place as the right side would write it."""
+        return tuple(
+            None if label is not None or value is None else arrows.get(value, value)
+            for value, label, arrows in zip(at, self.labels, self.arrows, strict=True)
+        )
+
+    def right_key(self, at: Key) -> Key:
+        """Return a right place without what is but a label."""
+        return tuple(None if label is not None else value for value, label in zip(at, self.labels, strict=True))
+
+    def wants_left(self, at: Key, wanted: Wanted) -> bool:
+        """Whether a left place is asked for."""
+        return all(asked is None or value is None or value in asked for value, asked in zip(at, wanted, strict=True))
+
+    def wants_right(self, at: Key, wanted: Wanted) -> bool:
+        """Whether a right place could meet a left place that is asked for."""
+        for value, asked, label, arrows in zip(at, wanted, self.labels, self.arrows, strict=True):
+            if asked is None or value is None:
+                continue
+            if label is not None and label not in asked:
+                return False
+            if label is None and value not in {arrows.get(one, one) for one in asked}:
+                return False
+        return True
+
+
+def meeting_of(left: Dump, right: Dump, align: Align) -> Meeting:
+    """Work out how the places of two dumps are compared."""
+    arrows: list[Mapping[int | str, int | str]] = []
+    labels: list[int | str | None] = []
+    for position, name in enumerate(COORDINATES):
+        pairs: Iterable[tuple[int | str, int | str]] = getattr(align, name, ())
+        arrows.append(dict(pairs))
+        ours, theirs = _values(left, position), _values(right, position)
+        is_label = name in _LABELS and not arrows[-1] and len(ours) == len(theirs) == 1
+        labels.append(next(iter(ours)) if is_label else None)
+    return Meeting(tuple(arrows), tuple(labels))
+
+
+def wanted_by_selection(selection: Selection) -> Wanted:
+    """Return the left values that a selection asks for."""
+    return tuple(_asked(getattr(selection, name, None)) for name in COORDINATES)
+
+
+def wanted_by_entry(entry: MapEntry) -> Wanted:
+    """Return the left values that a map entry is restricted to."""
+    values = (getattr(entry, name, None) for name in COORDINATES)
+    return tuple(None if value is None else frozenset({value}) for value in values)
+
+
+def _asked(values: frozenset[int] | None) -> frozenset[int | str] | None:
+    return None if values is None else frozenset(values)
+
+
+def _values(dump: Dump, position: int) -> set[int | str]:
+    keys = (raw_key(ref.key.op.at) for ref in dump.refs)
+    return {value for key in keys if (value := key[position]) is not None}

@@ -1,0 +1,122 @@
+"""Pairing by name: the true one, then the one that dump files write."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from pytest_msdump.matching.explain import listed, typed_name
+from pytest_msdump.matching.ledger import Ledger, Made
+from pytest_msdump.matching.settle import Edge, settle
+from pytest_msdump.matching.sides import Operator, Side
+from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import mangle
+
+__all__ = ["pair_by_mangled_name", "pair_by_name"]
+
+
+def pair_by_name(ledger: Ledger, transform: Transform) -> None:
+    """Pair operators of one true name, or of one name as the files have it where a true one is unknown.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Gets the pairs, and the operators whose name is ambiguous.
+    transform : Transform
+        What each pair carries.
+    """
+    right = ledger.right
+
+    def partners(op: Operator) -> list[int]:
+        found = right.labels.meeting(op.key.label, op.meeting)
+        if op.key.true_name is None:
+            return [*found, *right.files.meeting(op.key.name, op.meeting)]
+        return found
+
+    _pair(ledger, partners, how="name", by=lambda _: "same name", transform=transform)
+
+
+def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
+    """Pair operators whose names are the same once they are written as dump files write them.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Gets the pairs, and the operators whose name is ambiguous.
+    transform : Transform
+        What each pair carries.
+    """
+    right = ledger.right
+
+    def partners(op: Operator) -> list[int]:
+        spellings = sorted({mangle(op.key.name), mangle(op.key.label)})
+        return [number for spelling in spellings for number in right.mangled.meeting(spelling, op.meeting)]
+
+    _pair(ledger, partners, how="mangled", by=lambda op: f"same name as {mangle(op.key.label)}", transform=transform)
+
+
+def _pair(
+    ledger: Ledger,
+    partners: Callable[[Operator], list[int]],
+    *,
+    how: str,
+    by: Callable[[Operator], str],
+    transform: Transform,
+) -> None:
+    left, right = ledger.left, ledger.right
+    edges: list[Edge] = []
+    for number, op in enumerate(left.ops):
+        found = dict.fromkeys(partners(op)) if _is_offered(left, number, ledger) else {}
+        edges += [(number, other) for other in found if _may_meet(ledger, number, other)]
+    certain, doubtful = settle(left, right, edges)
+    for one, other in certain:
+        ledger.join_operators(one, other)
+        for ref, partner in _free_slots(ledger, left.ops[one], right.ops[other]):
+            ledger.record(Made(ref, partner, how, by(left.ops[one]), transform))
+    _bar(ledger, certain, doubtful)
+
+
+def _is_offered(side: Side, number: int, ledger: Ledger) -> bool:
+    op = side.ops[number]
+    return op.kept and (side.name, number) not in ledger.ambiguous and bool(side.selected(op))
+
+
+def _may_meet(ledger: Ledger, one: int, other: int) -> bool:
+    if not _is_offered(ledger.right, other, ledger) or not ledger.operators_free(one, other):
+        return False
+    left, right = ledger.left.ops[one], ledger.right.ops[other]
+    return any(ledger.left_free(ref, right) for ref in ledger.left.selected(left).values()) and any(
+        ledger.right_free(ref, left) for ref in ledger.right.selected(right).values()
+    )
+
+
+def _free_slots(ledger: Ledger, left: Operator, right: Operator) -> Iterator[tuple[int, int]]:
+    theirs = ledger.right.selected(right)
+    for port, ref in ledger.left.selected(left).items():
+        partner = theirs.get(port)
+        if partner is not None and ledger.left_free(ref, right) and ledger.right_free(partner, left):
+            yield ref, partner
+
+
+def _bar(ledger: Ledger, certain: Sequence[Edge], doubtful: Sequence[Edge]) -> None:
+    """Keep operators of a doubtful name from later ways: one that leaves fewer rivals would guess."""
+    of_left: dict[int, set[int]] = defaultdict(set)
+    of_right: dict[int, set[int]] = defaultdict(set)
+    for one, other in doubtful:
+        of_left[one].add(other)
+        of_right[other].add(one)
+    lefts, rights = {one for one, _ in certain}, {other for _, other in certain}
+    for one, others in of_left.items():
+        if one not in lefts:
+            ours = set().union(*(of_right[other] for other in others))
+            ledger.ambiguous["left", one] = (_sentence(ledger, ours, others), tuple(sorted(others)))
+    for other, ones in of_right.items():
+        if other not in rights:
+            theirs = set().union(*(of_left[one] for one in ones))
+            ledger.ambiguous["right", other] = (_sentence(ledger, ones, theirs), tuple(sorted(ones)))
+
+
+def _sentence(ledger: Ledger, lefts: set[int], rights: set[int]) -> str:
+    ours = listed(typed_name(ledger.left.ops[number].key) for number in sorted(lefts))
+    theirs = listed(typed_name(ledger.right.ops[number].key) for number in sorted(rights))
+    return f"ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"

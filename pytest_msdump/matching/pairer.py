@@ -1,0 +1,176 @@
+"""Pairing two dumps: all ways in their order, then the selection, then what is left and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_msdump.matching.addresses import parse_address
+from pytest_msdump.matching.align import Align
+from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.explain import Explainer
+from pytest_msdump.matching.ledger import Ledger, Made
+from pytest_msdump.matching.mapped import Lost, pair_by_map
+from pytest_msdump.matching.meeting import Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
+from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
+from pytest_msdump.matching.selection import Chooser, Selection
+from pytest_msdump.matching.sides import Side, index_side
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
+from pytest_msdump.model.tensor import Coordinates
+
+__all__ = ["pair_dumps"]
+
+_SINGLE_FILE = "npy-file"
+
+_AS_NUMBERED = Align()
+_ALL_OUTPUTS = Selection()
+
+
+def pair_dumps(
+    left: Dump,
+    right: Dump,
+    *,
+    entries: Sequence[MapEntry] = (),
+    align: Align = _AS_NUMBERED,
+    selection: Selection = _ALL_OUTPUTS,
+    left_format: str | None = None,
+    right_format: str | None = None,
+) -> Pairing:
+    """Find out who is compared with whom.
+
+    Parameters
+    ----------
+    left, right : Dump
+        The run under test and the reference.
+    entries : sequence of MapEntry
+        Pairs that a person named; they win over names.
+    align : Align
+        Which left coordinates meet which right ones.
+    selection : Selection
+        What is asked for.
+    left_format, right_format : str, optional
+        Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
+
+    Returns
+    -------
+    Pairing
+        The same for the same input: pairs by place of the left operator, inputs before outputs, slot, right place.
+
+    Raises
+    ------
+    ConfigError
+        Two entries name one left tensor.
+
+    Notes
+    -----
+    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have meets any
+    value. A rank, net or graph of which each side has exactly one value is a label, not a key; iterations and
+    occurrences always are keys.
+    """
+    meeting = meeting_of(left, right, align)
+    wanted = wanted_by_selection(selection)
+    ledger = Ledger(*_sides(left, right, selection, meeting, wanted))
+    formats = Transform(left_format, right_format)
+    lost = pair_by_map(ledger, entries, meeting, formats)
+    if left.reader == right.reader == _SINGLE_FILE:
+        _pair_files(ledger, formats)
+    pair_by_name(ledger, formats)
+    pair_by_mangled_name(ledger, formats)
+    return _told(left, right, ledger, lost, _Taste(selection, meeting, wanted))
+
+
+def _sides(left: Dump, right: Dump, selection: Selection, meeting: Meeting, wanted: Wanted) -> tuple[Side, Side]:
+    return (
+        index_side(
+            "left",
+            left.refs,
+            directions=selection.directions,
+            meeting=meeting.left_key,
+            keeps=lambda at: meeting.wants_left(at, wanted),
+        ),
+        index_side(
+            "right",
+            right.refs,
+            directions=selection.directions,
+            meeting=meeting.right_key,
+            keeps=lambda at: meeting.wants_right(at, wanted),
+        ),
+    )
+
+
+def _pair_files(ledger: Ledger, formats: Transform) -> None:
+    """Two files are one pair, whatever they are called."""
+    if any(len(side.refs) != 1 or not side.ops[0].kept for side in (ledger.left, ledger.right)):
+        return
+    if not ledger.made and not ledger.held:
+        ledger.record(Made(0, 0, "file", "two files", formats))
+
+
+class _Taste:
+    """What of a finished pairing the user wants to see."""
+
+    def __init__(self, selection: Selection, meeting: Meeting, wanted: Wanted) -> None:
+        self.chooser = Chooser(selection)
+        self._selection = selection
+        self._meeting = meeting
+        self._wanted = wanted
+
+    def older(self, side: str, dump: Dump) -> Iterable[Unmatched]:
+        wants = self._meeting.wants_left if side == "left" else self._meeting.wants_right
+        for ref in dump.older:
+            asked = ref.key.io in self._selection.directions and wants(raw_key(ref.key.op.at), self._wanted)
+            if asked and self.chooser.takes_ref(ref):
+                yield Unmatched(side, ref, "older run")
+
+
+def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> Pairing:
+    explainer = Explainer(ledger)
+    pairs = [pair for pair in _pairs(ledger) if taste.chooser.takes_pair(pair)]
+    alone_left = list(explainer.unmatched(ledger.left, taste.chooser.takes_ref))
+    alone_right = list(explainer.unmatched(ledger.right, taste.chooser.takes_ref))
+    missing = [_missing(one, ledger, explainer) for one in lost]
+    # By identity: two right tensors may share their key, and each is one to be covered.
+    paired = len({id(pair.right) for pair in pairs})
+    return Pairing(
+        pairs=tuple(pairs),
+        unmatched_left=(*alone_left, *taste.older("left", left)),
+        unmatched_right=(*alone_right, *taste.older("right", right)),
+        missing=tuple(one for one in missing if taste.chooser.takes_missing(one)),
+        right_total=paired + len(alone_right),
+        right_paired=paired,
+    )
+
+
+def _pairs(ledger: Ledger) -> list[Pair]:
+    left, right = ledger.left, ledger.right
+    pairs = [
+        Pair(
+            left.refs[made.left],
+            right.refs[made.right],
+            made.how,
+            made.by,
+            made.transform,
+            order=left.op_of[made.left],
+        )
+        for made in ledger.made
+    ]
+    return sorted(pairs, key=_rank_of)
+
+
+def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], ...], str, int]:
+    # "input" sorts before "output" by its first letter.
+    left, right = pair.left.key, pair.right.key
+    return (pair.order, left.io, left.slot, _sortable(right.op.at), right.io, right.slot)
+
+
+def _sortable(at: Coordinates) -> tuple[tuple[bool, int | str], ...]:
+    return tuple((value is not None, 0 if value is None else value) for value in raw_key(at))
+
+
+def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:
+    entry = lost.entry
+    candidates: tuple[str, ...] = ()
+    if lost.absent:
+        side, text = (ledger.left, entry.left) if lost.absent == "left" else (ledger.right, entry.right)
+        candidates = explainer.nearest(side, parse_address(text).op)
+    return Missing(entry.left, entry.right, lost.reason, candidates)

@@ -1,0 +1,197 @@
+"""One side, ready to be looked up: its operators by every spelling of their names and by their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pytest_msdump.matching.addresses import Address
+from pytest_msdump.matching.meeting import Key, known, meets, raw_key, without_occurrence
+from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
+
+__all__ = ["NameIndex", "Operator", "Port", "Side", "index_side"]
+
+# (io, slot) of a tensor within its operator.
+Port = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator at one place of a run.
+
+    Parameters
+    ----------
+    key : OpKey
+        Who it is.
+    at : tuple
+        Its coordinates.
+    meeting : tuple
+        Its coordinates as they are compared with the other side's.
+    kept : bool
+        Whether its coordinates are selected.
+    tensors : dict
+        (io, slot) to the position in `Side.refs`, inputs first.
+    """
+
+    key: OpKey
+    at: Key
+    meeting: Key
+    kept: bool
+    tensors: dict[Port, int] = field(default_factory=dict)
+
+
+class NameIndex:
+    """Operators by a spelling of their name, then by place."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, dict[Key, list[int]]] = {}
+        self._patterns: set[tuple[bool, ...]] = set()
+
+    def add(self, spelling: str, place: Key, op: int) -> None:
+        """Put an operator under one spelling, once."""
+        ops = self._places.setdefault(spelling, {}).setdefault(place, [])
+        if op not in ops:
+            ops.append(op)
+        self._patterns.add(known(place))
+
+    def named(self, spelling: str) -> list[int]:
+        """Return the operators of that spelling, wherever they are."""
+        return [op for ops in self._places.get(spelling, {}).values() for op in ops]
+
+    def meeting(self, spelling: str, place: Key) -> list[int]:
+        """Return the operators of that spelling whose place meets this one."""
+        places = self._places.get(spelling)
+        if places is None:
+            return []
+        if self._patterns == {known(place)}:
+            # Both sides have the same coordinates, so to meet is to be equal.
+            return places.get(place, [])
+        return [op for other, ops in places.items() if meets(place, other) for op in ops]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One dump's tensors and operators.
+
+    Parameters
+    ----------
+    name : str
+        ``"left"`` or ``"right"``.
+    refs : tuple of TensorRef
+        All tensors of the dump.
+    ops : tuple of Operator
+        In the order in which the tensors name them.
+    op_of : tuple of int
+        For each tensor its operator.
+    directions : frozenset of str
+        The selected ones of ``"input"`` and ``"output"``.
+    places : frozenset of tuple
+        Where anything was dumped at kept places, as compared with the other side, occurrences left out.
+    labels, files, mangled : NameIndex
+        By true name (or the file's where there is no other), by the file's name where a true one is known, and by the
+        mangled form of both.
+    """
+
+    name: str
+    refs: tuple[TensorRef, ...]
+    ops: tuple[Operator, ...]
+    op_of: tuple[int, ...]
+    directions: frozenset[str]
+    places: frozenset[Key]
+    labels: NameIndex
+    files: NameIndex
+    mangled: NameIndex
+
+    def selected(self, op: Operator) -> dict[Port, int]:
+        """Return an operator's selected tensors."""
+        return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
+
+    def is_double(self, ref: int) -> bool:
+        """Whether another tensor of this side has the same key."""
+        key = self.refs[ref].key
+        return self.ops[self.op_of[ref]].tensors[key.io, key.slot] != ref
+
+    def namesakes(self, key: OpKey) -> list[int]:
+        """Return this side's operators that an operator of the other side could mean, wherever they are."""
+        found = [*self.labels.named(key.label), *self.files.named(key.label)]
+        for spelling in {mangle(key.name), mangle(key.label)}:
+            found += self.mangled.named(spelling)
+        return sorted(set(found))
+
+    def resolve(self, address: Address) -> list[int]:
+        """Return the operators an address names, in order; at each place the best reading only."""
+        best: dict[Key, list[int]] = {}
+        for reading in _readings(self, address):
+            fresh: dict[Key, list[int]] = {}
+            for number in reading:
+                place = self.ops[number].at
+                if place not in best and number not in fresh.setdefault(place, []):
+                    fresh[place].append(number)
+            best.update(fresh)
+        return sorted(op for ops in best.values() for op in ops)
+
+
+def _readings(side: Side, address: Address) -> Iterator[list[int]]:
+    typed = address.typed
+    yield side.labels.named(address.op)
+    yield side.files.named(address.op)
+    if typed is not None:
+        named = [*side.labels.named(typed.op), *side.files.named(typed.op)]
+        yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
+    # A person may write `.` where the file has `_`, or the other way round.
+    yield side.mangled.named(mangle(address.op))
+    if typed is not None:
+        named = side.mangled.named(mangle(typed.op))
+        yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
+
+
+def index_side(
+    name: str,
+    refs: Sequence[TensorRef],
+    *,
+    directions: frozenset[str],
+    meeting: Callable[[Key], Key],
+    keeps: Callable[[Key], bool],
+) -> Side:
+    """Index one side by name.
+
+    Parameters
+    ----------
+    name : str
+        ``"left"`` or ``"right"``.
+    refs : sequence of TensorRef
+        All tensors of the dump, in execution order.
+    directions : frozenset of str
+        The selected ones of ``"input"`` and ``"output"``.
+    meeting : callable
+        Turns a place into the form that is compared with the other side's.
+    keeps : callable
+        Tells whether a place is selected.
+
+    Returns
+    -------
+    Side
+        Of two tensors with one key the first belongs to the operator.
+    """
+    numbers: dict[OpKey, int] = {}
+    ops: list[Operator] = []
+    op_of = []
+    places: dict[Key, tuple[Key, bool]] = {}
+    for position, ref in enumerate(refs):
+        number = numbers.setdefault(ref.key.op, len(ops))
+        if number == len(ops):
+            place = raw_key(ref.key.op.at)
+            if place not in places:
+                places[place] = (meeting(place), keeps(place))
+            ops.append(Operator(ref.key.op, place, *places[place]))
+        ops[number].tensors.setdefault((ref.key.io, ref.key.slot), position)
+        op_of.append(number)
+    labels, files, mangled = NameIndex(), NameIndex(), NameIndex()
+    for number, op in enumerate(ops):
+        labels.add(op.key.label, op.meeting, number)
+        if op.key.true_name is not None:
+            files.add(op.key.name, op.meeting, number)
+        for spelling in {mangle(op.key.name), mangle(op.key.label)}:
+            mangled.add(spelling, op.meeting, number)
+    dumped = frozenset(without_occurrence(place) for place, kept in places.values() if kept)
+    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, labels, files, mangled)

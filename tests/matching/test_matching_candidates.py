@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from matching.made import dump, run_tensor, tensor
+
+from pytest_msdump.matching import MapEntry, pair_dumps
+from pytest_msdump.matching.candidates import NearestNames
+
+NAMES = ["conv1", "conv2", "relu1", "pool1", "flatten", "fc1", "fc2"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("Default/conv1-Conv2d/BiasAdd-op0", "conv1"),
+        ("Default/conv2-Conv2d/BiasAdd-op0", "conv2"),
+        ("Default/fc2-Dense/BiasAdd-op0", "fc2"),
+        ("conv_1", "conv1"),
+        ("CONV1", "conv1"),
+        ("flaten", "flatten"),
+        ("cnov1", "conv1"),
+    ],
+)
+def test_the_nearest_name_comes_first(asked: str, first: str) -> None:
+    assert NearestNames(NAMES).nearest(asked)[0] == first
+
+
+@pytest.mark.parametrize("asked", ["", "-", "embedding", "Default/attention/Softmax-op0"])
+def test_a_name_like_none_has_no_candidates(asked: str) -> None:
+    assert NearestNames(NAMES).nearest(asked) == ()
+
+
+def test_no_more_than_three_are_returned() -> None:
+    assert len(NearestNames([f"conv{n}" for n in range(9)]).nearest("conv")) == 3
+
+
+def test_preferred_names_come_before_nearer_ones() -> None:
+    assert NearestNames(["conv1", "conv11"], preferred={"conv11"}).nearest("conv1") == ("conv11", "conv1")
+
+
+def test_names_without_letters_or_digits_are_survived() -> None:
+    assert NearestNames(["---", ""]).nearest("--") == ("---",)
+
+
+def test_the_work_for_one_name_is_bounded() -> None:
+    names = NearestNames([f"block{n}/layer/MatMul-op0" for n in range(5000)])
+    with mock.patch("pytest_msdump.matching.candidates.SequenceMatcher", autospec=True) as measured:
+        measured.return_value.ratio.return_value = 0.0
+        names.nearest("layer/MatMul-op0")
+    assert measured.call_count <= 10
+
+
+def test_a_renamed_operator_finds_its_old_self_with_the_same_slot() -> None:
+    left = dump(*(run_tensor("encoder/fc_1", f"output:{n}") for n in (0, 1)), run_tensor("decoder/fc9"))
+    right = dump(*(tensor("encoder.fc1", f"output:{n}") for n in (0, 1)))
+    pairing = pair_dumps(left, right)
+    assert [one.candidates for one in pairing.unmatched_left[:2]] == [
+        ("encoder.fc1:output:0",),
+        ("encoder.fc1:output:1",),
+    ]
+    assert pairing.unmatched_right[1].candidates[0] == "encoder/fc_1:output:1"
+
+
+def test_tensors_without_a_partner_are_better_candidates() -> None:
+    left = dump(run_tensor("fc1"), run_tensor("fc1_extra"))
+    right = dump(tensor("fc1"), tensor("extra_fc1"))
+    pairing = pair_dumps(left, right, entries=[MapEntry("fc1", "fc1")])
+    assert pairing.unmatched_left[0].candidates == ("extra_fc1:output:0", "fc1:output:0")
+
+
+def test_a_candidate_without_that_slot_is_offered_with_one_it_has() -> None:
+    pairing = pair_dumps(dump(run_tensor("fc1_x", "output:3")), dump(tensor("fc1")))
+    assert pairing.unmatched_left[0].candidates == ("fc1:output:0",)
+
+
+def test_only_a_bounded_number_of_names_is_searched_for() -> None:
+    left = dump(*(run_tensor(f"a{n}/fc") for n in range(1500)))
+    pairing = pair_dumps(left, dump(tensor("fc")))
+    assert [bool(one.candidates) for one in pairing.unmatched_left] == [True] * 1000 + [False] * 500

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from matching.made import addresses, dump, reasons, run_tensor, tensor
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Missing, Pairing, Transform
+
+BIAS = "Default/conv1-Conv2d/BiasAdd-op0"
+
+
+def mapped(left: Dump, right: Dump, *entries: MapEntry, **more: Any) -> Pairing:
+    return pair_dumps(left, right, entries=entries, **more)
+
+
+def only_missing(pairing: Pairing) -> Missing:
+    assert len(pairing.missing) == 1
+    return pairing.missing[0]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        BIAS,
+        f"{BIAS}:output:0",
+        "Default_conv1-Conv2d_BiasAdd-op0",
+        "Default_conv1-Conv2d_BiasAdd-op0:output:0",
+        "Default.conv1-Conv2d.BiasAdd-op0",
+        f"BiasAdd.{BIAS}",
+        "BiasAdd.Default_conv1-Conv2d_BiasAdd-op0:output:0",
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_every_spelling_of_an_address_finds_the_tensor(left: str, known: bool) -> None:
+    pairing = mapped(dump(run_tensor(BIAS, known=known)), dump(tensor("conv1")), MapEntry(left, "conv1", label="#1"))
+    (pair,) = pairing.pairs
+    assert (pair.how, pair.by, pairing.missing) == ("mapped", "#1", ())
+
+
+def test_the_right_side_may_be_typed_in_either_spelling_too() -> None:
+    left, right = dump(tensor("conv1")), dump(run_tensor(BIAS))
+    for spelling in (BIAS, "Default_conv1-Conv2d_BiasAdd-op0"):
+        assert len(mapped(left, right, MapEntry("conv1", spelling)).pairs) == 1
+
+
+def test_a_mapped_pair_wins_over_a_name_and_is_not_offered_again() -> None:
+    left, right = dump(run_tensor("a"), run_tensor("b")), dump(tensor("a"), tensor("b"))
+    pairing = mapped(left, right, MapEntry("a", "b"))
+    assert addresses(pairing) == [("a:output:0", "b:output:0", "mapped")]
+    assert reasons(pairing) == {"b:output:0": "b:output:0 on the right side is paired with a:output:0 (mapped)"}
+    assert reasons(pairing, "right") == {"a:output:0": "a:output:0 on the left side is paired with b:output:0 (mapped)"}
+
+
+def test_an_entry_without_slots_pairs_slot_by_slot() -> None:
+    left = dump(*(run_tensor("a", f"output:{n}") for n in (0, 1, 2)))
+    right = dump(*(tensor("x", f"output:{n}") for n in (1, 2, 3)))
+    pairing = mapped(left, right, MapEntry("a", "x", label="#1"))
+    assert [(p.left.key.slot, p.right.key.slot) for p in pairing.pairs] == [(1, 1), (2, 2)]
+    assert reasons(pairing) == {"a:output:0": "#1 pairs it with x, which has no tensor left for this slot"}
+    assert not pairing.missing
+
+
+def test_one_output_each_are_paired_though_their_slots_differ() -> None:
+    pairing = mapped(dump(run_tensor("a", "output:2")), dump(tensor("x")), MapEntry("a", "x"))
+    assert [(p.left.key.slot, p.right.key.slot) for p in pairing.pairs] == [(2, 0)]
+
+
+def test_two_outputs_on_one_side_are_not_guessed() -> None:
+    left = dump(run_tensor("a", "output:1"), run_tensor("a", "output:2"))
+    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x"))
+    assert not pairing.pairs
+    assert "a on the left side has output:1, output:2; x on the right side has output:0" in only_missing(pairing).reason
+
+
+def test_without_slots_only_the_selected_direction_is_paired() -> None:
+    left, right = dump(run_tensor("a", "input:0"), run_tensor("a")), dump(tensor("x", "input:0"), tensor("x"))
+    assert len(mapped(left, right, MapEntry("a", "x")).pairs) == 1
+    assert len(mapped(left, right, MapEntry("a", "x"), selection=Selection(io="all")).pairs) == 2
+
+
+def test_an_explicit_slot_is_compared_whatever_io_says() -> None:
+    left, right = dump(run_tensor("a", "input:0"), run_tensor("a")), dump(tensor("x"), tensor("y"))
+    pairing = mapped(left, right, MapEntry("a:input:0", "x:output:0"))
+    assert addresses(pairing) == [("a:input:0", "x:output:0", "mapped")]
+    assert list(reasons(pairing)) == ["a:output:0"]
+    assert (pairing.right_paired, pairing.right_total) == (1, 2)
+
+
+def test_a_slot_on_one_side_means_the_same_or_the_only_one_on_the_other() -> None:
+    left = dump(run_tensor("a", "input:1"), run_tensor("a"))
+    assert addresses(mapped(left, dump(tensor("x")), MapEntry("a:input:1", "x")))[0][:2] == ("a:input:1", "x:output:0")
+    both = dump(tensor("x"), tensor("x", "input:1"))
+    assert addresses(mapped(left, both, MapEntry("a:input:1", "x")))[0][:2] == ("a:input:1", "x:input:1")
+    several = dump(tensor("x"), tensor("x", "output:1"))
+    assert "(asked for: input:1)" in only_missing(mapped(left, several, MapEntry("a:input:1", "x"))).reason
+    mirrored = mapped(dump(tensor("x")), left, MapEntry("x", "a:input:1"))
+    assert addresses(mirrored)[0][:2] == ("x:output:0", "a:input:1")
+
+
+def test_reshape_and_transpose_are_carried_and_a_transpose_replaces_the_axis_orders() -> None:
+    left, right = dump(run_tensor("a"), run_tensor("b")), dump(tensor("x"), tensor("y"))
+    entries = [MapEntry("a", "x", reshape=True), MapEntry("b", "y", transpose=(0, 3, 1, 2))]
+    pairing = mapped(left, right, *entries, left_format="NCHW", right_format="NHWC")
+    assert [pair.transform for pair in pairing.pairs] == [
+        Transform("NCHW", "NHWC", None, True),
+        Transform(None, None, (0, 3, 1, 2), False),
+    ]
+
+
+def test_a_type_before_the_name_picks_one_of_two_operators() -> None:
+    left = dump(run_tensor("x", op_type="Parameter"), run_tensor("x", op_type="MatMul"))
+    pairing = mapped(left, dump(tensor("ref")), MapEntry("Parameter.x", "ref"))
+    assert [pair.left.key.op.op_type for pair in pairing.pairs] == ["Parameter"]
+
+
+def test_the_plain_name_goes_before_a_type() -> None:
+    left = dump(run_tensor("Parameter.x", op_type="A"), run_tensor("x", op_type="Parameter"))
+    pairing = mapped(left, dump(tensor("ref")), MapEntry("Parameter.x", "ref"))
+    assert [pair.left.key.op.op_type for pair in pairing.pairs] == ["A"]
+
+
+def test_a_type_that_no_operator_has_finds_nothing() -> None:
+    pairing = mapped(dump(run_tensor("x", op_type="MatMul")), dump(tensor("ref")), MapEntry("ReLU.x", "ref"))
+    assert only_missing(pairing).reason == "no operator ReLU.x on the left side"
+
+
+def test_an_entry_that_names_two_operators_is_ambiguous_and_missing() -> None:
+    left = dump(run_tensor("x", op_type="Parameter"), run_tensor("x", op_type="MatMul"))
+    missing = only_missing(mapped(left, dump(tensor("ref")), MapEntry("x", "ref")))
+    assert missing.reason.startswith(
+        "ambiguous: the entry names Parameter.x, MatMul.x on the left and ref on the right"
+    )
+
+
+def test_one_entry_applies_at_every_rank_and_iteration() -> None:
+    left = dump(*(run_tensor(BIAS, rank=rank, iteration=i) for rank in (0, 1) for i in (0, 1)))
+    right = dump(tensor("conv1"), tensor("conv1", iteration=1))
+    pairing = mapped(left, right, MapEntry(BIAS, "conv1"))
+    found = [(p.left.key.op.at.rank, p.left.key.op.at.iteration, p.right.key.op.at.iteration) for p in pairing.pairs]
+    assert found == [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1)]
+    assert not pairing.missing
+
+
+@pytest.mark.parametrize(("name", "value"), [("rank", 1), ("net", "B"), ("graph", 1), ("iteration", 1)])
+def test_an_entry_may_be_kept_to_one_coordinate_of_the_left(name: str, value: Any) -> None:
+    other = {"net": "A"}.get(name, 0)
+    side = dump(run_tensor("a", **{name: other}), run_tensor("a", **{name: value}), run_tensor("b", **{name: value}))
+    pairing = mapped(side, side, MapEntry("a", "b", **{name: value}))
+    (pair,) = (pair for pair in pairing.pairs if pair.how == "mapped")
+    assert getattr(pair.left.key.op.at, name) == value
+    (named,) = (pair for pair in pairing.pairs if pair.how == "name")
+    assert getattr(named.left.key.op.at, name) == other
+
+
+def test_entries_may_give_each_rank_its_own_reference() -> None:
+    left = dump(run_tensor("a", rank=0), run_tensor("a", rank=1))
+    pairing = mapped(left, dump(tensor("x"), tensor("y")), MapEntry("a", "x", rank=0), MapEntry("a", "y", rank=1))
+    assert [(p.left.key.op.at.rank, p.right.key.op.name) for p in pairing.pairs] == [(0, "x"), (1, "y")]
+
+
+def test_an_entry_follows_the_arrows() -> None:
+    left = dump(run_tensor("a", iteration=8), run_tensor("a", iteration=9))
+    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x", iteration=9), align=Align(iteration=((9, 0),)))
+    assert [p.left.key.op.at.iteration for p in pairing.pairs] == [9]
+    assert not pairing.missing
+
+
+def test_one_right_tensor_meets_several_left_ones_only_by_coordinates_it_lacks() -> None:
+    left = dump(run_tensor("a"), run_tensor("b"))
+    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x", label="#1"), MapEntry("b", "x", label="#2"))
+    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped")]
+    reason = "x:output:0 on the right side is already paired with a:output:0 by #1"
+    assert only_missing(pairing).reason == reason
+    assert reasons(pairing) == {"b:output:0": f"#2 pairs it with x: {reason}"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["a/b", "a/b:output:0", "a_b", "T.a/b"],
+)
+def test_two_entries_naming_one_left_tensor_are_refused_with_both_labels(other: str) -> None:
+    left, right = dump(run_tensor("a/b", op_type="T")), dump(tensor("x"), tensor("y"))
+    for entries in (("a/b", other), (other, "a/b")):
+        first, second = (MapEntry(text, ref, label=f"#{ref}") for text, ref in zip(entries, "xy", strict=True))
+        with pytest.raises(ConfigError, match="#x and #y both name the left tensor"):
+            mapped(left, right, first, second)
+
+
+def test_two_entries_naming_one_left_tensor_are_refused_though_nothing_was_dumped() -> None:
+    with pytest.raises(ConfigError, match="#1 and #2 both name the left tensor a"):
+        mapped(dump(), dump(), MapEntry("a", "x", label="#1"), MapEntry("a", "y", label="#2"))
+
+
+def test_entries_for_different_slots_of_one_operator_are_two_tensors() -> None:
+    left = dump(run_tensor("a"), run_tensor("a", "output:1"))
+    pairing = mapped(left, dump(tensor("x"), tensor("y")), MapEntry("a:output:0", "x"), MapEntry("a:output:1", "y"))
+    assert len(pairing.pairs) == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "reason"),
+    [
+        (["a"], ["other"], "no operator x on the right side"),
+        (["other"], ["x"], "no operator a on the left side"),
+        (["a"], [], "the right side is empty"),
+        ([], ["x"], "the left side is empty"),
+    ],
+)
+def test_an_entry_with_a_side_absent_is_missing(left: list[str], right: list[str], reason: str) -> None:
+    pairing = mapped(dump(*map(run_tensor, left)), dump(*map(tensor, right)), MapEntry("a", "x"))
+    assert (only_missing(pairing).left, only_missing(pairing).right) == ("a", "x")
+    assert only_missing(pairing).reason == reason
+
+
+def test_an_entry_with_both_sides_absent_is_missing_on_both() -> None:
+    pairing = mapped(dump(run_tensor("p")), dump(tensor("q")), MapEntry("a", "x"))
+    assert [one.reason for one in pairing.missing] == [
+        "no operator a on the left side",
+        "no operator x on the right side",
+    ]
+
+
+def test_a_missing_tensor_names_the_nearest_there_is() -> None:
+    left = dump(run_tensor(BIAS), run_tensor("Default/relu1-ReLU/ReLU-op0"))
+    right = dump(tensor("conv1"), tensor("relu1"))
+    assert only_missing(mapped(left, right, MapEntry(BIAS, "conv_1"))).candidates[0] == "conv1:output:0"
+    typo = only_missing(mapped(left, right, MapEntry("Default/conv1-Conv2d/BiasAdd-op1", "conv1")))
+    assert typo.candidates[0] == f"{BIAS}:output:0"
+
+
+def test_an_operator_whose_selected_tensors_are_gone_is_missing_and_says_what_is_there() -> None:
+    left = dump(run_tensor("a", "input:0"), run_tensor("a", "input:1"))
+    missing = only_missing(mapped(left, dump(tensor("x")), MapEntry("a", "x")))
+    assert "a on the left side has input:0, input:1" in missing.reason
+
+
+def test_an_explicit_slot_that_was_not_dumped_is_missing() -> None:
+    missing = only_missing(mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a:output:3", "x")))
+    assert "a on the left side has output:0 (asked for: output:3)" in missing.reason
+
+
+def test_an_entry_whose_tensors_never_meet_is_missing_and_names_the_coordinate() -> None:
+    missing = only_missing(mapped(dump(run_tensor("a", iteration=3)), dump(tensor("x")), MapEntry("a", "x")))
+    assert "x: the right side has it in iteration 0 only, not in iteration 3" in missing.reason
+
+
+def test_an_entry_for_a_rank_that_was_not_dumped_says_where_the_tensor_is() -> None:
+    missing = only_missing(mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a", "x", rank=5, label="#1")))
+    assert missing.reason == (
+        "a on the left side is only at (rank 0, net Net, graph 0, iteration 0, occurrence 0), "
+        "which #1 or the selection leaves out"
+    )
+
+
+@pytest.mark.parametrize("name", ["rank", "iteration", "graph"])
+@pytest.mark.parametrize("lacking", ["left", "right"])
+def test_a_mapped_tensor_lost_at_one_place_of_both_runs_is_missing(name: str, lacking: str) -> None:
+    places = [{name: 0}, {name: 1}]
+    whole = [run_tensor(op, **place) for place in places for op in ("a", "z")]
+    holed = [*whole[:2], whole[3]]
+    left, right = (holed, whole) if lacking == "left" else (whole, holed)
+    pairing = mapped(dump(*left), dump(*right), MapEntry("a", "a"))
+    assert f"no operator a on the {lacking} side at (" in only_missing(pairing).reason
+    assert f"{name} 1" in only_missing(pairing).reason
+    assert len([pair for pair in pairing.pairs if pair.how == "mapped"]) == 1
+
+
+def test_places_that_only_one_side_dumped_are_unmatched_and_not_missing() -> None:
+    left = dump(*(run_tensor("a", iteration=i) for i in range(3)))
+    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x", label="#1"))
+    assert (len(pairing.pairs), pairing.missing) == (1, ())
+    assert [one.reason.partition(";")[0] for one in pairing.unmatched_left] == [
+        "#1 pairs it with x: the right side has it in iteration 0 only, not in iteration 1",
+        "#1 pairs it with x: the right side has it in iteration 0 only, not in iteration 2",
+    ]
+
+
+def test_a_surplus_occurrence_is_unmatched_and_not_missing() -> None:
+    left = dump(*(run_tensor(op, occurrence=n) for op in "az" for n in range(2)))
+    right = dump(tensor("x"), tensor("z"), tensor("z", occurrence=1))
+    pairing = mapped(left, right, MapEntry("a", "x"))
+    assert (len(pairing.pairs), pairing.missing) == (3, ())
+    assert "occurrence 0 only, not in occurrence 1" in pairing.unmatched_left[0].reason
+
+
+def test_a_tensor_whose_mapped_partner_is_absent_is_not_paired_by_name_instead() -> None:
+    pairing = mapped(dump(run_tensor("a")), dump(tensor("a")), MapEntry("a", "gone", label="#1"))
+    assert not pairing.pairs
+    assert reasons(pairing) == {"a:output:0": "#1 pairs it with gone: no operator gone on the right side"}
+    assert "kept for a map entry" in reasons(pairing, "right")["a:output:0"]
+
+
+def test_what_one_entry_names_in_vain_another_may_pair() -> None:
+    pairing = mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("gone", "x"), MapEntry("a", "x"))
+    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped")]
+
+
+def test_without_a_label_an_entry_is_called_by_its_number() -> None:
+    pairing = mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a", "x"))
+    assert pairing.pairs[0].by == "map entry 1"

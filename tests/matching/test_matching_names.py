@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pytest
+from matching.made import addresses, dump, reasons, run_tensor, tensor
+
+from pytest_msdump.matching import Selection, pair_dumps
+
+
+def test_true_names_pair_before_mangled_ones() -> None:
+    left = dump(run_tensor("Default/fc/MatMul-op0"), run_tensor("Default/fc_2/MatMul-op0"))
+    right = dump(tensor("Default_fc_2_MatMul-op0"), run_tensor("Default/fc/MatMul-op0"))
+    assert addresses(pair_dumps(left, right)) == [
+        ("Default/fc/MatMul-op0:output:0", "Default/fc/MatMul-op0:output:0", "name"),
+        ("Default/fc_2/MatMul-op0:output:0", "Default_fc_2_MatMul-op0:output:0", "mangled"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "how"),
+    [
+        (tensor("conv1"), tensor("conv1"), "name"),
+        (run_tensor("a/b", known=False), run_tensor("a/b", known=False), "name"),
+        # The left's file name is the right's file name, whose true name only the right knows.
+        (run_tensor("a/b", known=False), run_tensor("a/b"), "name"),
+        # A free name in a reference folder is the true one.
+        (run_tensor("fc1.weight"), tensor("fc1.weight"), "name"),
+        (tensor("fc1.weight"), run_tensor("fc1.weight"), "name"),
+        (run_tensor("fc1.weight"), tensor("fc1_weight"), "mangled"),
+        (run_tensor("layer1/0/conv"), tensor("layer1.0.conv"), "mangled"),
+        (tensor("layer1.0.conv"), run_tensor("layer1/0/conv", known=False), "mangled"),
+    ],
+)
+def test_either_spelling_of_either_side_finds_the_other(left, right, how) -> None:  # type: ignore[no-untyped-def]
+    pairing = pair_dumps(dump(left), dump(right))
+    assert [pair.how for pair in pairing.pairs] == [how]
+    assert pairing.coverage == 1.0
+
+
+def test_names_that_collide_once_mangled_are_told_apart_by_their_true_names() -> None:
+    side = dump(run_tensor("a/b_c"), run_tensor("a_b/c"))
+    assert addresses(pair_dumps(side, side)) == [
+        ("a/b_c:output:0", "a/b_c:output:0", "name"),
+        ("a_b/c:output:0", "a_b/c:output:0", "name"),
+    ]
+
+
+def test_a_name_that_two_left_operators_could_have_is_ambiguous_and_lists_both() -> None:
+    left = dump(run_tensor("a/b_c", op_type="X"), run_tensor("a_b/c", op_type="Y"))
+    pairing = pair_dumps(left, dump(tensor("a_b_c")))
+    assert not pairing.pairs
+    for address in ("a/b_c:output:0", "a_b/c:output:0"):
+        assert reasons(pairing)[address].startswith("ambiguous: X.a/b_c, Y.a_b/c on the left and a_b_c on the right")
+    assert reasons(pairing, "right")["a_b_c:output:0"].startswith("ambiguous:")
+    assert pairing.unmatched_right[0].candidates == ("X.a/b_c:output:0", "Y.a_b/c:output:0")
+
+
+def test_a_file_name_that_two_right_operators_have_is_ambiguous() -> None:
+    right = dump(run_tensor("a/b_c", op_type=None), run_tensor("a_b_c", op_type=None))
+    pairing = pair_dumps(dump(run_tensor("a/b_c", known=False)), right)
+    assert not pairing.pairs
+    assert pairing.unmatched_left[0].candidates == ("a/b_c:output:0", "a_b_c:output:0")
+
+
+def test_the_op_type_decides_between_operators_of_one_name() -> None:
+    left = dump(run_tensor("x", op_type="Parameter"), run_tensor("x", op_type="MatMul"))
+    right = dump(run_tensor("x", op_type="MatMul"), run_tensor("x", op_type="Parameter"))
+    pairing = pair_dumps(left, right)
+    types = [(pair.left.key.op.op_type, pair.right.key.op.op_type) for pair in pairing.pairs]
+    assert types == [("Parameter", "Parameter"), ("MatMul", "MatMul")]
+
+
+def test_what_the_op_types_leave_over_is_not_paired_with_each_other() -> None:
+    left = dump(run_tensor("x", op_type="BiasAdd"), run_tensor("x", op_type="MatMul"))
+    right = dump(run_tensor("x", op_type="MatMul"), run_tensor("x", op_type="ReLU"))
+    pairing = pair_dumps(left, right)
+    assert [pair.left.key.op.op_type for pair in pairing.pairs] == ["MatMul"]
+    assert [one.ref.key.op.op_type for one in pairing.unmatched_left] == ["BiasAdd"]
+    assert [one.ref.key.op.op_type for one in pairing.unmatched_right] == ["ReLU"]
+    assert pairing.unmatched_left[0].reason.startswith("ambiguous: ")
+
+
+def test_an_only_partner_needs_no_equal_type() -> None:
+    pairing = pair_dumps(dump(run_tensor("x", op_type="BiasAdd")), dump(run_tensor("x", op_type="Conv2D")))
+    assert len(pairing.pairs) == 1
+
+
+def test_an_ambiguity_at_one_rank_leaves_the_other_rank_alone() -> None:
+    left = dump(run_tensor("x", op_type="A"), run_tensor("x", op_type="B"), run_tensor("x", op_type="A", rank=1))
+    pairing = pair_dumps(left, dump(tensor("x")))
+    assert [pair.left.key.op.at.rank for pair in pairing.pairs] == [1]
+    assert len(pairing.unmatched_left) == 2
+
+
+def test_a_rank_whose_true_names_are_unknown_meets_the_same_flat_reference() -> None:
+    left = dump(run_tensor("a.b", rank=0), run_tensor("a.b", rank=1, known=False))
+    pairing = pair_dumps(left, dump(tensor("a.b")))
+    assert [(pair.left.key.op.at.rank, pair.how) for pair in pairing.pairs] == [(0, "name"), (1, "mangled")]
+    assert (pairing.right_paired, pairing.right_total) == (1, 1)
+
+
+def test_inputs_meet_inputs_and_slots_meet_equal_slots_only() -> None:
+    left = dump(run_tensor("a", "input:0"), run_tensor("a", "input:2"), run_tensor("a", "output:0"))
+    right = dump(tensor("a", "output:0"), tensor("a", "input:2"), tensor("a", "output:1"))
+    pairing = pair_dumps(left, right, selection=Selection(io="all"))
+    assert [(p.left.key.address, p.right.key.address) for p in pairing.pairs] == [
+        ("a:input:2", "a:input:2"),
+        ("a:output:0", "a:output:0"),
+    ]
+    assert reasons(pairing) == {"a:input:0": "a on the right side has no input:0; it has output:0, input:2, output:1"}
+    assert reasons(pairing, "right")["a:output:1"].startswith("a on the left side has no output:1; it has input:0")
+    assert pairing.unmatched_left[0].candidates == ("a:output:0", "a:input:2", "a:output:1")
+
+
+@pytest.mark.parametrize(("io", "count"), [("output", 1), ("input", 2), ("all", 3)])
+def test_only_the_selected_direction_is_compared_or_listed(io: str, count: int) -> None:
+    side = dump(run_tensor("a", "input:0"), run_tensor("a", "input:1"), run_tensor("a"), run_tensor("b", "input:0"))
+    other = dump(*side.refs[:3])
+    pairing = pair_dumps(side, other, selection=Selection(io=io))
+    assert len(pairing.pairs) == pairing.right_total == count
+    assert len(pairing.unmatched_left) == (0 if io == "output" else 1)
+
+
+def test_a_parameter_without_a_partner_is_unmatched_as_anything_else() -> None:
+    left = dump(run_tensor("fc1.weight", op_type="Parameter"))
+    pairing = pair_dumps(left, dump(tensor("conv9")))
+    assert reasons(pairing) == {"fc1.weight:output:0": "no operator of that name on the right side"}
+
+
+def test_a_second_file_of_the_same_address_is_told_and_does_not_disturb_the_first() -> None:
+    pairing = pair_dumps(dump(run_tensor("a"), run_tensor("a")), dump(tensor("a")))
+    assert len(pairing.pairs) == 1
+    assert pairing.unmatched_left[0].reason == "another tensor of this side has the same address at the same place"
+
+
+def test_older_runs_are_unmatched_and_not_in_the_total() -> None:
+    left = dump(run_tensor("a"), older=(run_tensor("a"), run_tensor("a", "input:0"), run_tensor("a", iteration=4)))
+    right = dump(tensor("a"), older=(tensor("a"),))
+    pairing = pair_dumps(left, right, selection=Selection(iteration=frozenset({0})))
+    assert [(one.side, one.reason) for one in pairing.unmatched_left] == [("left", "older run")]
+    assert [(one.side, one.reason) for one in pairing.unmatched_right] == [("right", "older run")]
+    assert (pairing.right_total, pairing.right_paired) == (1, 1)
+
+
+def test_two_files_are_a_pair_whatever_their_names() -> None:
+    left, right = dump(tensor("mine"), reader="npy-file"), dump(tensor("theirs"), reader="npy-file")
+    pairing = pair_dumps(left, right, right_format="NHWC")
+    assert addresses(pairing) == [("mine:output:0", "theirs:output:0", "file")]
+    assert pairing.pairs[0].transform.right_format == "NHWC"
+    assert pairing.coverage == 1.0
+
+
+def test_a_file_against_a_folder_is_paired_by_name_only() -> None:
+    assert not pair_dumps(dump(tensor("mine"), reader="npy-file"), dump(tensor("theirs"))).pairs
+
+
+def test_empty_dumps_make_an_empty_pairing_and_the_other_side_says_so() -> None:
+    empty = pair_dumps(dump(), dump())
+    assert (empty.pairs, empty.unmatched_left, empty.unmatched_right, empty.coverage) == ((), (), (), 0.0)
+    assert reasons(pair_dumps(dump(tensor("a")), dump())) == {"a:output:0": "the right side is empty"}
+    assert reasons(pair_dumps(dump(), dump(tensor("a"))), "right") == {"a:output:0": "the left side is empty"}
+
+
+def test_the_axis_orders_are_carried_by_every_pair() -> None:
+    side = dump(tensor("a"), tensor("b"))
+    pairing = pair_dumps(side, side, left_format="NCHW", right_format="NHWC")
+    assert {(p.transform.left_format, p.transform.right_format) for p in pairing.pairs} == {("NCHW", "NHWC")}

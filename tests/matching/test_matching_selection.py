@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+from matching.made import dump, reasons, run_tensor, tensor
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.matching import MapEntry, Selection, pair_dumps
+
+CONV = "Default/conv1-Conv2d/BiasAdd-op0"
+RELU = "Default/relu1-ReLU/ReLU-op0"
+LEFT = dump(run_tensor(CONV), run_tensor(RELU), run_tensor("Default/alone/Add-op0"))
+RIGHT = dump(tensor("conv1"), tensor("relu1"), tensor("extra"))
+ENTRIES = (MapEntry(CONV, "conv1"), MapEntry(RELU, "relu1"))
+
+
+def paired(select: tuple[str, ...] = (), deselect: tuple[str, ...] = ()) -> list[str]:
+    pairing = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(select=select, deselect=deselect))
+    return [pair.right.key.op.name for pair in pairing.pairs]
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        CONV,
+        "Default_conv1-Conv2d_BiasAdd-op0",
+        f"{CONV}:output:0",
+        "Default_conv1-Conv2d_BiasAdd-op0:output:0",
+        "*BiasAdd-op0",
+        "Default/conv?-*",
+        "*conv1*:output:*",
+        "conv1",
+        "conv1:output:0",
+        "con[vw]1",
+        f"BiasAdd.{CONV}",
+        "BiasAdd.*",
+    ],
+)
+def test_a_glob_meets_any_spelling_of_either_side(glob: str) -> None:
+    assert paired(select=(glob,)) == ["conv1"]
+    assert paired(deselect=(glob,)) == ["relu1"]
+
+
+@pytest.mark.parametrize("glob", ["CONV1", "conv", "onv1", f"{CONV}:input:0", "BiasAdd", "Bias*.*", "ReLU.conv1"])
+def test_a_glob_is_whole_and_case_sensitive_and_a_type_is_spelled_out(glob: str) -> None:
+    assert paired(select=(glob,)) == []
+    assert paired(deselect=(glob,)) == ["conv1", "relu1"]
+
+
+def test_several_globs_add_up_and_deselect_wins() -> None:
+    assert paired(select=("conv1", "relu1")) == ["conv1", "relu1"]
+    assert paired(select=("*1",), deselect=("*relu*",)) == ["conv1"]
+
+
+def test_a_name_with_brackets_finds_itself() -> None:
+    side = dump(tensor("x[12]"), tensor("y[12]"))
+    pairing = pair_dumps(side, side, selection=Selection(select=("x[12]:output:0",)))
+    assert [pair.left.key.op.name for pair in pairing.pairs] == ["x[12]"]
+
+
+def test_unmatched_tensors_are_listed_and_counted_when_selected_by_their_own_name() -> None:
+    pairing = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(select=("conv1", "extra")))
+    assert (pairing.right_paired, pairing.right_total) == (1, 2)
+    assert list(reasons(pairing, "right")) == ["extra:output:0"]
+    assert reasons(pairing) == {}
+
+
+def test_the_total_counts_selected_right_tensors_only() -> None:
+    whole = pair_dumps(LEFT, RIGHT, entries=ENTRIES)
+    assert (whole.right_paired, whole.right_total) == (2, 3)
+    assert whole.coverage == pytest.approx(2 / 3)
+    part = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(deselect=("extra", "relu1")))
+    assert (part.right_paired, part.right_total, part.coverage) == (1, 1, 1.0)
+
+
+def test_the_order_number_does_not_depend_on_the_selection() -> None:
+    pairing = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(select=("relu1",)))
+    assert [pair.order for pair in pairing.pairs] == [1]
+
+
+def test_a_deselected_pair_does_not_reappear_as_unmatched() -> None:
+    pairing = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(deselect=("conv1",)))
+    assert f"{CONV}:output:0" not in reasons(pairing)
+    assert "conv1:output:0" not in reasons(pairing, "right")
+
+
+@pytest.mark.parametrize(
+    ("selection", "count"),
+    [
+        (Selection(), 1),
+        (Selection(select=("Default/gone/Add-op0",)), 1),
+        (Selection(select=("Default_gone_Add-op0",)), 1),
+        (Selection(select=("ghost",)), 1),
+        (Selection(select=("conv1",)), 0),
+        (Selection(deselect=("ghost",)), 0),
+        (Selection(deselect=("*gone*:output:0",)), 0),
+    ],
+)
+def test_a_missing_pair_is_kept_when_either_address_is_selected(selection: Selection, count: int) -> None:
+    entry = MapEntry("Default/gone/Add-op0:output:0", "ghost")
+    pairing = pair_dumps(LEFT, dump(tensor("ghost")), entries=[entry], selection=selection)
+    assert len(pairing.missing) == count
+
+
+def test_older_runs_are_listed_when_selected() -> None:
+    left = dump(older=(run_tensor("a"), run_tensor("b")))
+    pairing = pair_dumps(left, dump(), selection=Selection(select=("a",)))
+    assert list(reasons(pairing)) == ["a:output:0"]
+
+
+def test_an_unknown_direction_is_refused() -> None:
+    with pytest.raises(ConfigError, match="io = 'outptu' is not known; did you mean 'output'"):
+        Selection(io="outptu")
