@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
-__all__ = ["default_file", "is_suite_file", "suite_files"]
+__all__ = ["is_suite_file", "suite_files"]
 
 SUITE_FILE = "msdump.toml"
 
@@ -15,17 +15,6 @@ SUITE_FILE = "msdump.toml"
 def is_suite_file(path: Path) -> bool:
     """Whether this is a suite file by its name: ``msdump.toml`` or ``*.msdump.toml``."""
     return path.name == SUITE_FILE or path.name.endswith(f".{SUITE_FILE}")
-
-
-def default_file(rootdir: Path) -> Path | None:
-    """Return the suite file that needs no naming: rootdir's ``msdump.toml``, else a pyproject.toml that may hold one.
-
-    A pyproject.toml is looked through for the word only, so that a run without this plugin's work parses nothing.
-    """
-    if (rootdir / SUITE_FILE).is_file():
-        return rootdir / SUITE_FILE
-    project = rootdir / "pyproject.toml"
-    return project if project.is_file() and b"tool.msdump" in project.read_bytes() else None
 
 
 def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list[Path]:
@@ -70,13 +59,8 @@ def _walk(top: Path, patterns: tuple[str, ...], seen: set[tuple[int, int]], link
     """Yield the suite files below `top`, real directories only; links to directories are put aside."""
     waiting = [top]
     while waiting:
-        folder = waiting.pop()
-        status = folder.stat()
-        if (status.st_dev, status.st_ino) in seen:
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        for entry in _entries(folder):
-            path = folder / entry.name
+        for entry in _entries(waiting.pop(), seen):
+            path = Path(entry.path)
             if not entry.is_dir():
                 if is_suite_file(path) and entry.is_file():
                     yield path
@@ -84,12 +68,18 @@ def _walk(top: Path, patterns: tuple[str, ...], seen: set[tuple[int, int]], link
                 (links if entry.is_symlink() else waiting).append(path)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return a directory's entries; one that may not be read holds nothing for us, and pytest will say so."""
+def _entries(folder: Path, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]]:
+    """Return what is in a directory that was not seen before."""
     try:
+        status = folder.stat()
+        identity = (status.st_dev, status.st_ino)
+        if identity in seen:
+            return []
+        seen.add(identity)
         with os.scandir(folder) as entries:
             return list(entries)
     except OSError:
+        # It has gone, or may not be read: then it holds nothing to collect, and pytest itself will tell.
         return []
 
 

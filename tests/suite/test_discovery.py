@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_msdump.suite import default_file, is_suite_file, suite_files
+from pytest_msdump.suite import is_suite_file, suite_files
 
 
 def make(root: Path, *names: str) -> None:
@@ -90,11 +92,14 @@ def test_a_linked_file_is_found_and_a_dangling_one_is_not(tmp_path: Path) -> Non
     assert found(tmp_path, "in") == ["in/msdump.toml"]
 
 
-def test_the_default_file_is_rootdirs_own_else_its_pyproject(tmp_path: Path) -> None:
-    assert default_file(tmp_path) is None
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n', encoding="utf-8")
-    assert default_file(tmp_path) is None
-    (tmp_path / "pyproject.toml").write_text("[tool.msdump]\n", encoding="utf-8")
-    assert default_file(tmp_path) == tmp_path / "pyproject.toml"
-    make(tmp_path, "msdump.toml")
-    assert default_file(tmp_path) == tmp_path / "msdump.toml"
+def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a/msdump.toml", "b/msdump.toml")
+    scandir = os.scandir
+
+    def refuse(folder: Path) -> Any:
+        if folder.name == "a":
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert found(tmp_path) == ["b/msdump.toml"]

@@ -231,6 +231,11 @@ def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.Monke
     assert suite.right.path == tmp_path / "home" / "ref"
 
 
+def test_an_option_may_be_a_path_already(tmp_path: Path) -> None:
+    suite = load_suite(file=None, options={"left": tmp_path / "a", "right": Path("b")}, directory=tmp_path)
+    assert (suite.left.path, suite.right.path) == (tmp_path / "a", tmp_path / "b")
+
+
 def test_sides_need_not_exist(tmp_path: Path) -> None:
     assert not load(tmp_path).left.path.exists()
 
