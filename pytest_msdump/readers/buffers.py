@@ -178,7 +178,7 @@ class StridedReader:
             self._file.read_into(out.view(np.uint8).data, self._offset + start * self._dtype.itemsize)
             return out
         # A band is worth its price in a loop over blocks; a single read elsewhere must not throw it away.
-        looping = start in (0, self._next) or self._in_band(start)
+        looping = start in (0, self._next, self._band_start + self._band.size) or self._in_band(start)
         position = start
         while position < stop:
             position += self._advance(out[position - start :], position, looping=looping)

@@ -1,0 +1,119 @@
+"""Header and claim together: the storage forms that are known, and that no contradiction is guessed away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pytest_msdump.dtypes.decode import bfloat16_values, storage_of
+from pytest_msdump.errors import TensorFileError
+
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+PLAIN = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64", "complex128"]
+
+
+def test_every_bfloat16_is_the_float32_with_sixteen_zero_bits_behind_it():
+    bits = np.arange(2**16, dtype="<u2")
+    raw = bits.tobytes()
+    oracle = b"".join(b"\0\0" + raw[place : place + 2] for place in range(0, len(raw), 2))
+    assert bfloat16_values(bits).astype("<f4").tobytes() == oracle
+    assert bfloat16_values(bits.astype(">u2")).astype("<f4").tobytes() == oracle
+
+
+def test_bfloat16_values_checked_by_hand():
+    bits = np.array([0x3F80, 0xC000, 0x7F7F, 0x0001, 0x8000, 0x7F80, 0x7FC0], np.uint16)
+    one, minus_two, largest, smallest, minus_zero, infinity, nan = bfloat16_values(bits).tolist()
+    assert (one, minus_two, infinity) == (1.0, -2.0, float("inf"))
+    assert largest == (2 - 2**-7) * 2.0**127
+    assert smallest == 2.0**-133
+    assert str(minus_zero) == "-0.0"
+    assert nan != nan
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("claimed", ["none", "same", "shouted"])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_header_and_claim_that_agree(name, claimed, order):
+    dtype = np.dtype(name).newbyteorder(order)
+    said = {"none": None, "same": name, "shouted": name.upper()}[claimed]
+    storage = storage_of(dtype.str, said, where="here")
+    values = (np.arange(-3, 3) % 5).astype(dtype)
+    got = storage.decode(values.view(storage.stored))
+    assert storage.logical == name
+    assert got.dtype == np.dtype(name)
+    assert got.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("claimed", PLAIN)
+@pytest.mark.parametrize("header", PLAIN)
+def test_every_other_pair_of_plain_types_is_a_contradiction(claimed, header):
+    if claimed == header:
+        return
+    with pytest.raises(TensorFileError, match=f"here: its name says {claimed}, its header says {header}"):
+        storage_of(np.dtype(header).str, claimed, where="here")
+
+
+@pytest.mark.parametrize("header", [name for name in PLAIN if name not in ("float32", "uint16")])
+def test_bfloat16_is_stored_in_no_other_type(header):
+    with pytest.raises(TensorFileError, match="neither is believed"):
+        storage_of(np.dtype(header).str, "BFloat16", where="here")
+
+
+@pytest.mark.parametrize("claimed", PLAIN)
+@pytest.mark.parametrize("descr", ["<E2", "<T2", "|V2"])
+def test_two_raw_bytes_are_nothing_but_bfloat16(claimed, descr):
+    with pytest.raises(TensorFileError, match=f"its name says {claimed}"):
+        storage_of(descr, claimed, where="here")
+
+
+@pytest.mark.parametrize(("claimed", "descr", "logical"), [("Int4", "|i1", "int8"), ("UInt1", "|u1", "uint8")])
+def test_types_below_one_byte_stay_what_they_are_stored_as(claimed, descr, logical):
+    assert storage_of(descr, claimed, where="here").logical == logical
+    with pytest.raises(TensorFileError, match="neither is believed"):
+        storage_of("<f4", claimed, where="here")
+
+
+def test_claim_of_a_type_without_a_table_is_refused():
+    with pytest.raises(TensorFileError, match=r"HiFloat8.*cannot be decoded; save the tensor as float32"):
+        storage_of("|u1", "HiFloat8", where="here")
+
+
+def test_bool_bytes_other_than_0_and_1_are_true():
+    storage = storage_of("|b1", None, where="here")
+    assert storage.decode(np.array([0, 1, 2, 255], storage.stored)).tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sentence"),
+    [
+        ("O", "never loaded"),
+        ("S5", "byte strings"),
+        ("U3", "text"),
+        ("M8[s]", "dates"),
+        ("m8[ns]", "time spans"),
+        ("V7", "raw bytes of unknown meaning"),
+        ("V2", "when the file name says BFloat16"),
+    ],
+)
+def test_types_that_are_no_numbers_are_refused_with_advice(dtype, sentence):
+    with pytest.raises(TensorFileError, match="^here: .*" + sentence):
+        storage_of(np.dtype(dtype).str, None, where="here")
+
+
+@pytest.mark.parametrize(("descr", "sentence"), [("<f16", "save them as float64"), ("<c32", "as complex128")])
+def test_types_wider_than_every_machine_has_are_refused(descr, sentence):
+    with pytest.raises(TensorFileError, match=sentence):
+        storage_of(descr, None, where="here")
+
+
+@pytest.mark.parametrize("descr", [[("a", "<f4")], ("<f4", (2,)), 4, None])
+def test_records_are_refused(descr):
+    with pytest.raises(TensorFileError, match="several fields"):
+        storage_of(descr, None, where="here")
+
+
+@pytest.mark.parametrize("descr", ["", "f4", "<f", "<f3", "<f4,<f4", "<f4 ", "float32", "<E4", "<b2", "<" * 9000])
+def test_descr_outside_the_table_is_refused(descr):
+    with pytest.raises(TensorFileError, match="save") as caught:
+        storage_of(descr, None, where="here")
+    assert len(str(caught.value)) < 300

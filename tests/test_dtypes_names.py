@@ -1,0 +1,83 @@
+"""Data types by name: one spelling, one order of coarseness."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_msdump.dtypes import canonical, coarser
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *[f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)],
+        *["Bool", "Float16", "Float32", "Float64", "BFloat16", "Complex64", "Complex128"],
+    ],
+)
+def test_mindspores_camel_case_is_known(written):
+    assert canonical(written) == written.lower()
+
+
+@pytest.mark.parametrize(
+    ("written", "name"), [("half", "float16"), ("DOUBLE", "float64"), ("Bf16", "bfloat16"), ("float", "float32")]
+)
+def test_aliases_are_known_in_any_case(written, name):
+    assert canonical(written) == name
+
+
+@pytest.mark.parametrize("written", ["Int4", "HiFloat8", "Float8E4M3FN", "", "float 32", "string"])
+def test_unknown_types_have_no_name(written):
+    assert canonical(written) is None
+
+
+def test_tables_are_closed():
+    assert set(ALIASES.values()) <= set(DTYPES)
+    assert not set(ALIASES) & set(DTYPES)
+
+
+# The contract's order, coarsest last; a later one wins over an earlier one from either side.
+@pytest.mark.parametrize(
+    "finest_first",
+    [
+        ("float64", "float32", "float16", "bfloat16"),
+        ("complex128", "complex64", "float16"),
+        ("complex128", "float32"),
+        ("float64", "complex64", "bfloat16"),
+        ("int64", "float64"),
+        ("bool", "float16"),
+        ("uint8", "complex128"),
+        ("bool", "int8", "int16", "uint32", "int64"),
+    ],
+    ids=" < ".join,
+)
+def test_the_coarser_side_wins_from_either_side(finest_first):
+    for place, fine in enumerate(finest_first):
+        for coarse in finest_first[place:]:
+            assert coarser(fine, coarse) == coarse
+            assert coarser(coarse, fine) == coarse
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("int32", "uint32"), ("uint32", "int32"), ("complex64", "float32"), ("float32", "complex64")]
+)
+def test_of_two_as_coarse_the_left_is_named(left, right):
+    assert coarser(left, right) == left
+
+
+def test_coarser_understands_any_spelling():
+    assert coarser("Float32", "BF16") == "bfloat16"
+
+
+def test_unknown_type_is_refused_with_the_nearest():
+    with pytest.raises(ConfigError, match="unknown data type 'flaot32'; did you mean 'float32'"):
+        coarser("float16", "flaot32")
+
+
+def test_names_need_no_numpy():
+    code = "import sys; import pytest_msdump.dtypes; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

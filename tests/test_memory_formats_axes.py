@@ -1,0 +1,223 @@
+"""Two sides to one shape: numpy's transpose and reshape are the oracle, and what stays apart is explained."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.errors import ConfigError, TensorShapeError
+from pytest_msdump.memory_formats.axes import FORMATS, axes_to_nchw, explain_shapes, known_axes, meet
+from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.readers.npy import open_npy
+
+
+class ArrayView:
+    """A view over an array in memory."""
+
+    def __init__(self, array):
+        self.array = array
+        self.closed = False
+        self.shape, self.size, self.dtype = array.shape, array.size, array.dtype.name
+        self.spec = TensorSpec(self.dtype, self.shape, None, self.shape)
+
+    def read(self, start, stop):
+        return self.array.ravel()[start:stop]
+
+    def blocks(self, block_elements):
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
+
+    def permuted(self, axes):
+        return ArrayView(self.array.transpose(axes))
+
+    def close(self):
+        self.closed = True
+
+
+def numbered(*shape):
+    return np.arange(np.prod(shape, dtype=int), dtype=np.int64).reshape(shape)
+
+
+def met(left, right, **transform):
+    """Return both sides as arrays of their logical shape."""
+    views = meet(ArrayView(left), ArrayView(right), Transform(**transform))
+    return tuple(np.concatenate([view.read(0, 0), *view.blocks(7)]).reshape(view.shape) for view in views)
+
+
+@pytest.mark.parametrize(("left_format", "right_format"), list(product([None, *FORMATS], repeat=2)))
+def test_axis_orders_meet_from_every_pair_of_formats(left_format, right_format):
+    logical = numbered(2, 3, 4, 5)
+
+    def stored(axis_order):
+        return logical.transpose(["NCHW".index(axis) for axis in axis_order or "NCHW"])
+
+    left, right = met(stored(left_format), stored(right_format), left_format=left_format, right_format=right_format)
+    same = (left_format or "NCHW") == (right_format or "NCHW")
+    want = stored(left_format) if same else logical
+    assert np.array_equal(left, want)
+    assert np.array_equal(right, want)
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3), (2, 3, 4), (1, 2, 3, 4, 5)])
+def test_axis_orders_leave_tensors_alone_that_have_not_four_axes(shape):
+    left, right = met(numbered(*shape), numbered(*shape), right_format="NHWC")
+    assert np.array_equal(left, numbered(*shape))
+    assert np.array_equal(right, numbered(*shape))
+
+
+def test_axis_orders_are_known_in_any_case():
+    assert known_axes("nhwc") == axes_to_nchw("NhWc") == (0, 3, 1, 2)
+    assert known_axes("HWCN") == (3, 2, 0, 1)
+    assert known_axes("CHWN") == (3, 0, 1, 2)
+    assert known_axes("NC1HWC0") is None
+
+
+@pytest.mark.parametrize("side", ["left_format", "right_format"])
+def test_unknown_axis_order_is_refused_with_the_nearest(side):
+    with pytest.raises(ConfigError, match=r"unknown axis order 'NHCW'.*did you mean 'N...'"):
+        met(numbered(1), numbered(1), **{side: "NHCW"})
+
+
+def test_formats_come_before_transpose_and_transpose_before_reshape():
+    right = numbered(2, 4, 5, 3)
+    want = right.transpose(0, 3, 1, 2).transpose(1, 0, 3, 2).reshape(6, 20)
+    left, got = met(want, right, right_format="NHWC", transpose=(1, 0, 3, 2), reshape=True)
+    assert np.array_equal(left, want)
+    assert np.array_equal(got, want)
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_transpose_is_numpys(data):
+    right = numbered(*data.draw(st.lists(st.integers(0, 5), max_size=5)))
+    axes = tuple(data.draw(st.permutations(range(right.ndim))))
+    signed = tuple(axis - right.ndim if data.draw(st.booleans()) else axis for axis in axes)
+    want = right.transpose(axes)
+    assert np.array_equal(met(want, right, transpose=signed)[1], want)
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 1, 2), (1, 1), (0, 2), (0, -3)])
+def test_transpose_that_does_not_permute_the_right_side_is_refused(axes):
+    with pytest.raises(TensorShapeError, match=re.escape(f"`transpose = {list(axes)}` does not permute")):
+        met(numbered(2, 3), numbered(2, 3), transpose=axes)
+
+
+def test_transpose_of_a_scalar_is_refused():
+    with pytest.raises(TensorShapeError, match="without axes; leave it out"):
+        met(numbered(), numbered(), transpose=(0,))
+
+
+def test_reshape_keeps_values_and_takes_the_lefts_shape():
+    left_view, right_view = ArrayView(numbered(3, 4)), ArrayView(numbered(2, 6))
+    _, right = meet(left_view, right_view, Transform(reshape=True))
+    assert (right.shape, right.size, right.dtype) == ((3, 4), 12, "int64")
+    assert right.spec == replace(right_view.spec, logical_shape=(3, 4))
+    assert right.read(3, 9).tolist() == list(range(3, 9))
+    assert [block.tolist() for block in right.blocks(8)] == [list(range(8)), list(range(8, 12))]
+    assert right.permuted((0, 1)) is right
+    with pytest.raises(TensorShapeError, match="transpose first, then reshape"):
+        right.permuted((1, 0))
+    right.close()
+    assert right_view.closed
+
+
+def test_reshape_does_not_excuse_other_counts():
+    with pytest.raises(TensorShapeError, match=r"6 elements.*8 elements"):
+        met(numbered(2, 3), numbered(8), reshape=True)
+
+
+def test_equal_shapes_meet_untouched():
+    left, right = ArrayView(numbered(2, 3)), ArrayView(numbered(2, 3))
+    assert meet(left, right, Transform()) == (left, right)
+    assert meet(left, right, Transform(reshape=True)) == (left, right)
+
+
+def test_files_in_fortran_order_meet_like_any_other(tmp_path):
+    right = numbered(2, 5, 6, 3).astype(np.float32)
+    np.save(tmp_path / "right.npy", np.asfortranarray(right))
+    np.save(tmp_path / "left.npy", np.ascontiguousarray(right.transpose(0, 3, 1, 2)))
+    left_view, right_view = (open_npy(tmp_path / f"{side}.npy", TensorSpec()) for side in ("left", "right"))
+    with left_view, right_view:
+        left, turned = meet(left_view, right_view, Transform(right_format="NHWC"))
+        for low in range(0, 180, 50):
+            high = min(low + 50, 180)
+            assert np.array_equal(left.read(low, high), turned.read(low, high))
+
+
+def proposed(sentence):
+    """Return the axes of the TOML line in a sentence."""
+    return tuple(map(int, re.search(r"`transpose = \[([\d, ]+)\]`", sentence)[1].split(",")))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 5, 6), (2, 3, 4, 5), (2, 3, 3, 5), (1, 3, 4, 4), (2, 3, 4, 5, 6)])
+def test_permuted_dimensions_name_a_transpose_that_works(shape):
+    right = numbered(*shape)
+    for axes in permutations(range(len(shape))):
+        left = right.transpose(axes)
+        if left.shape == right.shape:
+            continue
+        line = proposed(explain_shapes(left.shape, right.shape))
+        got = met(numbered(*left.shape), right, transpose=line)[1]
+        assert got.shape == left.shape
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "line"),
+    [
+        ((2, 3, 8, 5), (2, 8, 5, 3), (0, 3, 1, 2)),
+        ((2, 8, 5, 3), (2, 3, 8, 5), (0, 2, 3, 1)),
+        ((16, 3, 5, 5), (5, 5, 3, 16), (3, 2, 0, 1)),
+        ((4, 7), (7, 4), (1, 0)),
+    ],
+)
+def test_permutation_is_exact_where_one_is_known(left, right, line):
+    assert proposed(explain_shapes(left, right)) == line
+
+
+def test_several_fitting_permutations_name_channels_last_first_and_say_so():
+    # Height and width are equal: [0, 3, 2, 1] has the same shape, and is almost never meant.
+    sentence = explain_shapes((2, 3, 8, 8), (2, 8, 8, 3))
+    assert proposed(sentence) == (0, 3, 1, 2)
+    assert "other orders fit too" in sentence
+    assert "other orders" not in explain_shapes((2, 3, 8, 5), (2, 8, 5, 3))
+    assert "other orders" not in explain_shapes((1, 3, 1, 5), (1, 1, 5, 3))
+
+
+def test_transpose_already_there_is_replaced_by_the_whole_one():
+    right, wrong = numbered(2, 4, 5, 3), (0, 1, 3, 2)
+    want = right.transpose(0, 3, 1, 2)
+    with pytest.raises(TensorShapeError, match=r"instead of \[0, 1, 3, 2\]") as caught:
+        met(want, right, transpose=wrong)
+    assert np.array_equal(met(want, right, transpose=proposed(str(caught.value)))[1], want)
+
+
+def test_axes_of_length_one_suggest_reshape():
+    assert explain_shapes((4, 1), (4,)).endswith("differ in axes of length 1 only: `reshape = true`")
+    assert explain_shapes((), (1, 1)).endswith("`reshape = true`")
+    both = explain_shapes((1, 4), (4, 1))
+    assert proposed(both) == (1, 0)
+    assert "or `reshape = true`" in both
+
+
+def test_other_grouping_suggests_reshape_with_its_condition():
+    assert "`reshape = true` if the values come in the same order" in explain_shapes((2, 6), (3, 4))
+
+
+def test_other_counts_name_both_and_suggest_neither():
+    sentence = explain_shapes((2, 5, 7), (2, 5, 8))
+    assert "left (2, 5, 7) has 70 elements, right (2, 5, 8) has 80 elements" in sentence
+    assert "transpose" not in sentence
+    assert "reshape" not in sentence
+    assert "right (1,) has 1 element:" in explain_shapes((2,), (1,))
+
+
+def test_many_equal_axes_are_explained_without_trying_every_order():
+    left = (2,) * 15 + (3,) + (2,) * 15
+    assert len(proposed(explain_shapes(left, left[1:] + left[:1]))) == 31
