@@ -1,0 +1,1 @@
+"""What a run's own files say of its network."""

@@ -1,0 +1,238 @@
+"""The order in which a graph's operators ran, and their true names, as ``ms_execution_order_graph_<N>.csv`` tells them.
+
+References
+----------
+MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line, unquoted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import PARAMETER, in_order
+from pytest_msdump.model.tensor import TensorRef, mangle
+
+__all__ = ["GraphId", "find_orders", "read_order", "read_orders", "with_order"]
+
+# (rank, graph); rank None = whichever rank.
+GraphId = tuple[int | None, int]
+
+_HEADER = "NodeExecutionOrder-FullNameWithScope"
+_MAX_BYTES = 2**26
+_RANK = re.compile(r"rank_([0-9]{1,9})")
+_FILE = re.compile(r"ms_execution_order_graph_([0-9]{1,18})\.csv")
+_FOLDER = "execution_order"
+# An iteration's directory is three levels below its rank's.
+_LEVELS_BELOW_RANK = 3
+
+
+def find_orders(root: Path) -> Mapping[GraphId, Path]:
+    """List the execution orders that belong to a dump; reads names only.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root: the tree, one rank of it, or a directory further down.
+
+    Returns
+    -------
+    mapping of (int, int) to Path
+        By rank and graph. Empty when there are none.
+    """
+    found: dict[GraphId, Path] = {}
+    for rank, folder in _rank_folders(root):
+        for path in _names_in(folder / _FOLDER):
+            match = _FILE.fullmatch(path.name)
+            if match and path.is_file():
+                found[rank, int(match[1])] = path
+    return found
+
+
+def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:
+    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
+    absolute = Path(os.path.abspath(root))  # noqa: PTH100
+    above = (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]
+    for folder in (*_names_in(root), *above):
+        match = _RANK.fullmatch(folder.name)
+        if match:
+            yield int(match[1]), folder
+
+
+def _names_in(folder: Path) -> Sequence[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return ()
+
+
+def read_order(path: Path) -> tuple[str, ...]:
+    """Read one execution order.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file.
+
+    Returns
+    -------
+    tuple of str
+        Full names with scope, in execution order; empty for a graph without kernels.
+
+    Raises
+    ------
+    MsdumpError
+        The file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise MsdumpError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise MsdumpError(f"{path}: not read, it is larger than {_MAX_BYTES // 2**20} MiB")
+    try:
+        lines = data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise MsdumpError(f"{path}: not an execution order, byte {error.start} is not text") from error
+    if not lines or lines[0].strip() != _HEADER:
+        raise MsdumpError(f"{path}: not an execution order, its first line is not {_HEADER}")
+    return tuple(name for line in lines[1:] if (name := line.strip()))
+
+
+def read_orders(files: Mapping[GraphId, Path]) -> tuple[Mapping[GraphId, Sequence[str]], tuple[str, ...]]:
+    """Read several execution orders, as far as they can be read.
+
+    Parameters
+    ----------
+    files : mapping of (int, int) to Path
+        As `find_orders` gives them.
+
+    Returns
+    -------
+    mapping of (int, int) to sequence of str
+        The orders that could be read.
+    tuple of str
+        A sentence about each of the others.
+    """
+    orders: dict[GraphId, Sequence[str]] = {}
+    notes: list[str] = []
+    for graph, path in files.items():
+        order, failure = _attempt(path)
+        if failure is None:
+            orders[graph] = order
+        else:
+            notes.append(f"{failure}; operators of graph {graph[1]} are ordered by time")
+    return orders, tuple(notes)
+
+
+def _attempt(path: Path) -> tuple[tuple[str, ...], MsdumpError | None]:
+    try:
+        return read_order(path), None
+    except MsdumpError as error:
+        return (), error
+
+
+class _Order(NamedTuple):
+    """One execution order by names as files have them: `places`, and the `true_names` each may stand for."""
+
+    places: Mapping[str, int]
+    true_names: Mapping[str, frozenset[str]]
+
+
+def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: Iterable[str] = ()) -> Dump:
+    """Give the operators of a dump their place in the execution order and their true names.
+
+    Parameters
+    ----------
+    dump : Dump
+        As its reader indexed it.
+    orders : mapping of (int, int) to sequence of str
+        Full names with scope by rank and graph; rank ``None`` stands for every rank that has no order of its own.
+    notes : iterable of str
+        Sentences to add to the dump's.
+
+    Returns
+    -------
+    Dump
+        The same tensors, sorted again. In a graph whose order names at least one of its operators, an operator that
+        it does not name has no place; where it names none, or there is no order, places stay as they were. A name
+        that two true names are written as keeps none, and a note says so.
+    """
+    made = {graph: _order(names) for graph, names in orders.items() if names}
+    sentences = [*dump.notes, *notes]
+    groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
+    for ref in dump.refs:
+        at = ref.key.op.at
+        groups[at.rank, at.net, at.graph].append(ref)
+    refs: list[TensorRef] = []
+    for (rank, _, graph), members in groups.items():
+        order = _choose(made, rank, graph)
+        if order is None or not any(_is_named(ref, order) for ref in members):
+            refs += members
+            continue
+        refs += [_placed(ref, order) for ref in members]
+        sentences += [sentence for sentence in _collisions(members, order) if sentence not in sentences]
+    older = tuple(_older(ref, made) for ref in dump.older)
+    return replace(dump, refs=in_order(refs), older=older, notes=tuple(sentences))
+
+
+def _order(names: Sequence[str]) -> _Order:
+    places: dict[str, int] = {}
+    true_names: defaultdict[str, set[str]] = defaultdict(set)
+    for place, name in enumerate(names):
+        places.setdefault(mangle(name), place)
+        true_names[mangle(name)].add(name)
+    # Releases before 2.1 write a file's operator without its scope. That tells who it is only if it tells one.
+    last: defaultdict[str, set[str]] = defaultdict(set)
+    for name in names:
+        last[mangle(name.rpartition("/")[2])].add(name)
+    for short, candidates in last.items():
+        if short not in places and len(candidates) == 1:
+            places[short] = places[mangle(next(iter(candidates)))]
+            true_names[short] = candidates
+    return _Order(places, {name: frozenset(candidates) for name, candidates in true_names.items()})
+
+
+def _choose(orders: Mapping[GraphId, _Order], rank: int | None, graph: int | None) -> _Order | None:
+    if graph is None:
+        return None
+    return orders.get((rank, graph)) or orders.get((None, graph))
+
+
+def _is_named(ref: TensorRef, order: _Order) -> bool:
+    return ref.key.op.op_type != PARAMETER and ref.key.op.name in order.places
+
+
+def _placed(ref: TensorRef, order: _Order) -> TensorRef:
+    named = _is_named(ref, order)
+    return replace(_named(ref, order), place=order.places[ref.key.op.name] if named else None)
+
+
+def _named(ref: TensorRef, order: _Order) -> TensorRef:
+    """Set the true name, where there is exactly one."""
+    true_names = order.true_names.get(ref.key.op.name, frozenset())
+    if not _is_named(ref, order) or len(true_names) != 1:
+        return ref
+    op = replace(ref.key.op, true_name=next(iter(true_names)))
+    return replace(ref, key=replace(ref.key, op=op))
+
+
+def _older(ref: TensorRef, orders: Mapping[GraphId, _Order]) -> TensorRef:
+    order = _choose(orders, ref.key.op.at.rank, ref.key.op.at.graph)
+    return _named(ref, order) if order else ref
+
+
+def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
+    """Tell each name in the dump that several true names are written as."""
+    for name in sorted({ref.key.op.name for ref in members if _is_named(ref, order)}):
+        true_names = sorted(order.true_names[name])
+        if len(true_names) > 1:
+            yield f"{' and '.join(true_names)} are both written as {name}: its true name is unknown"

@@ -1,0 +1,151 @@
+"""What a tensor's file name says. Names are parsed from the right, because an operator's own name may hold dots.
+
+References
+----------
+MindSpore "Dump" documentation, releases 1.5 to 2.10: names of nine fields, and of ten since the dtype is written too.
+msprobe (Ascend) for the names of reference tensors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+from pytest_msdump.model.tensor import TensorSpec
+
+__all__ = ["MindSporeName", "ReferenceName", "number", "parse_mindspore", "parse_reference"]
+
+_SUFFIX = ".npy"
+_IO = ("input", "output")
+# No file system allows longer names. Longer ones come from a mapping.csv;
+# Python refuses to convert very long digits.
+_MOST_DIGITS = 255
+
+
+class ReferenceName(NamedTuple):
+    """``op.slot.timestamp.npy``: an output of a reference run. `timestamp` is in µs since 1970 by custom."""
+
+    op: str
+    slot: int
+    timestamp: int
+
+    @property
+    def filename(self) -> str:
+        """The file name that says this."""
+        return f"{self.op}.{self.slot}.{self.timestamp}{_SUFFIX}"
+
+
+class MindSporeName(NamedTuple):
+    """``op_type.op.task.stream.timestamp.io.slot.memory_format[.dtype].npy``. `dtype` is spelled as in the file."""
+
+    op_type: str
+    op: str
+    task: int
+    stream: int
+    timestamp: int
+    io: str
+    slot: int
+    memory_format: str
+    dtype: str | None = None
+
+    @property
+    def filename(self) -> str:
+        """The file name that says this."""
+        fields = [str(field) for field in self if field is not None]
+        return ".".join(fields) + _SUFFIX
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the name claims of the tensor. A dtype that `facts.dtypes` does not know is left to the header."""
+        word = (self.dtype or "").lower()
+        known = ALIASES.get(word, word)
+        return TensorSpec(dtype=known if known in DTYPES else None, memory_format=self.memory_format)
+
+
+def number(text: str) -> int | None:
+    """Return the value of a text of ASCII digits, or ``None`` for any other text.
+
+    Examples
+    --------
+    >>> number("007"), number("-7"), number("²"), number("")
+    (7, None, None, None)
+    """
+    if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    return None
+
+
+def parse_reference(name: str) -> ReferenceName | None:
+    """Read a name of the form ``op.index.timestamp.npy``.
+
+    Parameters
+    ----------
+    name : str
+        A file name without its directory.
+
+    Returns
+    -------
+    ReferenceName or None
+        ``None`` when the name has another form.
+
+    Examples
+    --------
+    >>> parse_reference("layer1.0.conv.0.1700000000000000.npy")
+    ReferenceName(op='layer1.0.conv', slot=0, timestamp=1700000000000000)
+    """
+    if not name.endswith(_SUFFIX):
+        return None
+    fields = name[: -len(_SUFFIX)].rsplit(".", 2)
+    if len(fields) != 3 or not fields[0]:
+        return None
+    index, timestamp = number(fields[1]), number(fields[2])
+    if index is None or timestamp is None:
+        return None
+    return ReferenceName(fields[0], index, timestamp)
+
+
+def parse_mindspore(name: str) -> MindSporeName | None:
+    """Read a name of a MindSpore dump, with or without the dtype field.
+
+    Parameters
+    ----------
+    name : str
+        A file name without its directory; may be longer than file systems allow when a ``mapping.csv`` gave it.
+
+    Returns
+    -------
+    MindSporeName or None
+        ``None`` when the name has another form.
+
+    Examples
+    --------
+    >>> parsed = parse_mindspore("ReLU.Default_ReLU-op0.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy")
+    >>> parsed.op_type, parsed.op, parsed.io, parsed.slot, parsed.dtype
+    ('ReLU', 'Default_ReLU-op0', 'output', 0, 'Float32')
+    """
+    if not name.endswith(_SUFFIX) or "/" in name:
+        return None
+    stem = name[: -len(_SUFFIX)]
+    # The io word is the third field from the right without a dtype field, the fourth with one; it cannot be both,
+    # since the field after it is a number.
+    return _from_fields(stem.rsplit(".", 6), None) or _from_fields(*_without_last_field(stem))
+
+
+def _without_last_field(stem: str) -> tuple[list[str], str | None]:
+    rest, _, last = stem.rpartition(".")
+    return (rest.rsplit(".", 6), last) if last else ([], None)
+
+
+def _from_fields(fields: list[str], dtype: str | None) -> MindSporeName | None:
+    """Put together ``[op_type.op, task, stream, timestamp, io, slot, memory_format]`` and a dtype."""
+    if len(fields) != 7:
+        return None
+    head, *digits, io, slot, memory_format = fields
+    op_type, _, op = head.partition(".")
+    numbers = [number(text) for text in (*digits, slot)]
+    if not (op_type and op and memory_format and io in _IO):
+        return None
+    task, stream, timestamp, index = numbers
+    if task is None or stream is None or timestamp is None or index is None:
+        return None
+    return MindSporeName(op_type, op, task, stream, timestamp, io, index, memory_format, dtype)

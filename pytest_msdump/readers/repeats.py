@@ -1,0 +1,211 @@
+"""Tells apart why a tensor was dumped several times in one iteration: a loop, or a second run into the same directory.
+
+Nothing in a dump says so. INTERFACE 2 draws the line: when a Parameter file repeats, or all repeats follow the whole
+first pass, it is a re-run, and the newest run is compared; otherwise repeats are occurrences, numbered in time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import gcd
+from typing import NamedTuple
+
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.tensor import TensorRef
+
+__all__ = ["Repeats", "sort_out"]
+
+# How many times the longest pause inside the first pass must be exceeded before repeats that neither are complete nor
+# begin where the pass began count as another run. A module used twice at the end of a network pauses about as long as
+# its neighbours; starting a process again takes far longer.
+_UNLIKELY_PAUSE = 10
+
+
+class Repeats(NamedTuple):
+    """`newest` with occurrences numbered, `older` = tensors of earlier runs, and a sentence for each re-run found."""
+
+    newest: tuple[TensorRef, ...]
+    older: tuple[TensorRef, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def sort_out(refs: Iterable[TensorRef]) -> Repeats:
+    """Find re-runs in each iteration, and number what repeats inside one run.
+
+    Parameters
+    ----------
+    refs : iterable of TensorRef
+        All tensors of one dump; which occurrence they claim does not matter.
+
+    Returns
+    -------
+    Repeats
+        Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name.
+    """
+    groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
+    for ref in sorted(refs, key=_time_and_name):
+        at = ref.key.op.at
+        groups[at.rank, at.net, at.iteration].append(ref)
+    newest: list[TensorRef] = []
+    older: list[TensorRef] = []
+    notes: list[str] = []
+    for group, files in groups.items():
+        run = _newest_run(files)
+        left_out = files[: len(files) - len(run)]
+        newest += _numbered(run)
+        older += left_out
+        if left_out:
+            notes.append(_sentence(len(left_out), *group))
+    return Repeats(tuple(newest), tuple(older), tuple(notes))
+
+
+def _sentence(count: int, rank: int | None, net: str | None, iteration: int | None) -> str:
+    named = (("rank", rank), ("net", net), ("iteration", iteration))
+    where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
+    files = "1 older file" if count == 1 else f"{count} older files"
+    return f"re-run into the same directory: {files} left out" + (f" of {where}" if where else "")
+
+
+def _time(ref: TensorRef) -> int:
+    return ref.source.timestamp or 0
+
+
+def _time_and_name(ref: TensorRef) -> tuple[int, str, str]:
+    return (_time(ref), ref.source.path.name, str(ref.source.path))
+
+
+def _operator(ref: TensorRef) -> Hashable:
+    op = ref.key.op
+    return (op.at.graph, op.op_type, op.name)
+
+
+def _identity(ref: TensorRef) -> Hashable:
+    return (_operator(ref), ref.key.io, ref.key.slot)
+
+
+def _newest_run(files: Sequence[TensorRef]) -> Sequence[TensorRef]:
+    """Return the tail of one iteration's files, in order of time, that the newest run wrote."""
+    counts = Counter(map(_identity, files))
+    if len(counts) == len(files):
+        return files
+    start = _start_by_parameters(files)
+    if start is not None:
+        return files[start:]
+    piece = _last_equal_piece(files, counts)
+    return _last_pass(files) if piece is None else piece
+
+
+def _start_by_parameters(files: Sequence[TensorRef]) -> int | None:
+    """Say where the newest run starts when Parameters repeat: after the Parameters of the run before."""
+    written: defaultdict[int | None, defaultdict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
+    by_graph: defaultdict[int | None, list[int]] = defaultdict(list)
+    for position, ref in enumerate(files):
+        graph = ref.key.op.at.graph
+        by_graph[graph].append(position)
+        if ref.key.op.op_type == PARAMETER:
+            written[graph][_identity(ref)].append(position)
+    starts: list[int] = []
+    for graph, parameters in written.items():
+        before = max((positions[-2] for positions in parameters.values() if len(positions) > 1), default=None)
+        if before is None:
+            continue
+        following = [position for position in by_graph[graph] if position > before]
+        # A run that was killed while it wrote Parameters leaves the older run's last ones just behind `before`.
+        operators = [position for position in following if files[position].key.op.op_type != PARAMETER]
+        starts.append(min(operators or following))
+    return min(starts, default=None)
+
+
+def _last_equal_piece(files: Sequence[TensorRef], counts: Counter[Hashable]) -> Sequence[TensorRef] | None:
+    """Return the last of the most pieces into which the files fall so that every piece holds the same tensors."""
+    most = gcd(*counts.values())
+    for pieces in range(most, 1, -1):
+        if most % pieces:
+            continue
+        size = len(files) // pieces
+        cut = [files[start : start + size] for start in range(0, len(files), size)]
+        contents = [Counter(map(_identity, piece)) for piece in cut]
+        if all(content == contents[0] for content in contents) and _is_restart(cut[-2], cut[-1]):
+            return cut[-1]
+    return None
+
+
+def _last_pass(files: Sequence[TensorRef]) -> Sequence[TensorRef]:
+    """Take away whole first passes, as long as all that repeats comes after them."""
+    while True:
+        seen: set[Hashable] = set()
+        repeats: list[int] = []
+        for position, ref in enumerate(files):
+            if _identity(ref) in seen:
+                repeats.append(position)
+            seen.add(_identity(ref))
+        # Clean when the repeats are the tail, that is when no tensor comes for the first time after a repeat.
+        if not repeats or repeats[0] != len(files) - len(repeats):
+            return files
+        if not _is_restart(files[: repeats[0]], files[repeats[0] :]):
+            return files
+        files = files[repeats[0] :]
+
+
+def _is_restart(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> bool:
+    """Whether `later` can be another run rather than more of the same one."""
+    pause = _time(later[0]) - _time(first[-1])
+    longest = max((_time(after) - _time(before) for before, after in pairwise(first)), default=0)
+    return pause >= _needed_pause(first, later) * longest
+
+
+def _needed_pause(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> int:
+    """How long a pause, in longest pauses of the first pass, makes `later` another run."""
+    complete = set(map(_identity, first)) <= set(map(_identity, later))
+    if complete and first[0].key.op.op_type is None:
+        # Reference folders: a script can call the model twice in a row, without any pause. MindSpore counts its
+        # iterations, so a repeat needs a new process.
+        return 0
+    if complete or _operator(first[0]) == _operator(later[0]):
+        return 1
+    return _UNLIKELY_PAUSE
+
+
+def _numbered(run: Sequence[TensorRef]) -> list[TensorRef]:
+    """Set the occurrence of every tensor of one run, given in order of time."""
+    operators: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for position, ref in enumerate(run):
+        operators[_operator(ref)].append(position)
+    numbered = list(run)
+    for positions in operators.values():
+        passes = _passes([run[position] for position in positions])
+        for position, occurrence in zip(positions, passes, strict=True):
+            numbered[position] = _at_occurrence(run[position], occurrence)
+    return numbered
+
+
+def _passes(files: Sequence[TensorRef]) -> list[int]:
+    """Number the passes of one operator's files, given in order of time.
+
+    A pass writes inputs before outputs, each at most once. So a pass ends where a tensor comes again, and where an
+    input follows an output: a slot that one pass left out (empty tensors are not written) keeps its number in the next.
+    """
+    if len({(ref.key.io, ref.key.slot) for ref in files}) == len(files):
+        return [0] * len(files)
+    numbers: list[int] = []
+    current = 0
+    written: set[tuple[str, int]] = set()
+    for ref in files:
+        tensor = (ref.key.io, ref.key.slot)
+        after_output = tensor[0] == "input" and any(io == "output" for io, _ in written)
+        if tensor in written or after_output:
+            current += 1
+            written = set()
+        written.add(tensor)
+        numbers.append(current)
+    return numbers
+
+
+def _at_occurrence(ref: TensorRef, occurrence: int) -> TensorRef:
+    if ref.key.op.at.occurrence == occurrence:
+        return ref
+    at = replace(ref.key.op.at, occurrence=occurrence)
+    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))

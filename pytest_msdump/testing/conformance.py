@@ -1,0 +1,158 @@
+"""The laws that every reader keeps, as tests to inherit."""
+
+# These are tests, though they are shipped: they assert.
+# ruff: noqa: S101
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import pickle
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import in_order
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.readers.base import Reader
+
+__all__ = ["ReaderConformance"]
+
+
+class ReaderConformance(ABC):
+    """Inherit it, give the two fixtures, and pytest runs the laws against your reader.
+
+    Examples
+    --------
+    >>> class TestMyReader(ReaderConformance):
+    ...     @pytest.fixture
+    ...     def reader(self):
+    ...         return MyReader()
+    ...
+    ...     @pytest.fixture
+    ...     def dump_root(self, tmp_path):
+    ...         return write_my_dump(tmp_path / "dump")
+    """
+
+    @pytest.fixture
+    @abstractmethod
+    def reader(self) -> Reader:
+        """Return the reader under test."""
+
+    @pytest.fixture
+    @abstractmethod
+    def dump_root(self) -> Path:
+        """Return a dump that the reader knows, with at least one tensor; it is not written to."""
+
+    def is_side_file(self, relative: Path) -> bool:  # noqa: ARG002
+        """Tell whether a file of `dump_root` is known but no tensor. Override it when there are such files."""
+        return False
+
+    def test_reader_recognises_its_dump(self, reader: Reader, dump_root: Path) -> None:
+        """The reader knows its own format."""
+        assert reader.recognises(dump_root)
+        assert reader.name
+        assert reader.looks_for
+
+    def test_reader_does_not_recognise_other_files(self, reader: Reader, tmp_path: Path) -> None:
+        """A folder of something else is left to other readers."""
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "notes.txt").write_text("no tensors here")
+        assert not reader.recognises(other)
+
+    def test_index_finds_tensors(self, reader: Reader, dump_root: Path) -> None:
+        """The dump of the fixture is a real test of the other laws."""
+        dump = reader.index(dump_root)
+        assert dump.reader == reader.name
+        assert dump.root == dump_root
+        assert dump.refs
+
+    def test_index_opens_no_tensor_file(self, reader: Reader, dump_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Indexing costs as much as listing names, however large the tensors are."""
+        tensors = {str(ref.source.path) for ref in _all_refs(reader.index(dump_root))}
+        opened: list[str] = []
+        for module in (builtins, io, os):
+            monkeypatch.setattr(module, "open", _recording(module.open, opened))
+        reader.recognises(dump_root)
+        reader.index(dump_root)
+        monkeypatch.undo()
+        assert not tensors & set(opened)
+
+    def test_index_does_not_depend_on_the_content(self, reader: Reader, dump_root: Path, tmp_path: Path) -> None:
+        """Tensor files that are cut, empty or garbage are still listed; opening them is where that shows."""
+        copy = _copy(dump_root, tmp_path / "copy")
+        before = reader.index(copy)
+        for ref in _all_refs(before):
+            ref.source.path.chmod(0o600)
+            ref.source.path.write_bytes(b"")
+        assert reader.index(copy) == before
+
+    def test_index_is_deterministic(self, reader: Reader, dump_root: Path) -> None:
+        """Two processes that look at one dump see the same tensors in the same order."""
+        dump = reader.index(dump_root)
+        assert reader.index(dump_root) == dump
+        assert dump.refs == in_order(dump.refs)
+
+    def test_every_file_is_accounted_for(self, reader: Reader, dump_root: Path) -> None:
+        """A file is a tensor, one of an older run, a known side file, or unexplained. Nothing is dropped in silence."""
+        dump = reader.index(dump_root)
+        explained = {ref.source.path for ref in _all_refs(dump)} | {dump_root / path for path in dump.unexplained}
+        missed = [path for path in _files(dump_root) if path not in explained]
+        assert all(self.is_side_file(path.relative_to(dump_root)) for path in missed), missed
+
+    def test_keys_are_unique(self, reader: Reader, dump_root: Path) -> None:
+        """Two tensors of one dump differ in their operator, coordinates, io or slot."""
+        refs = reader.index(dump_root).refs
+        assert len({ref.key for ref in refs}) == len(refs)
+
+    def test_every_tensor_opens(self, reader: Reader, dump_root: Path) -> None:
+        """What the index lists can be opened, and holds what it claims to hold."""
+        for ref in reader.index(dump_root).refs:
+            view = reader.open(ref)
+            try:
+                assert view.read(0, view.size).size == view.size
+                assert ref.spec.dtype in (None, view.dtype)
+                assert ref.spec.shape in (None, view.spec.shape)
+            finally:
+                view.close()
+
+    def test_index_is_picklable(self, reader: Reader, dump_root: Path) -> None:
+        """Dumps travel between the processes of a parallel run."""
+        dump = reader.index(dump_root)
+        assert pickle.loads(pickle.dumps(dump)) == dump  # noqa: S301
+
+
+def _all_refs(dump: Dump) -> Iterator[TensorRef]:
+    yield from dump.refs
+    yield from dump.older
+
+
+def _files(root: Path) -> list[Path]:
+    if root.is_file():
+        return [root]
+    return [path for path in sorted(root.rglob("*")) if path.is_file()]
+
+
+def _copy(root: Path, target: Path) -> Path:
+    """Copy a dump into a directory of its own, under its own name."""
+    target.mkdir()
+    if root.is_file():
+        return Path(shutil.copy(root, target / root.name))
+    return Path(shutil.copytree(root, target / root.name))
+
+
+def _recording(function: Any, opened: list[str]) -> Any:
+    """Wrap an `open` so that it writes down what it opens."""
+
+    def recorded(file: Any, *args: Any, **kwargs: Any) -> Any:
+        opened.append(os.fspath(file) if isinstance(file, (str, os.PathLike)) else str(file))
+        return function(file, *args, **kwargs)
+
+    return recorded

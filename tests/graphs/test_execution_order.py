@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.graphs.execution_order import find_orders, read_order, read_orders, with_order
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import in_order
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.readers.mindspore import MindSporeReader
+from pytest_msdump.readers.npy_folder import NpyFolderReader
+from pytest_msdump.testing.builder import START, write_mindspore
+
+DATA = Path(__file__).parents[1] / "data"
+LENET = DATA / "lenet" / "target"
+HEADER = "NodeExecutionOrder-FullNameWithScope\n"
+
+
+def dump_of(*refs, older=(), notes=()):
+    return Dump(Path("dump"), "mindspore", in_order(refs), older=older, notes=notes)
+
+
+def tensor(name, *, op_type="Op", place=None, rank=0, graph=0, iteration=0, occurrence=0, time=0):
+    at = Coordinates(rank, "Net", graph, iteration, occurrence)
+    source = TensorSource(Path(f"{op_type}.{name}.{time}.npy"), time)
+    return TensorRef(TensorKey(OpKey(name, at, op_type), "output", 0), TensorSpec(), source, "mindspore", place)
+
+
+def names(dump):
+    return [ref.key.op.label for ref in dump.refs]
+
+
+def ordered(root):
+    dump = MindSporeReader().index(root)
+    orders, notes = read_orders(find_orders(root))
+    return with_order(dump, orders, notes=notes)
+
+
+def test_a_real_order_gives_true_names_and_places():
+    dump = ordered(LENET)
+    true_names = (LENET / "rank_0/execution_order/ms_execution_order_graph_0.csv").read_text().splitlines()[1:]
+    placed = {ref.key.op.true_name: ref.place for ref in dump.refs if ref.key.op.op_type != "Parameter"}
+    assert placed == {name: place for place, name in enumerate(true_names)}
+    assert {ref.place for ref in dump.refs if ref.key.op.op_type == "Parameter"} == {None}
+    assert dump.notes == ()
+
+
+def test_the_order_wins_over_time(tmp_path):
+    tensors = [("B", "Default/B-op0", "output", 0, [1.0]), ("A", "Default/A-op0", "output", 0, [1.0])]
+    write_mindspore(tmp_path, tensors)
+    order = tmp_path / "rank_0/execution_order/ms_execution_order_graph_0.csv"
+    order.write_text(f"{HEADER}Default/A-op0\nDefault/C-op0\nDefault/B-op0\n")
+    assert [(ref.key.op.label, ref.place) for ref in ordered(tmp_path).refs] == [
+        ("Default/A-op0", 0),
+        ("Default/B-op0", 2),
+    ]
+
+
+def test_every_graph_and_rank_has_its_own_order(tmp_path):
+    for rank, graph in [(0, 0), (0, 1), (1, 0)]:
+        write_mindspore(tmp_path, [("A", f"r{rank}/g{graph}/A-op0", "output", 0, [1.0])], rank=rank, graph=graph)
+    assert names(ordered(tmp_path)) == ["r0/g0/A-op0", "r0/g1/A-op0", "r1/g0/A-op0"]
+    assert set(find_orders(tmp_path)) == {(0, 0), (0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize("below", ["", "rank_0", "rank_0/Lenet", "rank_0/Lenet/0", "rank_0/Lenet/0/0"])
+def test_the_order_is_found_from_any_directory_of_the_tree(below):
+    assert set(find_orders(LENET / below)) == {(0, 0)}
+    assert "Default/conv1-Conv2d/Conv2D-op0" in names(ordered(LENET / below))
+
+
+def test_without_a_tree_there_are_no_orders(tmp_path):
+    assert find_orders(tmp_path) == {}
+    assert find_orders(tmp_path / "missing") == {}
+    assert find_orders(DATA / "lenet/reference") == {}
+
+
+def test_iteration_counts_are_no_order():
+    # ms_global_execution_order_graph_0.csv lies beside the others and lists iterations.
+    assert set(find_orders(DATA / "hazards/while_loop")) == {(0, graph) for graph in range(6)}
+
+
+def test_an_order_without_operators_leaves_places_by_time(tmp_path):
+    write_mindspore(tmp_path, [("B", "B-op0", "output", 0, [1.0]), ("A", "A-op0", "output", 0, [1.0])])
+    (tmp_path / "rank_0/execution_order/ms_execution_order_graph_0.csv").write_text(HEADER)
+    assert [(ref.key.op.label, ref.place) for ref in ordered(tmp_path).refs] == [("B-op0", 0), ("A-op0", 1)]
+
+
+def test_an_order_that_names_no_operator_of_the_graph_is_of_another_run():
+    dump = dump_of(tensor("b", place=0), tensor("a", place=1))
+    assert with_order(dump, {(0, 0): ["x", "y"]}) == dump
+
+
+def test_operators_that_the_order_does_not_name_follow_by_time():
+    dump = dump_of(tensor("late", place=0, time=5), tensor("early", place=1, time=2), tensor("a", place=2, time=9))
+    result = with_order(dump, {(0, 0): ["z", "a"]})
+    assert [(ref.key.op.name, ref.place) for ref in result.refs] == [("a", 1), ("early", None), ("late", None)]
+
+
+def test_two_names_written_as_one_leave_the_true_name_unknown_and_say_so():
+    dump = dump_of(tensor("a_b_c"), tensor("d_e"))
+    result = with_order(dump, {(0, 0): ["a/b_c", "d/e", "a_b/c", "x/y_z", "x_y/z"]})
+    assert [(ref.key.op.true_name, ref.place) for ref in result.refs] == [(None, 0), ("d/e", 1)]
+    assert result.notes == ("a/b_c and a_b/c are both written as a_b_c: its true name is unknown",)
+
+
+def test_a_name_listed_twice_is_one_name_in_its_first_place():
+    result = with_order(dump_of(tensor("a_b")), {(0, 0): ["c", "a/b", "a/b"]})
+    assert [(ref.key.op.true_name, ref.place) for ref in result.refs] == [("a/b", 1)]
+    assert result.notes == ()
+
+
+def test_names_without_scope_are_found_when_only_one_operator_has_them():
+    dump = dump_of(tensor("Conv2D-op12"), tensor("ReLU-op0"))
+    result = with_order(dump, {(0, 0): ["Default/a/ReLU-op0", "Default/b/ReLU-op0", "Default/b/Conv2D-op12"]})
+    assert [(ref.key.op.label, ref.place) for ref in result.refs] == [("Default/b/Conv2D-op12", 2), ("ReLU-op0", None)]
+
+
+def test_a_parameter_takes_no_operators_name():
+    result = with_order(dump_of(tensor("a_b", op_type="Parameter"), tensor("c")), {(0, 0): ["a/b", "c"]})
+    assert [(ref.key.op.op_type, ref.key.op.true_name, ref.place) for ref in result.refs] == [
+        ("Op", "c", 1),
+        ("Parameter", None, None),
+    ]
+
+
+def test_an_order_for_every_rank_yields_to_a_ranks_own():
+    dump = dump_of(tensor("a_x", rank=0), tensor("a_x", rank=1))
+    result = with_order(dump, {(None, 0): ["a/x"], (1, 0): ["q", "a\\x"]})
+    assert [(ref.key.op.at.rank, ref.key.op.true_name, ref.place) for ref in result.refs] == [
+        (0, "a/x", 0),
+        (1, "a\\x", 1),
+    ]
+
+
+def test_passes_of_a_loop_follow_each_other():
+    dump = dump_of(*(tensor(name, occurrence=number) for name in ("b", "a") for number in (1, 0)))
+    result = with_order(dump, {(0, 0): ["a", "b"]})
+    assert [(ref.key.op.name, ref.key.op.at.occurrence) for ref in result.refs] == [
+        ("a", 0),
+        ("a", 1),
+        ("b", 0),
+        ("b", 1),
+    ]
+
+
+def test_older_runs_get_true_names_too():
+    result = with_order(dump_of(tensor("a_b"), older=(tensor("a_b"),)), {(0, 0): ["a/b"]})
+    assert [ref.key.op.true_name for ref in result.older] == ["a/b"]
+
+
+def test_reference_folders_are_left_as_they_are():
+    dump = NpyFolderReader().index(DATA / "lenet/reference")
+    assert with_order(dump, {(None, 0): ["conv1"], (0, 0): ["conv1"]}) == dump
+
+
+def test_an_order_given_from_outside_is_taken_and_notes_are_added():
+    dump = dump_of(tensor("a_b", place=0), notes=("first",))
+    result = with_order(dump, {(None, 0): ["a/b"]}, notes=("second",))
+    assert names(result) == ["a/b"]
+    assert result.notes == ("first", "second")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "first line"),
+        (b"Default/A-op0\n", "first line"),
+        (b"\x89PNG\xff", "not text"),
+        (HEADER.encode() + b"a\xff", "not text"),
+    ],
+)
+def test_a_file_that_is_no_order_is_an_error_for_one_and_a_note_for_many(tmp_path, content, reason):
+    path = tmp_path / "ms_execution_order_graph_4.csv"
+    path.write_bytes(content)
+    with pytest.raises(MsdumpError, match=reason):
+        read_order(path)
+    orders, (note,) = read_orders({(0, 4): path})
+    assert orders == {}
+    assert str(path) in note
+    assert note.endswith("operators of graph 4 are ordered by time")
+
+
+def test_a_huge_file_is_not_read(tmp_path):
+    path = tmp_path / "ms_execution_order_graph_0.csv"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(MsdumpError, match="larger than 64 MiB"):
+        read_order(path)
+
+
+def test_a_missing_file_is_an_error_of_ours(tmp_path):
+    with pytest.raises(MsdumpError, match="cannot be read"):
+        read_order(tmp_path / "ms_execution_order_graph_0.csv")
+
+
+@pytest.mark.parametrize("content", ["{}a/b\nc\n", "{}a/b\nc", "{}\na/b\n\nc\n\n", "\ufeff{}a/b\r\nc\r\n"])
+def test_line_ends_blank_lines_and_byte_order_marks_do_not_matter(tmp_path, content):
+    path = tmp_path / "order.csv"
+    path.write_bytes(content.format(HEADER).encode())
+    assert read_order(path) == ("a/b", "c")
+
+
+def test_a_rerun_keeps_its_order_and_older_files_their_names():
+    dump = ordered(DATA / "hazards/rerun_same_dir")
+    assert list(dict.fromkeys(names(dump))) == ["Default/Mul-op0", "Default/ReLU-op0", "s", "a"]
+    assert {ref.key.op.true_name for ref in dump.older} == {"Default/Mul-op0", "Default/ReLU-op0", None}
+    assert len(dump.notes) == 1
+
+
+NAMES = st.text("ab/._-", min_size=1, max_size=4)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(NAMES, max_size=8), st.lists(NAMES.map(mangle), max_size=6, unique=True))
+def test_an_order_changes_neither_which_tensors_there_are_nor_tells_a_wrong_name(order, files):
+    dump = dump_of(*(tensor(name, place=place, time=START) for place, name in enumerate(files)))
+    result = with_order(dump, {(0, 0): order})
+    assert {ref.source for ref in result.refs} == {ref.source for ref in dump.refs}
+    assert result.refs == in_order(result.refs)
+    for ref in result.refs:
+        true_name = ref.key.op.true_name
+        assert true_name is None or mangle(true_name).endswith(ref.key.op.name)

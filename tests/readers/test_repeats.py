@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.readers.repeats import sort_out
+
+
+def tensor(op, time, io="output", slot=0, *, graph=0, iteration=0, rank=0, net="Net", flat=False):
+    """One dumped tensor. `op` is "name" or "Type.name"; a flat one has no coordinates but its iteration."""
+    op_type, _, name = op.rpartition(".")
+    at = Coordinates(iteration=iteration) if flat else Coordinates(rank, net, graph, iteration)
+    key = OpKey(name, at, None if flat else op_type or "Op")
+    path = Path(f"{graph}/{iteration}/{op}.{io}.{slot}.{time}.npy")
+    return TensorRef(TensorKey(key, io, slot), TensorSpec(), TensorSource(path, time), "test")
+
+
+def sequence(text, *, start=0, step=1, **where):
+    """Tensors one after the other: "a b a" is operator a, then b, then a again."""
+    return [tensor(op, start + step * position, **where) for position, op in enumerate(text.split())]
+
+
+def found(refs):
+    """(operator, io, slot, occurrence) in order of time."""
+    return [(r.key.op.name, r.key.io, r.key.slot, r.key.op.at.occurrence) for r in refs]
+
+
+def occurrences(refs):
+    return [(r.key.op.name, r.key.op.at.occurrence) for r in refs]
+
+
+def names(refs):
+    return "".join(r.key.op.name for r in refs)
+
+
+def test_without_repeats_everything_is_occurrence_0():
+    repeats = sort_out(sequence("a b c"))
+    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("c", 0)]
+    assert repeats.older == ()
+    assert repeats.notes == ()
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_interleaved_repeats_are_occurrences(flat):
+    repeats = sort_out(sequence("a b a b c", flat=flat))
+    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)]
+    assert not repeats.older
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_repeats_after_the_whole_first_pass_are_a_rerun(flat):
+    repeats = sort_out(sequence("a b c a b c", flat=flat))
+    assert [ref.source.timestamp for ref in repeats.older] == [0, 1, 2]
+    assert [ref.source.timestamp for ref in repeats.newest] == [3, 4, 5]
+    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("c", 0)]
+
+
+def test_a_reference_written_twice_without_a_pause_is_a_rerun():
+    refs = [tensor(op, time, flat=True) for op, time in [("a", 0), ("b", 900), ("a", 901), ("b", 1000)]]
+    assert [ref.source.timestamp for ref in sort_out(refs).newest] == [901, 1000]
+
+
+def test_of_three_runs_the_last_is_the_newest():
+    repeats = sort_out(sequence("a b c a b c a b c"))
+    assert [ref.source.timestamp for ref in repeats.newest] == [6, 7, 8]
+    assert len(repeats.older) == 6
+
+
+def test_a_second_run_that_was_cut_short_is_the_newest():
+    repeats = sort_out([*sequence("a b c d"), *sequence("a b", start=5000)])
+    assert names(repeats.newest) == "ab"
+    assert names(repeats.older) == "abcd"
+
+
+def test_a_run_with_a_loop_repeated_as_a_whole_keeps_the_loop_as_occurrences():
+    repeats = sort_out([*sequence("l b l b l e"), *sequence("l b l b l e", start=5000)])
+    assert occurrences(repeats.newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2), ("e", 0)]
+    assert names(repeats.older) == "lblble"
+
+
+def test_a_loop_at_the_end_of_a_network_is_no_rerun():
+    # The condition is computed once more after the last pass, and at the pace of the rest.
+    refs = [tensor(op, time) for op, time in [("l", 0), ("b", 31_000), ("l", 31_300), ("b", 31_900), ("l", 32_200)]]
+    assert occurrences(sort_out(refs).newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2)]
+
+
+def test_a_module_used_again_at_the_end_is_no_rerun():
+    repeats = sort_out(sequence("conv1 relu conv2 relu", flat=True))
+    assert occurrences(repeats.newest) == [("conv1", 0), ("relu", 0), ("conv2", 0), ("relu", 1)]
+
+
+def test_a_run_of_fewer_operators_much_later_is_a_rerun():
+    repeats = sort_out([*sequence("conv1 relu conv2", step=300), *sequence("relu", start=4_000_000)])
+    assert [ref.source.timestamp for ref in repeats.newest] == [4_000_000]
+
+
+def test_a_repeated_parameter_is_a_rerun_even_where_operators_interleave():
+    first = sequence("a b a c Parameter.p Parameter.q")
+    second = sequence("a b a c Parameter.p Parameter.q", start=10)
+    repeats = sort_out([*first, *second])
+    assert [ref.source.timestamp for ref in repeats.older] == list(range(6))
+    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("a", 1), ("c", 0), ("p", 0), ("q", 0)]
+
+
+def test_a_run_killed_between_two_parameters_keeps_none_of_the_older_run():
+    repeats = sort_out([*sequence("a b Parameter.p Parameter.q"), *sequence("a b Parameter.p", start=10)])
+    assert [ref.source.timestamp for ref in repeats.newest] == [10, 11, 12]
+
+
+def test_of_several_graphs_the_first_to_start_again_starts_the_newest_run():
+    def run(start):
+        return [*sequence("a Parameter.p", start=start), *sequence("b Parameter.q", start=start + 2, graph=1)]
+
+    repeats = sort_out([*run(0), *run(10)])
+    assert [ref.source.timestamp for ref in repeats.newest] == [10, 11, 12, 13]
+
+
+def test_parameters_that_were_written_once_say_nothing():
+    assert not sort_out(sequence("a b a b c Parameter.p Parameter.q")).older
+
+
+def test_ranks_nets_and_iterations_are_told_apart():
+    refs = [
+        *sequence("a b"),
+        *sequence("a b", start=10, iteration=2),
+        *sequence("a b", start=20, rank=1),
+        *sequence("a b", start=30, net="Other"),
+    ]
+    repeats = sort_out(refs)
+    assert len(repeats.newest) == 8
+    assert {ref.key.op.at.occurrence for ref in repeats.newest} == {0}
+
+
+def test_a_rerun_is_told_in_one_sentence_that_says_where():
+    assert sort_out(sequence("a a a", rank=1, iteration=3)).notes == (
+        "re-run into the same directory: 2 older files left out of rank 1, net Net, iteration 3",
+    )
+    assert sort_out(sequence("a a", flat=True)).notes == (
+        "re-run into the same directory: 1 older file left out of iteration 0",
+    )
+
+
+def test_an_input_belongs_to_the_pass_of_the_next_output():
+    # The second pass did not write input 0: empty tensors are not written.
+    refs = [
+        tensor("x", 0),
+        tensor("a", 1, "input", 0),
+        tensor("a", 2, "input", 1),
+        tensor("a", 3),
+        tensor("a", 4, "input", 1),
+        tensor("a", 5),
+        tensor("a", 6, "input", 0),
+        tensor("a", 7, "input", 1),
+        tensor("a", 8),
+        tensor("y", 9),
+    ]
+    passes = [(io, slot, occurrence) for name, io, slot, occurrence in found(sort_out(refs).newest) if name == "a"]
+    assert passes == [
+        ("input", 0, 0),
+        ("input", 1, 0),
+        ("output", 0, 0),
+        ("input", 1, 1),
+        ("output", 0, 1),
+        ("input", 0, 2),
+        ("input", 1, 2),
+        ("output", 0, 2),
+    ]
+
+
+def test_an_output_slot_missing_in_one_pass_keeps_its_number_in_the_next():
+    refs = [
+        tensor("a", 0, "output", 0),
+        tensor("a", 1, "output", 0),
+        tensor("a", 2, "output", 1),
+        tensor("a", 3, "output", 0),
+        tensor("a", 4, "output", 1),
+        tensor("b", 5),
+    ]
+    assert found(sort_out(refs).newest)[:5] == [
+        ("a", "output", 0, 0),
+        ("a", "output", 0, 1),
+        ("a", "output", 1, 1),
+        ("a", "output", 0, 2),
+        ("a", "output", 1, 2),
+    ]
+
+
+def test_operators_with_inputs_only_are_numbered_by_their_own_time():
+    refs = [tensor("a", time, "input", slot) for time, slot in [(0, 0), (1, 1), (2, 0), (3, 1)]]
+    assert [occurrence for *_, occurrence in found(sort_out([*refs, tensor("b", 4)]).newest)] == [0, 0, 1, 1, 0]
+
+
+def test_equal_times_go_by_file_name_and_nothing_is_lost():
+    refs = [tensor("a", 7, slot=slot) for slot in (2, 0, 1)]
+    assert [slot for _, _, slot, _ in found(sort_out(refs).newest)] == [0, 1, 2]
+    assert sort_out(refs) == sort_out(reversed(refs))
+
+
+def test_two_files_of_one_tensor_at_one_time_are_both_kept():
+    twins = [tensor("a", 7, graph=0), tensor("a", 7, graph=0)]
+    repeats = sort_out([*twins, tensor("b", 8)])
+    assert occurrences(repeats.newest) == [("a", 0), ("a", 1), ("b", 0)]
+
+
+TENSORS = st.builds(
+    tensor,
+    st.sampled_from(["a", "b", "Parameter.p"]),
+    st.integers(0, 30),
+    st.sampled_from(["input", "output"]),
+    st.integers(0, 1),
+    graph=st.integers(0, 1),
+    iteration=st.integers(0, 1),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(TENSORS, max_size=14))
+def test_every_tensor_is_in_one_of_both_lists_and_no_two_have_one_key(refs):
+    repeats = sort_out(refs)
+    paths = Counter(ref.source.path for ref in (*repeats.newest, *repeats.older))
+    assert paths == Counter(ref.source.path for ref in refs)
+    assert len({ref.key for ref in repeats.newest}) == len(repeats.newest)
+    assert bool(repeats.older) == bool(repeats.notes)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(TENSORS, max_size=14), st.randoms(use_true_random=False))
+def test_the_order_in_which_files_are_listed_does_not_matter(refs, random):
+    shuffled = list(refs)
+    random.shuffle(shuffled)
+    assert sort_out(shuffled) == sort_out(refs)
