@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 from pytest_msdump.model.comparison import Scalar
@@ -22,6 +23,8 @@ def encode(value: Scalar | tuple[float, ...] | None) -> Any:
     """
     if value is None or isinstance(value, (bool, int)):
         return value
+    if isinstance(value, Integral):
+        return int(value)
     if isinstance(value, complex):
         return [encode(value.real), encode(value.imag)]
     if isinstance(value, tuple):

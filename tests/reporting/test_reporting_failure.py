@@ -253,6 +253,11 @@ def test_integers_differ_exactly():
     assert "9007199254740992  9007199254740993        1" in text
 
 
+def test_an_integer_beyond_all_floats_does_not_break_the_text():
+    worst = (WorstElement((0,), 10**400, 1, math.inf), WorstElement((1,), 10**400, 0.5, math.inf))
+    assert "1.00000e+400" in said(samples.drifted(comparison=samples.measured(worst=worst)))
+
+
 def test_a_dump_that_is_one_file_is_named_by_itself():
     record = samples.entry(samples.drifted())
     record["left"]["file"], record["right"]["file"] = "a.npy", "b.npy"
@@ -363,7 +368,8 @@ def test_the_version_is_told_first_and_other_labels_by_name():
 def test_swapped_sides_are_warned_of():
     left, right = a_report().left, a_report().right
     assert any("sides look swapped" in line for line in header_lines(right, left, pairs=1, profile="default"))
-    assert not any("swapped" in line for line in header_lines(right, right, pairs=1, profile="default"))
+    for side in (left, right):
+        assert not any("swapped" in line for line in header_lines(side, side, pairs=1, profile="default"))
 
 
 def test_notes_and_files_nobody_understands_are_told():

@@ -106,6 +106,15 @@ def test_two_elements_that_differ_read_differently(left, right):
     assert (texts[0] != texts[1]) or left == right
 
 
+def test_no_more_digits_are_written_than_tell_them_apart():
+    assert told_apart(1.00000012, 1.0) == ("1.00000012", "1")
+    assert told_apart(0.1234567, 0.7) == ("0.123457", "0.7")
+
+
+def test_an_index_is_not_broken_over_lines():
+    assert filled("first at [0, 3, 1, 2] or so", 18) == ["first at", "[0, 3, 1, 2] or so"]
+
+
 def test_exact_integers_read_differently():
     assert told_apart(2**53, 2**53 + 1) == ("9007199254740992", "9007199254740993")
 
