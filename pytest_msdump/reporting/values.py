@@ -13,7 +13,7 @@ __all__ = ["NONFINITE", "decode", "encode"]
 NONFINITE: dict[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def encode(value: Scalar | tuple[float, ...] | None) -> Any:
+def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
     """Return `value` as strict JSON can hold it.
 
     Examples

@@ -107,7 +107,7 @@ def test_two_elements_that_differ_read_differently(left, right):
 
 
 def test_no_more_digits_are_written_than_tell_them_apart():
-    assert told_apart(1.00000012, 1.0) == ("1.00000012", "1")
+    assert told_apart(1.00000012, 1.0) == ("1.0000001", "1")
     assert told_apart(0.1234567, 0.7) == ("0.123457", "0.7")
 
 
