@@ -175,9 +175,11 @@ def test_permuted_dimensions_name_a_transpose_that_works(shape):
         ((2, 8, 5, 3), (2, 3, 8, 5), (0, 2, 3, 1)),
         ((16, 3, 5, 5), (5, 5, 3, 16), (3, 2, 0, 1)),
         ((4, 7), (7, 4), (1, 0)),
+        # Channels as many as rows: the first axis that fits would be [0, 1, 3, 2].
+        ((2, 4, 4, 5), (2, 4, 5, 4), (0, 3, 1, 2)),
     ],
 )
-def test_permutation_is_exact_where_one_is_known(left, right, line):
+def test_the_usual_permutation_is_named_first(left, right, line):
     assert proposed(explain_shapes(left, right)) == line
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import os
+import sys
 import tracemalloc
 
 import numpy as np
@@ -124,6 +127,7 @@ def test_one_flipped_header_byte_gives_a_view_or_a_tensor_file_error(tmp_path, f
         "-" * 60000,
         "{" * 60000,
         "[" * 90 + "]" * 90,
+        "[" * 199 + "]" * 199,
         "'" * 59999,
         "\0" * 64,
     ],
@@ -132,6 +136,16 @@ def test_one_flipped_header_byte_gives_a_view_or_a_tensor_file_error(tmp_path, f
 def test_header_of_anything_but_a_plain_array_is_refused(text):
     with pytest.raises(TensorFileError, match="its npy header"):
         parse_header(forged(text, version=(2, 0)), where="here")
+
+
+def test_nested_header_is_refused_also_deep_inside_another_call():
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        with pytest.raises(TensorFileError, match="its npy header"):
+            parse_header(forged("[" * 199 + "]" * 199), where="here")
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_header_length_is_bounded_before_it_is_believed(tmp_path):
@@ -148,6 +162,9 @@ def test_header_longer_than_the_first_read_is_read_whole(tmp_path):
     path.write_bytes(forged(text, payload=np.arange(3, dtype="<f4").tobytes()))
     with open_npy(path, TensorSpec()) as view:
         assert view.read(0, 3).tolist() == [0, 1, 2]
+    os.truncate(path, 10000)
+    with pytest.raises(TensorFileError, match=r"cut off inside its header, 10000 of \d+ bytes"):
+        open_npy(path, TensorSpec())
 
 
 @pytest.mark.parametrize("shape", [f"({2**50},)", f"({2**62}, {2**62})", f"({2**63 - 1},)"])

@@ -230,8 +230,11 @@ def test_no_descriptor_is_left_open(tmp_path):
     before = open_files()
     for name in ("bad.npy", "a.npy"):
         claimed = TensorSpec(dtype="float16")
-        with pytest.raises(TensorFileError):
+        with pytest.raises(TensorFileError) as kept:
             open_npy(tmp_path / name, claimed)
+        # A kept error keeps its frames, and with them whatever these forgot to close.
+        assert kept.value.__traceback__ is not None
+        assert open_files() == before
     with pytest.raises(TensorFileError):
         open_npy(tmp_path, TensorSpec())
     view = open_npy(tmp_path / "a.npy", TensorSpec())
