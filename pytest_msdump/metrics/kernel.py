@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.metrics.moments import Moments, dot, moments
 from pytest_msdump.metrics.nonfinite import NO_CLASSES, Classes, classify, split_classes
-from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Places, Tolerance, errors, no_difference
+from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, Tolerance, errors, no_difference
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
 from pytest_msdump.metrics.worst import Candidate, candidates, mismatches, select
@@ -143,12 +143,15 @@ def _measure_finite(
         product = ZERO
         for part in left:
             product = product.merge(part.squares)
-        return Partial(left=left, right=left, product=product, errors=no_difference(_modulus_peak(block, workspace)))
+        peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
+        return Partial(left=left, right=left, product=product, errors=no_difference(peak))
     right = _moments(block.sides[1], block.ranges[1], workspace)
-    difference = differences(block.left, block.right, block.sides, workspace)
     modulus = magnitudes(block.sides[1], workspace.doubles("modulus", block.left.size))
+    difference = differences(block.left, block.right, block.sides, workspace)
     product = _product(block.sides, (left, right), workspace)
-    found, rankings = errors(difference, modulus, task.tolerance, block.places, workspace)
+    found, rankings = errors(
+        difference, Moduli(modulus, _peak(right, modulus)), task.tolerance, block.places, workspace
+    )
     worst = [
         ranking.candidate(p, block.places.element(p), block.left[p].item(), block.right[p].item())
         for ranking in rankings
@@ -194,12 +197,9 @@ def _product(sides: tuple[Parts, Parts], stats: tuple[tuple[Moments, ...], tuple
     return total
 
 
-def _modulus_peak(block: _Finite, workspace: Workspace) -> float:
+def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
     """Return max |r|; one component's range already tells it."""
-    if len(block.sides[1]) == 1:
-        minimum, maximum = block.ranges[1][0]
-        return max(-minimum, maximum)
-    return float(magnitudes(block.sides[1], workspace.doubles("modulus", block.right.size)).max())
+    return stats[0].peak if len(stats) == 1 else float(modulus.max())
 
 
 def _with_saturation(found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, apart: Doubles) -> Errors:

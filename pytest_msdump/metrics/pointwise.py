@@ -12,7 +12,7 @@ from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, scale_exponent
 from pytest_msdump.metrics.values import Array, Differences, Doubles, Positions, Workspace
 from pytest_msdump.metrics.worst import Ranking
 
-__all__ = ["NO_ERRORS", "Errors", "Places", "Tolerance", "errors", "no_difference"]
+__all__ = ["NO_ERRORS", "Errors", "Moduli", "Places", "Tolerance", "errors", "no_difference"]
 
 
 class Tolerance(NamedTuple):
@@ -31,6 +31,13 @@ class Places(NamedTuple):
     def element(self, place: int) -> int:
         """Return the C-order element number of a place."""
         return self.start + (place if self.kept is None else int(self.kept[place]))
+
+
+class Moduli(NamedTuple):
+    """|x| of every element, and the largest."""
+
+    values: Doubles
+    peak: float
 
 
 class Errors(NamedTuple):
@@ -80,7 +87,7 @@ def no_difference(right_peak: float) -> Errors:
 
 
 def errors(
-    difference: Differences, right: Doubles, tolerance: Tolerance, places: Places, workspace: Workspace
+    difference: Differences, right: Moduli, tolerance: Tolerance, places: Places, workspace: Workspace
 ) -> tuple[Errors, list[Ranking]]:
     """Return all errors of a block, and what ranks its elements.
 
@@ -88,7 +95,7 @@ def errors(
     ----------
     difference : Differences
         |l−r|, at least one element.
-    right : ndarray of float64
+    right : Moduli
         |r|.
     tolerance : Tolerance
         For `outside` and the ratios.
@@ -108,8 +115,8 @@ def errors(
     nonzero = np.not_equal(apart, 0.0, out=workspace.mask("nonzero", apart.size))
     differing = int(np.count_nonzero(nonzero))
     largest = _largest(apart if difference.exact is None else difference.exact, places)
-    ratio, missing = _relative(apart, right, nonzero, workspace)
-    rankings, outside = _rankings(apart, right, (ratio, missing), tolerance, workspace)
+    ratio, missing = _relative(apart, right.values, nonzero, workspace)
+    rankings, outside = _rankings(apart, right.values, tolerance, workspace)
     result = Errors(
         differing=differing,
         right_zero=0 if missing is None else int(np.count_nonzero(missing)),
@@ -117,7 +124,7 @@ def errors(
         exact=0 if difference.exact is None else _exact_sum(difference.exact),
         absolute=_total(apart, float(largest.value), workspace),
         squares=_square_total(apart, float(largest.value), workspace),
-        right_peak=float(right.max()),
+        right_peak=right.peak,
         largest=largest,
         largest_relative=_largest(ratio, places),
     )
@@ -169,24 +176,22 @@ def _relative(apart: Doubles, right: Doubles, nonzero: Array, workspace: Workspa
     return ratio, missing if missing.any() else None
 
 
-def _rankings(
-    apart: Doubles,
-    right: Doubles,
-    relative: tuple[Doubles, Array | None],
-    tolerance: Tolerance,
-    workspace: Workspace,
-) -> tuple[list[Ranking], int]:
+def _rankings(apart: Doubles, right: Doubles, tolerance: Tolerance, workspace: Workspace) -> tuple[list[Ranking], int]:
     """Return what ranks the elements, and how many of them are outside the tolerance."""
     if not tolerance.rtol and not tolerance.atol:
-        return [Ranking(apart, allowed=False)], int(np.count_nonzero(np.not_equal(apart, 0.0)))
-    ratio, missing = relative
+        return [Ranking(apart, allowed=False)], int(np.count_nonzero(apart != 0.0))
     allowed = np.multiply(right, tolerance.rtol, out=workspace.doubles("allowed", apart.size))
     np.add(allowed, tolerance.atol, out=allowed)
-    outside = np.greater(apart, allowed, out=workspace.mask("outside", apart.size))
-    count = int(np.count_nonzero(outside))
-    if tolerance.atol:
-        return [Ranking(np.divide(apart, allowed, out=allowed), allowed=True)], count
-    rankings = [Ranking(np.divide(ratio, tolerance.rtol, out=allowed), allowed=True)]
-    if missing is not None:
-        rankings.append(Ranking(np.where(missing, apart, 0.0), allowed=False))
-    return rankings, count
+    nothing = None if tolerance.atol else np.equal(allowed, 0.0)
+    ratio = np.divide(apart, allowed, out=allowed)
+    if nothing is None or not nothing.any():
+        return [Ranking(ratio, allowed=True)], _beyond_one(ratio)
+    forbidden = np.where(nothing, apart, 0.0)
+    np.copyto(ratio, 0.0, where=nothing)
+    rankings = [Ranking(ratio, allowed=True), Ranking(forbidden, allowed=False)]
+    return rankings, _beyond_one(ratio) + int(np.count_nonzero(forbidden != 0.0))
+
+
+def _beyond_one(ratio: Doubles) -> int:
+    """Count ratios above 1. A rounded quotient a/b is above 1 exactly if a > b, so nothing is lost by dividing."""
+    return int(np.count_nonzero(ratio > 1.0)) if float(ratio.max()) > 1.0 else 0

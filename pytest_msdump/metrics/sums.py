@@ -43,13 +43,15 @@ class Sum(NamedTuple):
 
     def merge(self, other: Sum) -> Sum:
         """Return the sum of both."""
-        exponent = _common_exponent(self, other)
-        a, b = self.at(exponent), other.at(exponent)
+        a, b = self, other
+        if a.exponent != b.exponent:
+            exponent = _common_exponent(a, b)
+            a, b = a.at(exponent), b.at(exponent)
         high = a.high + b.high
         # Knuth's two-sum: the rounding error of the line above, exactly.
         part = high - a.high
         error = (a.high - (high - part)) + (b.high - part)
-        return Sum(high, a.low + b.low + error, exponent)
+        return Sum(high, a.low + b.low + error, a.exponent)
 
     def at(self, exponent: int) -> Sum:
         """Return the same number written with another exponent."""

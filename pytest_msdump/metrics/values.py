@@ -150,7 +150,8 @@ def _integer_differences(left: Array, right: Array) -> Array:
         return narrow
     common = _common_integers(left, right)
     if common is None:
-        return np.abs(left.astype(object) - right.astype(object))
+        wide: Array = np.abs(left.astype(object) - right.astype(object))
+        return wide
     a, b = common
     # The true distance of two 64-bit integers fits 64 bits without sign; modular arithmetic gives just that.
     forward = a.view(np.uint64) - b.view(np.uint64)

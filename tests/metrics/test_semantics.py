@@ -1,0 +1,388 @@
+"""What other tools get wrong: one test for each, named by the right answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.metrics.measure import measure
+from pytest_msdump.model.comparison import Comparison, Measurement
+
+NAN, INF = math.nan, math.inf
+RELATIVE = ("max_relative_error", "mean_relative_error", "accumulated_relative_error")
+
+
+def compare(left: npt.ArrayLike, right: npt.ArrayLike, dtype: str = "float32", **tolerance: float) -> Comparison:
+    return measure(ArrayView(np.array(left, dtype)), ArrayView(np.array(right, dtype)), **tolerance)  # type: ignore[arg-type]
+
+
+def value(comparison: Comparison, metric: str) -> Any:
+    return comparison.measurements[metric].value
+
+
+def reason(comparison: Comparison, metric: str) -> str | None:
+    found = comparison.measurements[metric]
+    assert found.value is None
+    return found.undefined
+
+
+def test_nan_in_the_same_place_is_equal_and_out_of_the_finite_metrics() -> None:
+    found = compare([1, NAN, 3], [1, NAN, 3])
+    assert found.equal
+    assert (found.elements, found.finite, found.nonfinite.nan_both) == (3, 2, 1)
+    assert value(found, "nonfinite_mismatch") == value(found, "allclose") == 0
+    assert value(found, "max_absolute_error") == 0.0
+    assert value(found, "cosine_similarity") == 1.0
+    assert found.nonfinite.first_nonfinite == (1,)
+    assert found.nonfinite.first_mismatch is None
+
+
+def test_nan_payloads_differ_in_bits_only() -> None:
+    left = np.array([0x7FC00000, 0x7FC00001], "uint32").view("float32")
+    right = np.array([0x7FC00000, 0xFFC00000], "uint32").view("float32")
+    found = measure(ArrayView(left), ArrayView(right))
+    assert found.equal
+    assert value(found, "bitwise_mismatch") == 1
+
+
+def test_nan_against_a_number_is_a_mismatch_with_a_place() -> None:
+    found = compare([[1, 2], [NAN, 4]], [[1, 2], [3, NAN]])
+    assert not found.equal
+    assert (found.nonfinite.nan_left, found.nonfinite.nan_right, found.nonfinite.mismatch) == (1, 1, 2)
+    assert found.measurements["nonfinite_mismatch"] == Measurement("nonfinite_mismatch", 2, where=(1, 0))
+    assert value(found, "allclose") == 2
+    assert value(found, "max_absolute_error") == 0.0
+    assert (found.finite, found.differing) == (2, 2)
+
+
+def test_equal_infinities_are_equal() -> None:
+    found = compare([INF, -INF, 1], [INF, -INF, 1])
+    assert found.equal
+    assert found.nonfinite.inf_both == 2
+
+
+def test_opposite_infinities_are_a_mismatch() -> None:
+    found = compare([INF, 1], [-INF, 1])
+    assert (found.nonfinite.inf_left, found.nonfinite.inf_right, found.nonfinite.mismatch) == (1, 1, 1)
+    assert value(found, "saturated_count") == 0
+
+
+def test_infinity_against_the_largest_float16_is_a_mismatch_and_an_overflow() -> None:
+    found = compare([1, INF], [1, 65504], "float16")
+    assert value(found, "nonfinite_mismatch") == 1
+    assert found.measurements["saturated_count"] == Measurement("saturated_count", 1, where=(1,))
+    assert found.nonfinite.saturated == 0
+
+
+def test_saturated_left_counts_where_the_right_is_finite_and_different() -> None:
+    found = compare([65504, -65504, 65504, 65504, 3], [65504, 65000, INF, NAN, 3], "float16")
+    assert found.measurements["saturated_count"] == Measurement("saturated_count", 1, where=(1,))
+    assert found.nonfinite.saturated == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_every_float_dtype_saturates_at_its_own_maximum(dtype: str) -> None:
+    top = float(np.finfo(dtype).max)
+    found = compare([1, -top, 2], [1, -top / 2, 2], dtype)
+    assert found.measurements["saturated_count"] == Measurement("saturated_count", 1, where=(1,))
+    assert value(compare([1, top / 2, 2], [1, top, 2], dtype), "saturated_count") == 0
+
+
+def test_bfloat16_saturates_at_its_own_maximum() -> None:
+    top = np.array([0x7F7F0000], "uint32").view("float32")
+    right = ArrayView(top / 2, "bfloat16")
+    assert value(measure(ArrayView(top, "bfloat16"), right), "saturated_count") == 1
+    assert value(measure(ArrayView(top), right), "saturated_count") == 0
+
+
+def test_nan_on_the_left_is_an_overflow_and_on_the_right_is_not() -> None:
+    assert value(compare([NAN, 1], [0, 1]), "saturated_count") == 1
+    assert value(compare([0, 1], [NAN, 1]), "saturated_count") == 0
+
+
+def test_integers_at_their_maximum_are_no_overflow() -> None:
+    assert value(compare([127, 1], [1, 1], "int8"), "saturated_count") == 0
+
+
+def test_no_finite_position_leaves_the_finite_metrics_undefined() -> None:
+    found = compare([NAN, 1], [1, NAN])
+    counts = {"nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch"}
+    for metric in set(METRICS) - counts:
+        assert reason(found, metric) == "no position where both sides are finite"
+    assert [value(found, metric) for metric in sorted(counts)] == [2, 2, 2, 1]
+    assert found.absolute_error_sum is None
+
+
+def test_all_zero_on_both_sides_is_equal_and_has_no_cosine() -> None:
+    found = compare([0, 0], [0, 0])
+    assert found.equal
+    assert reason(found, "cosine_similarity") == "all elements of both sides are 0"
+    assert reason(found, "relative_euclidean_distance") == "all elements of the right side are 0"
+    assert [value(found, metric) for metric in RELATIVE] == [0.0, 0.0, 0.0]
+
+
+def test_all_zero_on_one_side_names_the_side() -> None:
+    left, right = compare([0, 0], [1, 2]), compare([1, 2], [0, 0])
+    assert reason(left, "cosine_similarity") == "all elements of the left side are 0"
+    assert value(left, "relative_euclidean_distance") == 1.0
+    assert reason(right, "cosine_similarity") == "all elements of the right side are 0"
+    for metric in ("relative_euclidean_distance", "normalized_max_error"):
+        assert reason(right, metric) == "all elements of the right side are 0"
+    for metric in RELATIVE:
+        assert reason(right, metric) is not None
+        assert right.vendor[metric] == 0.0
+    assert right.right_zero_mismatch == 2
+
+
+def test_zero_on_the_right_is_left_out_of_the_mean_and_counted() -> None:
+    found = compare([1, 0, 3], [0, 0, 2])
+    assert found.right_zero_mismatch == 1
+    assert [value(found, metric) for metric in RELATIVE] == [0.5, 0.25, 0.5]
+    assert found.vendor["mean_relative_error"] == pytest.approx(0.5 / 3)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
+def test_cosine_does_not_apply_to_one_element(shape: tuple[int, ...]) -> None:
+    found = compare(np.full(shape, -7.5), np.full(shape, 1.25))
+    assert not found.measurements["cosine_similarity"].applies
+    assert value(found, "cosine_similarity") is None
+    assert found.measurements["max_absolute_error"] == Measurement("max_absolute_error", 8.75, where=(0,) * len(shape))
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 5)])
+def test_empty_tensors_have_no_numbers_at_all(shape: tuple[int, ...]) -> None:
+    found = compare(np.empty(shape), np.empty(shape))
+    assert found.elements == 0
+    assert {each.undefined for each in found.measurements.values()} == {"no elements"}
+    assert found.measurements.keys() == METRICS.keys()
+
+
+def test_int64_beyond_two_to_the_53_is_exact() -> None:
+    found = compare([2**53 + 1, 2**63 - 1], [2**53, -(2**63)], "int64")
+    assert found.differing == 2
+    assert value(found, "max_absolute_error") == 2**64 - 1
+    assert found.absolute_error_sum == 2**64
+    assert value(found, "mean_absolute_error") == float(2**63)
+
+
+def test_int64_against_uint64_is_exact_where_no_64_bits_hold_the_distance() -> None:
+    left, right = np.array([-(2**63), 5, -1], "int64"), np.array([2**64 - 1, 5, 0], "uint64")
+    for a, b in ((left, right), (right, left)):
+        found = measure(ArrayView(a), ArrayView(b))
+        assert value(found, "max_absolute_error") == 2**64 - 1 + 2**63
+        assert found.absolute_error_sum == 2**64 + 2**63
+        assert found.differing == 2
+
+
+def test_integer_against_float_is_compared_exactly() -> None:
+    left, right = np.array([2**53 + 1, 2**53, 2**63 - 1], "int64"), np.array([2.0**53, 2.0**53, 2.0**63])
+    for a, b in ((left, right), (right, left)):
+        found = measure(ArrayView(a), ArrayView(b))
+        assert found.differing == 2
+        assert value(found, "max_absolute_error") == 1.0
+        assert found.measurements["max_absolute_error"].where == (0,)
+    assert measure(ArrayView(np.array([2**64 - 1], "uint64")), ArrayView(np.array([2.0**64]))).differing == 1
+
+
+def test_integer_against_float_near_the_half_of_a_word_is_exact() -> None:
+    left = np.array([0, -1, 2**32, -(2**32), 2**32 - 1, -(2**62) - 1], "int64")
+    right = left.astype("float64")
+    found = measure(ArrayView(left), ArrayView(right))
+    assert [each.index for each in found.worst] == [(5,)]
+    near = measure(ArrayView(left[:5]), ArrayView(right[:5] + 0.1))
+    assert near.differing == 5
+    assert value(near, "max_absolute_error") == pytest.approx(0.1, abs=2**-20)
+
+
+def test_uint8_does_not_wrap() -> None:
+    found = compare([75, 255], [76, 0], "uint8")
+    assert value(found, "max_absolute_error") == 255
+    assert found.absolute_error_sum == 256
+
+
+def test_bools_count_as_zero_and_one() -> None:
+    found = compare([True, False, True], [True, True, True], "bool")
+    assert value(found, "max_absolute_error") == 1
+    assert value(found, "cosine_similarity") == pytest.approx(2 / math.sqrt(6))
+    assert (found.worst[0].left, found.worst[0].right) == (False, True)
+    assert type(found.worst[0].left) is bool
+
+
+def test_bools_of_any_byte_are_true() -> None:
+    odd = ArrayView(np.array([2, 255, 0], "uint8").view("bool"))
+    found = measure(odd, ArrayView(np.array([True, True, False])))
+    assert found.equal
+    assert value(found, "bitwise_mismatch") == 2
+    assert value(found, "standard_deviation")[0] == pytest.approx(2 / 3)
+
+
+def test_bool_against_float_is_compared_by_value() -> None:
+    assert measure(ArrayView(np.array([True, False])), ArrayView(np.array([1.0, 0.0], "float32"))).equal
+
+
+def test_conjugates_are_not_equal() -> None:
+    found = compare([1 + 1j, 2 - 2j], [1 - 1j, 2 + 2j], "complex64")
+    assert found.differing == 2
+    assert value(found, "cosine_similarity") == pytest.approx(0.0, abs=1e-15)
+    assert value(found, "max_absolute_error") == 4.0
+    assert reason(found, "kl_divergence") == "the tensors are complex"
+
+
+def test_complex_is_nan_or_inf_if_either_part_is() -> None:
+    left = [complex(NAN, 1), complex(1, INF), complex(INF, NAN), complex(INF, 0), 1]
+    right = [complex(1, NAN), complex(2, INF), complex(NAN, 0), complex(-INF, 0), 1]
+    found = compare(left, right, "complex128")
+    assert (found.nonfinite.nan_both, found.nonfinite.inf_both) == (2, 1)
+    assert (found.nonfinite.inf_left, found.nonfinite.inf_right, found.nonfinite.mismatch) == (1, 1, 1)
+    assert found.nonfinite.first_mismatch == (3,)
+    assert found.finite == 1
+
+
+def test_complex_moduli_do_not_overflow() -> None:
+    found = compare([1e300 + 1e300j, 1], [1e300 + 2e300j, 1], "complex128")
+    assert value(found, "max_absolute_error") == pytest.approx(1e300)
+    assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(5))
+
+
+def test_float16_products_do_not_overflow() -> None:
+    found = compare([300, 300, 60000], [300, 301, 60000], "float16")
+    assert 0.9999 < value(found, "cosine_similarity") < 1.0
+    assert value(found, "root_mean_square_error") == pytest.approx(math.sqrt(1 / 3))
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e30), ("float32", 1e-30), ("float64", 1e200)])
+def test_squares_neither_overflow_nor_underflow(dtype: str, scale: float) -> None:
+    left, right = np.array([1, 2, 4]) * scale, np.array([1, 2, 3]) * scale
+    found = compare(left, right, dtype)
+    assert value(found, "cosine_similarity") == pytest.approx(17 / math.sqrt(21 * 14), rel=1e-6)
+    assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(14), rel=1e-6)
+    assert value(found, "root_mean_square_error") == pytest.approx(scale / math.sqrt(3), rel=1e-6)
+    assert value(found, "standard_deviation") == pytest.approx(
+        (7 / 3 * scale, math.sqrt(14) / 3 * scale, 2 * scale, math.sqrt(2 / 3) * scale), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(("left", "right"), [(1e200, 1e-200), (1e-300, 1e300), (1e-200, 1e-200), (1e300, 1e300)])
+@pytest.mark.parametrize("block_elements", [1, 3, 10])
+def test_sides_of_far_magnitudes_still_have_a_cosine(left: float, right: float, block_elements: int) -> None:
+    pattern = np.array([1.0, 2.0, 0.0, -1.0])
+    a, b = ArrayView(pattern * left), ArrayView(pattern[::-1] * right)
+    found = measure(a, b, block_elements=block_elements)
+    assert value(found, "cosine_similarity") == pytest.approx(-1 / 3)
+
+
+def test_small_blocks_before_large_ones_keep_their_place() -> None:
+    left, right = np.array([1e-300, 2e-300, 0, 1e300]), np.array([2e-300, 1e-300, 0, 1e300])
+    found = measure(ArrayView(left), ArrayView(right), block_elements=1)
+    assert value(found, "root_mean_square_error") == pytest.approx(1e-300 / math.sqrt(2))
+    assert value(found, "relative_euclidean_distance") == 0.0
+    assert value(found, "max_relative_error") == 1.0
+
+
+def test_a_difference_beyond_float64_is_undefined_not_infinite() -> None:
+    found = compare([1.7e308, 1], [-1.7e308, 2], "float64", rtol=1.0, atol=1.0)
+    for metric in ("max_absolute_error", "mean_absolute_error", "root_mean_square_error", "normalized_max_error"):
+        assert reason(found, metric) == "the difference of two elements is larger than float64 can hold"
+    assert value(found, "cosine_similarity") == -1.0
+    assert reason(found, "max_relative_error") == "a relative error is larger than float64 can hold"
+    assert found.absolute_error_sum is None
+
+
+def test_a_range_beyond_float64_has_no_divergence() -> None:
+    found = compare([1.7e308, -1.7e308, 1], [1.7e308, -1.7e308, 2], "float64")
+    assert reason(found, "kl_divergence") == "the range of a side is larger than float64 can hold"
+    assert value(found, "max_absolute_error") == 1.0
+    assert value(found, "standard_deviation")[0] == pytest.approx(0, abs=1e293)
+
+
+def test_relative_errors_beyond_float64_are_undefined() -> None:
+    found = compare([1e300, 1], [1e-300, 1], "float64")
+    assert reason(found, "max_relative_error") == "a relative error is larger than float64 can hold"
+    assert value(found, "max_absolute_error") == 1e300
+    assert "max_relative_error" not in found.vendor
+
+
+def test_sums_beyond_float64_leave_their_means() -> None:
+    found = compare(np.full(8, 1.5e308), np.full(8, 1e307), "float64")
+    assert value(found, "mean_absolute_error") == pytest.approx(1.4e308)
+    assert found.absolute_error_sum is None
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [("float16", 2.0**-24), ("float32", 2.0**-149), ("float64", 5e-324)])
+def test_denormals_are_numbers_of_their_own(dtype: str, tiny: float) -> None:
+    found = compare([tiny, 0, 3 * tiny], [2 * tiny, 0, 3 * tiny], dtype)
+    assert found.differing == 1
+    assert value(found, "max_absolute_error") == tiny
+    assert value(found, "max_relative_error") == 0.5
+    assert value(found, "cosine_similarity") == pytest.approx(11 / math.sqrt(10 * 13))
+    assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(13))
+
+
+def test_minus_zero_is_equal_to_zero_but_for_its_bits() -> None:
+    found = compare([-0.0, 1], [0.0, 1])
+    assert found.equal
+    assert value(found, "bitwise_mismatch") == 1
+    assert found.worst == ()
+
+
+def test_big_endian_fortran_and_strided_arrays_are_read_by_logical_index() -> None:
+    plain = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    wide = np.zeros((2, 3, 8), "float32")
+    wide[..., ::2] = plain
+    for other in (plain.astype(">f4"), np.asfortranarray(plain), wide[..., ::2]):
+        assert measure(ArrayView(other), ArrayView(plain), block_elements=5).equal
+
+
+def test_shapes_are_never_guessed() -> None:
+    for left, right in (((4, 1), (4,)), ((2, 3), (3, 2)), ((), (1,))):
+        with pytest.raises(ValueError, match="bring both to one shape first"):
+            compare(np.zeros(left), np.zeros(right))
+
+
+def test_swapping_the_sides_swaps_what_is_relative() -> None:
+    found, swapped = compare([2, 4], [1, 4]), compare([1, 4], [2, 4])
+    assert value(found, "max_relative_error") == 1.0
+    assert value(swapped, "max_relative_error") == 0.5
+    assert value(found, "kl_divergence") == value(swapped, "kl_divergence") == 0.0
+
+
+def test_divergence_of_disjoint_peaks_is_the_vendors() -> None:
+    epsilon = 2.0**-23
+    found = compare([1, 0, 0, 0], [0, 1, 0, 0])
+    total = 1 + 3 * epsilon
+    assert value(found, "kl_divergence") == pytest.approx((1 - epsilon) * -math.log(epsilon) / total, rel=1e-12)
+
+
+def test_divergence_is_blind_to_scale_and_shift() -> None:
+    x = np.random.default_rng(3).normal(size=99)
+    assert value(compare(3 * x + 10, x, "float64"), "kl_divergence") == pytest.approx(0.0, abs=1e-13)
+
+
+def test_allclose_counts_as_torch_does() -> None:
+    found = compare([1.0, 1.5, NAN, INF, 2.0], [1.25, 1.25, NAN, 1.0, 1.0], "float32", rtol=0.1, atol=0.125)
+    assert value(found, "allclose") == 2
+
+
+def test_class_mismatches_come_first_among_the_worst() -> None:
+    found = compare([1, NAN, 9, INF, 5], [2, 3, 0, INF, 5], "float32", rtol=0.5)
+    assert [(each.index, each.ratio) for each in found.worst] == [((1,), INF), ((2,), INF), ((0,), 1.0)]
+    assert found.worst[0].right == 3.0
+
+
+def test_exact_integers_stay_integers_among_the_worst() -> None:
+    found = compare([2**53 + 1, 4], [2**53, 4], "int64")
+    assert (found.worst[0].left, found.worst[0].right) == (2**53 + 1, 2**53)
+
+
+def test_refusals_say_what_was_asked() -> None:
+    view = ArrayView(np.zeros(3))
+    with pytest.raises(ValueError, match="block_elements is 0"):
+        measure(view, view, block_elements=0)
+    with pytest.raises(ValueError, match="rtol is -1"):
+        measure(view, view, rtol=-1)
