@@ -1,0 +1,100 @@
+"""Peak memory and time of comparing two large float32 files that differ in every element.
+
+python benchmarks/peak_memory.py            1 GiB a file, about 4 GiB of disk in the temporary folder
+python benchmarks/peak_memory.py --mib 16   a quick look
+python benchmarks/peak_memory.py --limit-mib 150   exit code 1 when a run needs more
+
+Each comparison is a process of its own; its peak is the kernel's count (ru_maxrss), interpreter and numpy included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_SIDES = ("left", "right", "fortran")
+
+# Run in a process of its own: a child's count of its peak begins with what its parent held when it was started.
+_MAKE = """
+import sys, numpy
+folder, columns = sys.argv[1], int(sys.argv[2])
+left = numpy.random.default_rng(1).random((columns, columns), dtype=numpy.float32) + 1
+right = left * numpy.float32(1.0001)
+assert (left != right).all()
+numpy.save(folder + "/left/big.0.1600000000000001.npy", left)
+numpy.save(folder + "/right/big.0.1600000000000002.npy", right)
+numpy.save(folder + "/fortran/big.0.1600000000000003.npy", numpy.asfortranarray(right))
+"""
+
+
+class Run(NamedTuple):
+    """One comparison: what ran, its exit code, its peak resident memory and its time."""
+
+    title: str
+    exit_code: int
+    peak_mib: float
+    seconds: float
+
+
+def main() -> int:
+    """Make the files, compare them in four ways, delete them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--mib", type=int, default=1024, help="size of each file (default: 1024)")
+    parser.add_argument("--limit-mib", type=float, help="fail when a run peaks above this")
+    parser.add_argument("--dir", type=Path, help="where the files are made (default: the temporary folder)")
+    arguments = parser.parse_args()
+    columns = int((arguments.mib * 2**20 / 4) ** 0.5)
+    with tempfile.TemporaryDirectory(prefix="msdump_memory_", dir=arguments.dir) as name:
+        folder = Path(name)
+        for side in _SIDES:
+            (folder / side).mkdir()
+        subprocess.run([sys.executable, "-c", _MAKE, name, str(columns)], check=True)
+        print(f"float32, {columns} x {columns}, {columns * columns * 4 / 2**20:.0f} MiB a file, every element differs")
+        print(f"{'run':<34} {'exit':>4} {'peak MiB':>9} {'seconds':>8}")
+        runs = []
+        for title, command in commands(folder):
+            runs.append(measured(title, command, folder))
+            print(f"{title:<34} {runs[-1].exit_code:>4} {runs[-1].peak_mib:>9.1f} {runs[-1].seconds:>8.2f}", flush=True)
+    above = arguments.limit_mib is not None and any(run.peak_mib > arguments.limit_mib for run in runs)
+    return int(above or any(run.exit_code for run in runs))
+
+
+def commands(folder: Path) -> list[tuple[str, list[str]]]:
+    """Return title and arguments of every run; all are within the default limits, so each should exit with 0."""
+    left, right, fortran = (next((folder / side).glob("*.npy")) for side in _SIDES)
+    gate = ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", str(folder)]
+    compare = ["-m", "pytest_msdump", "compare"]
+    return [
+        ("msdump compare, both C order", [*compare, str(left), str(right)]),
+        ("msdump compare, right Fortran", [*compare, str(left), str(fortran)]),
+        ("msdump compare, left Fortran", [*compare, str(fortran), str(left)]),
+        ("pytest, both C order", [*gate, "--msdump-left=left", "--msdump-right=right"]),
+        ("pytest, right Fortran", [*gate, "--msdump-left=left", "--msdump-right=fortran"]),
+    ]
+
+
+def measured(title: str, arguments: list[str], folder: Path) -> Run:
+    """Run one comparison with the working directory `folder`."""
+    began = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert child.stdout is not None
+    said = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        print(said, file=sys.stderr)
+    # Linux counts in KiB, macOS in bytes.
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return Run(title, child.returncode, usage.ru_maxrss / unit, time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""The memory benchmark works, on files small enough for every run of the tests; its figures are no test's business."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "peak_memory.py"
+
+
+def test_the_memory_benchmark_measures_five_passing_comparisons(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, BENCHMARK, "--mib", "16", "--dir", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = re.findall(r"^(.+?) +(\d+) +([\d.]+) +([\d.]+)$", ran.stdout, re.MULTILINE)
+    assert [(title, code) for title, code, _, _ in rows] == [
+        ("msdump compare, both C order", "0"),
+        ("msdump compare, right Fortran", "0"),
+        ("msdump compare, left Fortran", "0"),
+        ("pytest, both C order", "0"),
+        ("pytest, right Fortran", "0"),
+    ]
+    # An interpreter with numpy alone is above 20 MiB: a smaller number would be another process's, or another unit.
+    assert all(20 < float(peak) < 150 for _, _, peak, _ in rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_memory_benchmark_fails_above_its_limit(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, BENCHMARK, "--mib", "1", "--dir", tmp_path, "--limit-mib", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1, ran.stdout + ran.stderr
