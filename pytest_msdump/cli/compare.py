@@ -66,17 +66,15 @@ def _sides(parsed: argparse.Namespace) -> dict[str, str]:
 
 
 def _suite_file(named: str | None, directory: Path, options: dict[str, object]) -> Path | None:
-    """The suite file: the named one, or the folder's own when no sides are given."""
-    from pytest_msdump.suite import default_file
-
+    """The suite file: the named one, or the folder's own msdump.toml when a side is not given."""
     if named is not None:
         file = directory / named
         if not file.is_file():
             raise ConfigError(f"--config: there is no file {file}; give a suite file")
         return file
-    if options.get("left") is None and options.get("right") is None:
-        return default_file(directory)
-    return None
+    file = directory / "msdump.toml"
+    given_both = options.get("left") is not None and options.get("right") is not None
+    return file if not given_both and file.is_file() else None
 
 
 def _watched(numbers: range) -> Iterator[int]:

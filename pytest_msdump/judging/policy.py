@@ -138,6 +138,8 @@ class Policy:
         "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side).
     nan_rule : str
         Who said so.
+    threshold_flag : str
+        How findings call the option that `thresholds` came from.
 
     Raises
     ------
@@ -154,6 +156,7 @@ class Policy:
     marker: Mapping[str, float] = field(default_factory=dict)
     nan: str = "match"
     nan_rule: str = ""
+    threshold_flag: str = "--msdump-threshold"
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
@@ -162,14 +165,13 @@ class Policy:
             place = f"{self.nan_rule}: " if self.nan_rule else ""
             raise ConfigError(f"{place}nan = '{self.nan}' is not known; {nearest(self.nan, _NAN)}")
         for text, bound in self.thresholds.items():
-            checked_bounds({text: (bound, None)}, where=threshold_label(text, bound))
+            checked_bounds({text: (bound, None)}, where=self.threshold_label(text, bound))
         for text, bound in self.marker.items():
             checked_bounds({text: (bound, None)}, where=marker_label(text, bound))
 
-
-def threshold_label(text: str, bound: float) -> str:
-    """Return the command line's words for one threshold."""
-    return f"--msdump-threshold {text}={bound_text(bound)}"
+    def threshold_label(self, text: str, bound: float) -> str:
+        """Return the command line's words for one threshold."""
+        return f"{self.threshold_flag} {text}={bound_text(bound)}"
 
 
 def marker_label(text: str, bound: float) -> str:

@@ -11,7 +11,7 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.facts.tolerances import TOLERANCES, Tolerance
-from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id, threshold_label
+from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.model.verdict import Limit, Limits
 
@@ -139,7 +139,7 @@ def _rule_limits(rules: Iterable[Rule]) -> _Levels:
 def _thresholds(policy: Policy) -> _Levels:
     """What the command line says, and over it what the marker says."""
     chosen: _Levels = {}
-    for given, label in ((policy.thresholds, threshold_label), (policy.marker, marker_label)):
+    for given, label in ((policy.thresholds, policy.threshold_label), (policy.marker, marker_label)):
         for text, bound in given.items():
             metric = metric_id(text)
             chosen[metric] = (Limit(metric, bound, label(text, bound)),)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, Union
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.overflow import OneSide, scan
@@ -272,17 +272,17 @@ def _sides_of(given: OpenDump | Dump | Tensor) -> Iterable[tuple[str, OneSide | 
 
 def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
     """Open, scan and close one tensor after the other."""
-    from pytest_msdump.errors import MsdumpError
-
     for ref in refs:
-        try:
-            view = open_view(ref)
-            try:
-                yield ref.key.address, scan(view)
-            finally:
-                view.close()
-        except (MsdumpError, OSError) as error:
-            yield ref.key.address, str(error)
+        yield ref.key.address, _scan(ref)
+
+
+def _scan(ref: TensorRef) -> OneSide | str:
+    """What was found in one tensor, or why it cannot be read."""
+    try:
+        with closing(open_view(ref)) as view:
+            return scan(view)
+    except (MsdumpError, OSError) as error:
+        return str(error)
 
 
 def _overflow_text(side: OneSide) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import replace
 
 from pytest_msdump.dtypes import coarser
@@ -15,7 +14,7 @@ from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
-from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.pipeline.opening import open_view
 
@@ -38,7 +37,7 @@ def compare_pair(pair: Pair, policy: Policy) -> Record:
         With `comparison` ``None`` when nothing could be measured.
     """
     try:
-        with _opened(pair.left) as left, _opened(pair.right) as right:
+        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
             return compare_views(pair, left, right, policy)
     except MsdumpError as error:
         return _error(pair, str(error))
@@ -73,16 +72,6 @@ def compare_views(pair: Pair, left: TensorView, right: TensorView, policy: Polic
         left_spec=left.spec,
         right_spec=right.spec,
     )
-
-
-@contextmanager
-def _opened(ref: TensorRef) -> Iterator[TensorView]:
-    """Open a tensor and give its file back."""
-    view = open_view(ref)
-    try:
-        yield view
-    finally:
-        view.close()
 
 
 def _error(pair: Pair, sentence: str, limits: Limits | None = None) -> Record:

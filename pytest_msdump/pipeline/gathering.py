@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import write_csv
@@ -22,9 +23,6 @@ WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "cs
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
     """Compare pair `number` of the plan and return its record as results.json holds it."""
-    # numpy comes in here, and not before: planning and reporting work on names alone.
-    from pytest_msdump.pipeline.comparing import compare_pair
-
     record = compare_pair(plan.pairing.pairs[number], plan.suite.policy)
     return to_json(record, left_root=plan.left.root, right_root=plan.right.root)
 

@@ -39,7 +39,7 @@ class SuiteRun(pytest.Collector):
 
 
 def _items(parent: pytest.Collector, source: Source) -> Iterator[pytest.Item]:
-    """The items of one suite. What is wrong with it is kept for `Gate.check_collected`, which can answer exit code 4."""
+    """The items of one suite. What is wrong with it is kept for `Gate.check_collected`, which can exit with 4."""
     gate = parent.config.stash[GATE]
     try:
         plan = gate.plan(source)
@@ -83,7 +83,7 @@ class _GateItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of a drift, without a traceback; anything else as pytest shows it."""
-        if not isinstance(excinfo.value, _GateFailure):
+        if not isinstance(excinfo.value, _GateFailureError):
             return super().repr_failure(excinfo, style)
         path, _, _ = self.reportinfo()
         place = ReprFileLocation(str(path), 0, excinfo.value.line)
@@ -91,7 +91,7 @@ class _GateItem(pytest.Item):
         return ExceptionChainRepr([(text, place, None)])
 
 
-class _GateFailure(Exception):
+class _GateFailureError(Exception):
     """A failed item: the full text, and the one line that summaries show."""
 
     def __init__(self, text: str, line: str) -> None:
@@ -119,7 +119,7 @@ class OperatorItem(_GateItem):
         if any(record["verdict"] not in ("pass", "warn") for record in records.values()):
             first = plan.pairing.pairs[self.group.pairs[0]]
             command = self.config.stash[GATE].rerun_command(self.msdump_source, self.name, first.left.key.op.label)
-            raise _GateFailure(*failure(plan, list(records.values()), command, self.columns))
+            raise _GateFailureError(*failure(plan, list(records.values()), command, self.columns))
 
 
 class CoverageItem(_GateItem):
@@ -132,5 +132,5 @@ class CoverageItem(_GateItem):
         self.report_records({})
         problem, text = coverage(self.plan, self.columns)
         if problem:
-            raise _GateFailure(text, problem)
+            raise _GateFailureError(text, problem)
         self.add_report_section("call", "msdump", text)

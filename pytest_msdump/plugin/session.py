@@ -33,6 +33,7 @@ class Gate:
         self.plans: dict[Source, Plan] = {}
         self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
         self.errors: list[MsdumpError] = []
+        self.unwritten: list[MsdumpError] = []
         self.reports: list[tuple[Report, list[Path]]] = []
         self.foreign = 0
         self._own: Source | None = None
@@ -47,9 +48,11 @@ class Gate:
         distributed = getattr(self.config.option, "dist", "no") != "no"
         source = find_source(self.config, self.said("config"))
         files = found_files(self.config) if named or distributed else []
-        if source is not None and source.file is not None and source.table is None and source.file in files:
-            source = None
-        if source is not None and (named or source.has_sides and covered(self.config, source.file)):
+        reached = source is not None and covered(self.config, source.file)
+        if source is not None and source.is_suite_file and reached:
+            # Collection meets the file by itself; a second set of items must not be made.
+            self._own = None
+        elif source is not None and (named or (reached and source.has_sides)):
             self._own = source
         elif named and not files:
             self._own = Source(None, None)
@@ -83,7 +86,7 @@ class Gate:
         return self.plans[source]
 
     def plan_of_session(self) -> Plan:
-        """The plan that fixtures speak of: of the command line, the configured suite file, or the only one collected."""
+        """The plan that fixtures speak of: the command line's, the configured suite file's, or the only one."""
         source = self._own or find_source(self.config, self.said("config"))
         if source is not None:
             return self.plan(source)
@@ -125,7 +128,7 @@ class Gate:
             return
         from pytest_msdump.plugin.collect import SuiteFile, SuiteRun
 
-        if self._own.file is not None and self._own.table is None:
+        if self._own.is_suite_file:
             yield SuiteFile.from_parent(session, path=self._own.file)
         else:
             yield SuiteRun.from_parent(session, name="msdump", nodeid="msdump", source=self._own)
@@ -162,7 +165,7 @@ class Gate:
     def header(self) -> list[str]:
         """Lines about every suite that has not been announced yet."""
         lines: list[str] = []
-        if self.is_worker:
+        if self.is_worker or not self.plans:
             return lines
         from pytest_msdump.plugin.telling import plan_header
 
@@ -174,20 +177,20 @@ class Gate:
 
     def finish(self, session: pytest.Session) -> None:
         """Write the reports; a report that cannot be written fails the run."""
-        if self.is_worker or self.config.option.collectonly or not self.records and not self.foreign:
+        if self.is_worker or self.config.option.collectonly or (not self.records and not self.foreign):
             return
         from pytest_msdump.plugin.telling import write_reports
 
         try:
             self.reports = write_reports(self)
         except MsdumpError as error:
-            self.errors.append(error)
-        if (self.errors or self.foreign) and session.exitstatus == pytest.ExitCode.OK:
+            self.unwritten.append(error)
+        if (self.unwritten or self.foreign) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def summarise(self, terminal: pytest.TerminalReporter) -> None:
         """Print the summary of every suite that ran."""
-        if self.is_worker or not self.reports and not self.errors and not self.foreign:
+        if self.is_worker or not (self.reports or self.unwritten or self.foreign):
             return
         from pytest_msdump.plugin.telling import print_summary
 
@@ -202,7 +205,7 @@ class Gate:
             if value is not None and option not in ("select", "report", "report_dir")
             for word in (f"--msdump-{option.replace('_', '-')}", str(value))
         ]
-        if source.file is not None and source.table is None:
+        if source.file is not None and source.is_suite_file:
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return shlex.join(["pytest", f"{path}::{name}", *given])
         return shlex.join(["pytest", *given, "--msdump-select", select])

@@ -27,6 +27,11 @@ class Source:
     parsed: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
 
     @property
+    def is_suite_file(self) -> bool:
+        """Whether it is a file that pytest collects, with ids that can be typed."""
+        return self.file is not None and self.table is None
+
+    @property
     def has_sides(self) -> bool:
         """Whether it names both dumps, so that it can run without any option."""
         return self.parsed is None or {"left", "right"} <= self.parsed.keys()
@@ -95,4 +100,4 @@ def _argument_paths(config: pytest.Config) -> list[Path]:
 
 def absolute(config: pytest.Config, path: str) -> Path:
     """A path as typed, from where pytest was started, without resolving links: as pytest itself does."""
-    return Path(os.path.abspath(config.invocation_params.dir / path))
+    return Path(os.path.abspath(config.invocation_params.dir / path))  # noqa: PTH100 - resolve() would follow links

@@ -1,4 +1,4 @@
-"""What a session tells: failures, coverage, header, summary, reports. The words are reporting's; the places pytest's."""
+"""What a session tells: failures, coverage, header, summary, reports. The words are reporting's."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         shown = [_shown(file) for file in files]
         for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown):
             terminal.line(line)
-    for error in gate.errors:
+    for error in gate.unwritten:
         terminal.line(f"ERROR: {error}", red=True)
     if gate.foreign:
         terminal.line(
-            f"ERROR: {gate.foreign} results belong to other dumps than this process sees: files changed during the run, "
-            "or workers see other files",
+            f"ERROR: {gate.foreign} results belong to other dumps than this process sees: "
+            "files changed during the run, or workers see other files",
             red=True,
         )
 

@@ -103,7 +103,8 @@ def load_suite(
         ini=read_options(ini_said, ini_keys, directory if rootdir is None else directory / rootdir),
         name=file_name,
     )
-    return _assemble(said, file, directory, name, os.environ if environ is None else environ)
+    environment = os.environ if environ is None else environ
+    return _assemble(said, file, directory, name, environment, threshold_flag=flags["threshold"])
 
 
 def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileName:
@@ -132,7 +133,15 @@ def _table(file: Path, name: FileName) -> Mapping[str, Any]:
     return found
 
 
-def _assemble(said: _Said, file: Path | None, directory: Path, name: str | None, environ: Mapping[str, str]) -> Suite:
+def _assemble(
+    said: _Said,
+    file: Path | None,
+    directory: Path,
+    name: str | None,
+    environ: Mapping[str, str],
+    *,
+    threshold_flag: str,
+) -> Suite:
     """Make the suite of what was said, and of defaults for the rest."""
     report_dir = said.get("report_dir")
     return Suite(
@@ -152,7 +161,7 @@ def _assemble(said: _Said, file: Path | None, directory: Path, name: str | None,
         ),
         left_format=said.get("left_format"),
         right_format=said.get("right_format"),
-        policy=_policy(said),
+        policy=_policy(said, threshold_flag),
         min_coverage=said.get("min_coverage"),
         granularity=said.get("granularity", "op"),
         report=said.get("report", ("json",)),
@@ -161,7 +170,7 @@ def _assemble(said: _Said, file: Path | None, directory: Path, name: str | None,
     )
 
 
-def _policy(said: _Said) -> Policy:
+def _policy(said: _Said, threshold_flag: str) -> Policy:
     """Make the policy; of two thresholds for one metric the later holds, whatever they are called."""
     thresholds: dict[str, tuple[str, float]] = {}
     for text, bound in said.get("threshold", ()):
@@ -174,6 +183,7 @@ def _policy(said: _Said) -> Policy:
         thresholds=dict(thresholds.values()),
         nan=nan or "match",
         nan_rule=f'{said.name.label()} nan = "{nan}"' if nan else "",
+        threshold_flag=threshold_flag,
     )
 
 

@@ -1,0 +1,152 @@
+"""The command: the engine without pytest, with the same numbers and exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from plugin.suites import write_suite
+
+from pytest_msdump.cli import main
+from pytest_msdump.settings import OPTIONS
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.mark.parametrize(("left", "code"), [("target", 0), ("target_bad", 1)])
+def test_compare_gates(lenet, tmp_path, left, code, capsys):
+    suite = write_suite(tmp_path / "msdump.toml", lenet, left)
+    assert main(["compare", "--config", str(suite)]) == code
+    out = capsys.readouterr().out
+    assert f"left  = under test  {lenet / left}" in out
+    assert ("DRIFT  Default/conv2-Conv2d/BiasAdd-op0:output:0" in out) == bool(code)
+
+
+def test_the_folders_suite_file_is_used_when_no_side_is_given(lenet, tmp_path):
+    write_suite(tmp_path / "msdump.toml", lenet, "target")
+    assert main(["compare"]) == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["LEFT", "RIGHT"], ["-l", "LEFT", "-r", "RIGHT"], ["--right", "RIGHT", "--left", "LEFT"]]
+)
+def test_the_sides_can_be_said_in_every_way(lenet, tmp_path, words):
+    sides = {"LEFT": str(lenet / "target_bad"), "RIGHT": str(lenet / "target")}
+    assert main(["compare", *[sides.get(word, word) for word in words]]) == 1
+    report = json.loads((tmp_path / "msdump-report/results.json").read_text("utf-8"))
+    assert report["left"]["directory"] == sides["LEFT"]
+
+
+def test_the_same_numbers_as_pytest(lenet, pytester):
+    suite = write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
+    pytester.runpytest("--msdump-report=json,csv")
+    main(["compare", "--config", str(suite), "--report", "json,csv", "--report-dir", "cli"])
+    for name in ("results.json", "ops.csv"):
+        ours = (pytester.path / "msdump-report" / name).read_bytes()
+        assert (pytester.path / "cli" / name).read_bytes() == ours
+
+
+def test_two_files_are_compared_whatever_their_names(capsys):
+    np.save("a.npy", np.float32([1, 2, 3]))
+    np.save("b.npy", np.float32([1, 2, 3.5]))
+    assert main(["compare", "a.npy", "a.npy"]) == 0
+    assert main(["compare", "a.npy", "b.npy"]) == 1
+    assert "max_abs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "COMMAND"),
+        (["compare", "one"], "give LEFT and RIGHT"),
+        (["compare", "gone", "gone"], "no such directory"),
+        (["compare", "a", "b", "c"], "give LEFT and RIGHT"),
+        (["compare", ".", ".", "--io", "sideways"], "--io"),
+        (["compare", "--config", "gone.toml"], "there is no file"),
+        (["frobnicate"], "frobnicate"),
+        (["check", "gone.json"], "gone.json"),
+    ],
+)
+def test_usage_errors_are_one_line_and_4(words, line, capsys):
+    assert main(words) == 4
+    captured = capsys.readouterr()
+    assert line in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_every_option_of_the_table_is_a_flag(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    text = capsys.readouterr().out
+    for option in OPTIONS:
+        if option.name != "granularity":
+            assert option.cli_flags[-1] in text
+
+
+def test_python_m_is_the_same_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_msdump", "compare", "a"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4
+    assert done.stderr.startswith("msdump: give LEFT and RIGHT")
+
+
+class TestCheck:
+    @pytest.fixture
+    def saved(self, lenet, tmp_path, capsys):
+        suite = write_suite(tmp_path / "msdump.toml", lenet, "target_bad")
+        main(["compare", "--config", str(suite)])
+        capsys.readouterr()
+        return "msdump-report/results.json"
+
+    def test_saved_verdicts_stand_without_options(self, saved, capsys):
+        assert main(["check", saved]) == 1
+        assert "10 tensors: 3 pass, 7 fail" in capsys.readouterr().out
+
+    def test_wider_limits_pass_and_narrower_fail(self, saved, capsys):
+        wide = [f"--threshold={limit}" for limit in ("cosine=0.3", "rel_euclid=2", "norm_max=3")]
+        assert main(["check", saved, *wide]) == 0
+        assert main(["check", saved, *wide, "--threshold=max_abs=1"]) == 1
+        assert "max_absolute_error 1.37497 is above 1 (--threshold max_abs=1)" in capsys.readouterr().out.replace(
+            "\n  ", " "
+        )
+
+    def test_another_profile_judges_anew(self, saved, capsys):
+        assert main(["check", saved, "--profile", "ascend"]) == 1
+        assert "profile ascend" in capsys.readouterr().out
+
+    def test_rules_of_a_suite_file_hold(self, saved, tmp_path):
+        rule = tmp_path / "loose.toml"
+        rule.write_text("[msdump]\n[[msdump.rule]]\ncosine_similarity = 0.3\nrel_euclid = 2\nnorm_max = 3\n", "utf-8")
+        assert main(["check", saved, "--config", str(rule)]) == 0
+
+    def test_what_needs_the_data_is_undefined_and_fails(self, tmp_path, capsys):
+        np.save("a.npy", np.float32([1, 2]))
+        np.save("b.npy", np.float32([1, 2.00001]))
+        assert main(["compare", "a.npy", "b.npy"]) == 0
+        loose = tmp_path / "loose.toml"
+        loose.write_text("[msdump]\n[[msdump.rule]]\nallclose = { rtol = 0.5, atol = 0.5 }\n", "utf-8")
+        assert main(["check", "msdump-report/results.json", "--config", str(loose)]) == 1
+        assert "compare again" in capsys.readouterr().out
+
+    def test_an_incomplete_result_has_not_passed(self, saved, tmp_path):
+        file = tmp_path / saved
+        report = json.loads(file.read_text("utf-8"))
+        report["tensors"][5] |= {"verdict": "not_run"}
+        for record in report["tensors"]:
+            record["verdict"] = "pass" if record["verdict"] == "fail" else record["verdict"]
+        file.write_text(json.dumps(report), "utf-8")
+        assert main(["check", saved]) == 1
+
+    def test_a_damaged_result_is_one_line_and_4(self, saved, tmp_path, capsys):
+        file = tmp_path / saved
+        file.write_text(file.read_text("utf-8")[:-100], "utf-8")
+        assert main(["check", saved]) == 4
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -1,0 +1,341 @@
+"""The gate on real dumps: what passes, what fails, which exit code, and what pytest's own options make of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from plugin.suites import write_suite
+
+RELU2 = "Default/relu2-ReLU/ReLU-op0"
+CONV2 = "Default/conv2-Conv2d/BiasAdd-op0"
+
+
+def results(pytester: pytest.Pytester, folder: str = "msdump-report") -> dict:
+    return json.loads((pytester.path / folder / "results.json").read_text("utf-8"))
+
+
+def first_failing(report: dict) -> str:
+    return next(record for record in report["tensors"] if record["verdict"] in ("fail", "undefined", "error"))["left"][
+        "address"
+    ]
+
+
+@pytest.fixture
+def bad(pytester: pytest.Pytester, lenet: Path) -> Path:
+    return write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_the_right_port_passes_with_all_ten_pairs(pytester, lenet, profile):
+    write_suite(pytester.path / "msdump.toml", lenet, "target")
+    result = pytester.runpytest(f"--msdump-profile={profile}")
+    result.assert_outcomes(passed=11)
+    assert result.ret == 0
+    report = results(pytester)
+    assert report["counts"]["pass"] == 10
+    assert report["complete"] is True
+    assert report["profile"] == profile
+
+
+@pytest.mark.parametrize(
+    ("left", "mapping", "first"),
+    [
+        ("target_bad", "mapping.toml", f"{CONV2}:output:0"),
+        ("target_bad2", "mapping_bad2.toml", "Default/pool2-AvgPool2d/AvgPool-op0:output:0"),
+    ],
+)
+def test_a_wrong_port_fails_where_it_went_wrong(pytester, lenet, left, mapping, first):
+    write_suite(pytester.path / "msdump.toml", lenet, left, mapping=mapping)
+    result = pytester.runpytest()
+    assert result.ret == 1
+    assert first_failing(results(pytester)) == first
+    result.stdout.fnmatch_lines([f"first failing: *{first}*"])
+
+
+@pytest.mark.parametrize("left", ["target", "target_bad", "target_bad2"])
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_verdicts_agree_with_what_is_known_of_the_ports(pytester, lenet, left, profile):
+    truth = json.loads((lenet / "truth.json").read_text("utf-8"))["targets"][left]
+    diverging = {f"{one['target_op']}:{one['io']}:{one['slot']}" for one in truth["diverging"]}
+    write_suite(pytester.path / "msdump.toml", lenet, left, mapping=truth["mapping"].replace(".json", ".toml"))
+    pytester.runpytest(f"--msdump-profile={profile}")
+    failing = {one["left"]["address"] for one in results(pytester)["tensors"] if one["verdict"] != "pass"}
+    assert len(results(pytester)["tensors"]) == truth["compared"]
+    assert failing <= diverging
+    if profile == "strict":
+        assert failing == diverging
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_run_against_itself_passes_and_says_so(pytester, lenet, workers):
+    target = str(lenet / "target")
+    result = pytester.runpytest_subprocess(
+        "--msdump-left", target, "--msdump-right", target, "--msdump-io=all", *workers
+    )
+    result.assert_outcomes(passed=24)
+    result.stdout.fnmatch_lines(["the two sides are identical*"])
+    counts = results(pytester)["counts"]
+    assert counts["pass"] == 53
+    assert sum(counts.values()) == 53
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("kind", ["empty", "other names"])
+def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, workers):
+    right = pytester.mkdir("right")
+    if kind == "other names":
+        shutil.copy(next((lenet / "reference").glob("conv1.*")), right)
+    result = pytester.runpytest_subprocess("--msdump-left", str(lenet / "target"), "--msdump-right", "right", *workers)
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["COVERAGE: nothing was compared*", "*left tensors without a partner (23):*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--msdump-left=gone", "--msdump-right=right"], "ERROR: *gone: no such directory*"),
+        (["--msdump-left=right", "--msdump-right=unknown"], "ERROR: *unknown: no dump format that is known*"),
+        (["--msdump-left=right", "--msdump-right=right", "--msdump-threshold=cosin=1"], "ERROR: *'cosin'*'cosine'*"),
+        (["--msdump-left=right", "--msdump-right=right", "--msdump-profile=nope"], "ERROR: *unknown profile 'nope'*"),
+        (["--msdump-left=right"], "ERROR: *no right side*"),
+        (
+            ["suites/broken.msdump.toml"],
+            "ERROR: suites/broken.msdump.toml*unknown key 'profil'; did you mean 'profile'?",
+        ),
+        (["suites/syntax.msdump.toml"], "ERROR: suites/syntax.msdump.toml*line 2*"),
+        (["suites"], "ERROR: suites/broken.msdump.toml*"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_exit_code_4(pytester, lenet, arguments, line, workers):
+    shutil.copytree(lenet / "reference", pytester.path / "right")
+    (pytester.mkdir("unknown") / "notes.txt").write_text("no dump", "utf-8")
+    suites = pytester.mkdir("suites")
+    (suites / "broken.msdump.toml").write_text("[msdump]\nleft='right'\nright='right'\nprofil='x'\n", "utf-8")
+    (suites / "syntax.msdump.toml").write_text("[msdump]\nleft = \n", "utf-8")
+    pytester.mkdir("tests")
+    paths = [] if arguments[0].startswith("suites") else ["tests"]
+    result = pytester.runpytest_subprocess(*arguments, *paths, *workers)
+    assert result.ret == 4
+    errors = [text for text in result.stderr.lines if text.strip()]
+    assert len(errors) == 1
+    result.stderr.fnmatch_lines([line])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.usefixtures("bad")
+def test_results_are_the_same_with_and_without_workers(pytester):
+    pytester.runpytest_subprocess("--msdump-report-dir=one", "--msdump-report=json,csv")
+    pytester.runpytest_subprocess("--msdump-report-dir=two", "--msdump-report=json,csv", "-n", "2")
+    for name in ("results.json", "ops.csv"):
+        assert (pytester.path / "one" / name).read_bytes() == (pytester.path / "two" / name).read_bytes()
+
+
+@pytest.mark.usefixtures("bad")
+def test_counts_are_right_with_k(pytester):
+    result = pytester.runpytest("-k", "relu")
+    result.assert_outcomes(passed=1, failed=2, deselected=8)
+    report = results(pytester)
+    assert report["counts"]["not_run"] == 7
+    assert report["complete"] is False
+
+
+@pytest.mark.usefixtures("bad")
+def test_k_that_deselects_everything_is_5(pytester):
+    assert pytester.runpytest("-k", "nothing_like_it").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.usefixtures("bad")
+def test_m_selects_the_gate_among_other_tests(pytester):
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest("-m", "msdump")
+    result.assert_outcomes(passed=4, failed=7, deselected=1)
+
+
+@pytest.mark.usefixtures("bad")
+def test_x_stops_at_the_first_wrong_operator(pytester):
+    result = pytester.runpytest("-x")
+    result.assert_outcomes(passed=3, failed=1)
+    report = results(pytester)
+    assert first_failing(report) == f"{CONV2}:output:0"
+    assert report["counts"]["not_run"] == 6
+    assert report["complete"] is False
+
+
+@pytest.mark.parametrize("kind", ["file", "command line"])
+def test_lf_runs_the_failed_operators_again(pytester, lenet, kind):
+    if kind == "file":
+        write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
+        arguments, failing = [], 7
+    else:
+        arguments = ["--msdump-left", str(lenet / "target_bad"), "--msdump-right", str(lenet / "target"), "."]
+        failing = 10
+    first = pytester.runpytest(*arguments)
+    assert first.parseoutcomes()["failed"] == failing
+    again = pytester.runpytest(*arguments, "--lf")
+    assert again.parseoutcomes()["failed"] == failing
+    assert "passed" not in again.parseoutcomes()
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_junit_xml_has_a_case_for_each_operator(pytester, workers):
+    pytester.runpytest_subprocess("--junitxml=junit.xml", *workers)
+    suite = ElementTree.parse(pytester.path / "junit.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("11", "7", "0")
+    case = next(case for case in suite.iter("testcase") if case.get("name") == CONV2)
+    properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+    assert properties["msdump.verdict"] == "fail"
+    assert float(properties["msdump.cosine"]) == pytest.approx(0.390510547323438)
+    assert (
+        case.find("failure").get("message").startswith(f"DRIFT {CONV2}:output:0: cosine_similarity 0.390511 is below")
+    )
+
+
+@pytest.mark.usefixtures("bad")
+def test_collect_only_names_every_item_and_writes_nothing(pytester):
+    result = pytester.runpytest("--collect-only", "-q")
+    result.stdout.fnmatch_lines([f"msdump.toml::{CONV2}", "msdump.toml::coverage", "11 tests collected*"])
+    assert not (pytester.path / "msdump-report").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        RELU2,
+        "Default_relu2-ReLU_ReLU-op0",
+        "relu2",
+        f"{RELU2}:output:0",
+        "relu2:output:0",
+        "ReLU.Default_relu2-ReLU_ReLU-op0",
+    ],
+)
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_an_item_can_be_named_as_people_know_it(pytester, name, workers):
+    result = pytester.runpytest_subprocess(f"msdump.toml::{name}", "-v", *workers)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*msdump.toml::{RELU2}*"])
+
+
+@pytest.mark.usefixtures("bad")
+def test_a_name_that_nobody_knows_is_pytests_own_error(pytester):
+    assert pytester.runpytest("msdump.toml::nonsense").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_printed_command_runs_just_the_failed_item(pytester, lenet):
+    left, right = str(lenet / "target_bad"), str(lenet / "target")
+    result = pytester.runpytest("--msdump-left", left, "--msdump-right", right, "--msdump-profile=strict", "-x")
+    lines = result.stdout.lines
+    start = next(number for number, line in enumerate(lines) if line.startswith("re-run just this:"))
+    words: list[str] = []
+    for line in lines[start + 1 :]:
+        words += line.rstrip("\\").split()
+        if not line.endswith("\\"):
+            break
+    assert words[0] == "pytest"
+    assert "--msdump-profile" in words
+    again = pytester.runpytest(*[word.strip("'") for word in words[1:]])
+    again.assert_outcomes(failed=1, passed=1)
+
+
+@pytest.mark.usefixtures("bad")
+def test_the_command_line_overrides_the_file_and_makes_no_second_set(pytester, lenet):
+    result = pytester.runpytest("--msdump-left", str(lenet / "target"))
+    result.assert_outcomes(passed=11)
+    assert Path(results(pytester)["left"]["directory"]) == lenet / "target"
+
+
+def test_a_suite_file_outside_the_arguments_runs_when_it_is_named(pytester, lenet):
+    suite = write_suite(pytester.mkdir("suites") / "one.msdump.toml", lenet, "target")
+    pytester.makepyfile("def test_other(): pass")
+    pytester.runpytest("test_the_suite_file_outside.py", "--msdump-config", str(suite))
+    result = pytester.runpytest("--msdump-config", str(suite), *[path.name for path in pytester.path.glob("test_*.py")])
+    result.assert_outcomes(passed=12)
+
+
+def test_pyproject_can_hold_the_gate(pytester, lenet):
+    table = f"[tool.msdump]\nleft = '{lenet / 'target'}'\nright = '{lenet / 'target'}'\n"
+    (pytester.path / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{table}", "utf-8")
+    pytester.runpytest().assert_outcomes(passed=24)
+    pytester.makepyfile("def test_other(): pass")
+    other = next(pytester.path.glob("test_*.py")).name
+    pytester.runpytest(other).assert_outcomes(passed=1)
+
+
+def test_ini_keys_stand_in_for_options(pytester, lenet):
+    shutil.copytree(lenet / "target", pytester.path / "target")
+    pytester.makeini("[pytest]\nmsdump_left = target\nmsdump_right = target\nmsdump_granularity = tensor\n")
+    result = pytester.runpytest("-q", "--collect-only")
+    result.stdout.fnmatch_lines([f"msdump::{CONV2}:output:0", "24 tests collected*"])
+
+
+def test_two_suite_files_share_nothing(pytester, lenet):
+    write_suite(pytester.path / "good.msdump.toml", lenet, "target")
+    write_suite(pytester.path / "bad.msdump.toml", lenet, "target_bad")
+    result = pytester.runpytest()
+    result.assert_outcomes(passed=15, failed=7)
+    assert results(pytester, "msdump-report/good.msdump.toml")["counts"]["fail"] == 0
+    assert results(pytester, "msdump-report/bad.msdump.toml")["counts"]["fail"] == 7
+
+
+def test_a_report_that_cannot_be_written_fails_the_run(pytester, lenet):
+    write_suite(pytester.path / "msdump.toml", lenet, "target")
+    (pytester.path / "taken").write_text("a file, no folder", "utf-8")
+    result = pytester.runpytest("--msdump-report-dir=taken")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["ERROR: *taken*"])
+
+
+def test_the_header_says_which_side_is_which_and_warns_when_they_look_swapped(pytester, lenet):
+    left, right = str(lenet / "reference"), str(lenet / "target")
+    result = pytester.runpytest("--msdump-left", left, "--msdump-right", right)
+    result.stdout.fnmatch_lines(
+        [f"msdump: left  = under test  {left}*", f"*right = reference   {right}*", "*the sides look swapped*"]
+    )
+
+
+def test_a_map_entry_without_its_tensor_fails_coverage(pytester, lenet):
+    suite = write_suite(pytester.path / "msdump.toml", lenet, "target")
+    suite.write_text(suite.read_text("utf-8").replace('right = "conv2:', 'right = "conv9:'), "utf-8")
+    result = pytester.runpytest()
+    result.assert_outcomes(passed=9, failed=1)
+    result.stdout.fnmatch_lines(["*conv9:output:0*"])
+
+
+def test_min_coverage_is_a_gate(pytester, lenet):
+    shutil.copytree(lenet / "reference", pytester.path / "reference")
+    (pytester.path / "reference" / "lonely.0.1795222342975200.npy").write_bytes(
+        next((lenet / "reference").glob("fc2.*")).read_bytes()
+    )
+    suite = write_suite(pytester.path / "msdump.toml", lenet, "target")
+    suite.write_text(suite.read_text("utf-8").replace(str(lenet / "reference"), "reference"), "utf-8")
+    pytester.runpytest("--msdump-min-coverage=90").assert_outcomes(passed=11)
+    result = pytester.runpytest("--msdump-min-coverage=91")
+    result.assert_outcomes(passed=10, failed=1)
+    result.stdout.fnmatch_lines(["*coverage is 90.9 %, below the 91 %*"])
+
+
+def test_granularity_tensor_makes_an_item_of_each_tensor(pytester, lenet):
+    target = str(lenet / "target")
+    options = ["--msdump-left", target, "--msdump-right", target, "--msdump-io=all", "--msdump-granularity=tensor"]
+    pytester.runpytest(*options).assert_outcomes(passed=54)
+
+
+def test_a_broken_file_is_an_error_of_its_own_pair(pytester, lenet):
+    shutil.copytree(lenet / "target", pytester.path / "target")
+    file = next((pytester.path / "target").rglob("*relu2*output*"))
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes()[:-7])
+    write = write_suite(pytester.path / "msdump.toml", lenet, "target")
+    write.write_text(write.read_text("utf-8").replace(str(lenet / "target"), "target"), "utf-8")
+    result = pytester.runpytest()
+    result.assert_outcomes(passed=10, failed=1)
+    report = results(pytester)
+    assert [one["left"]["address"] for one in report["tensors"] if one["verdict"] == "error"] == [f"{RELU2}:output:0"]
+    result.stdout.fnmatch_lines(["ERROR  Default/relu2*", "*cut off*"])
