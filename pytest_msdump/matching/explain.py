@@ -203,7 +203,9 @@ class _Search:
             if not op.kept or not ports:
                 continue
             self._ops.setdefault(op.key.label, number)
-            if not any(self._ledger.is_paired(self._side.name, ref) for ref in ports.values()):
+            # A weight is called after its layer, and is hardly ever what a layer's output is to be compared with.
+            is_weight = op.key.op_type == "Parameter"
+            if not is_weight and not any(self._ledger.is_paired(self._side.name, ref) for ref in ports.values()):
                 free.add(op.key.label)
         return NearestNames(self._ops, preferred=free)
 

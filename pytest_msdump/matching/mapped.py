@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching.addresses import Address, parse_address
+from pytest_msdump.matching.addresses import Address
+from pytest_msdump.matching.claims import Claims, Work, overlap, tensors_named, work_of
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.explain import elsewhere, listed, place_text, slots_text, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made
-from pytest_msdump.matching.meeting import Key, Meeting, Wanted, meets, wanted_by_entry, without_occurrence
+from pytest_msdump.matching.meeting import Key, Meeting, Wanted, meets, without_occurrence
 from pytest_msdump.matching.settle import Edge, settle
 from pytest_msdump.matching.sides import NameIndex, Operator, Port, Side
 from pytest_msdump.model.pairing import Transform
@@ -21,32 +21,16 @@ __all__ = ["Lost", "pair_by_map"]
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """An entry's pair that could not be made: why, and on which side a similar name may help ("" = neither)."""
+    """An entry's pair that could not be made: why, and on which sides a similar name may help."""
 
     entry: MapEntry
     reason: str
-    absent: str = ""
+    absent: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Work:
-    """One entry while it is applied: whom it names, and what became of it."""
-
-    entry: MapEntry
-    label: str
-    left: Address
-    right: Address
-    wanted: Wanted
-    left_ops: list[int] = field(default_factory=list)
-    right_ops: list[int] = field(default_factory=list)
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    lost: dict[tuple[str, str], None] = field(default_factory=dict)
-
-    def lose(self, reason: str, absent: str = "") -> None:
-        self.lost.setdefault((reason, absent))
-
-
-def pair_by_map(ledger: Ledger, entries: Sequence[MapEntry], meeting: Meeting, formats: Transform) -> list[Lost]:
+def pair_by_map(
+    ledger: Ledger, entries: Sequence[MapEntry], *, meeting: Meeting, selected: Wanted, formats: Transform
+) -> list[Lost]:
     """Pair what the entries name, in their order.
 
     Parameters
@@ -57,6 +41,8 @@ def pair_by_map(ledger: Ledger, entries: Sequence[MapEntry], meeting: Meeting, f
         In the order written.
     meeting : Meeting
         Which places meet.
+    selected : tuple
+        The selected left places; an entry for other places asks for nothing.
     formats : Transform
         The sides' axis orders, for entries without `transpose`.
 
@@ -70,13 +56,14 @@ def pair_by_map(ledger: Ledger, entries: Sequence[MapEntry], meeting: Meeting, f
     ConfigError
         Two entries name one left tensor.
     """
-    works = [_work(entry, number) for number, entry in enumerate(entries, start=1)]
-    claims = _Claims()
+    works = [work_of(entry, number) for number, entry in enumerate(entries, start=1)]
+    claims = Claims()
     claims.of_texts(works)
+    works = [work for work in works if overlap(work.wanted, selected)]
     lost = []
     for work in works:
-        work.left_ops = _ops_of(ledger.left, work.left, work.wanted, meeting)
-        work.right_ops = _ops_of(ledger.right, work.right, work.wanted, meeting)
+        work.left_ops = _ops_of(ledger.left, work.left, work.wanted, meeting.wants_left)
+        work.right_ops = _ops_of(ledger.right, work.right, work.wanted, meeting.wants_right)
         _find_pairs(ledger, work)
         claims.of_tensors(work, ledger.left)
         _record(ledger, work, formats)
@@ -87,59 +74,17 @@ def pair_by_map(ledger: Ledger, entries: Sequence[MapEntry], meeting: Meeting, f
     return lost
 
 
-def _work(entry: MapEntry, number: int) -> _Work:
-    label = entry.label or f"map entry {number}"
-    return _Work(entry, label, parse_address(entry.left), parse_address(entry.right), wanted_by_entry(entry))
+def _ops_of(side: Side, address: Address, wanted: Wanted, wants: Callable[[Key, Wanted], bool]) -> list[int]:
+    return [number for number in side.resolve(address) if wants(side.ops[number].at, wanted)]
 
 
-def _ops_of(side: Side, address: Address, wanted: Wanted, meeting: Meeting) -> list[int]:
-    wants = meeting.wants_left if side.name == "left" else meeting.wants_right
-    found = side.resolve(address)
-    return [number for number in found if side.ops[number].kept and wants(side.ops[number].at, wanted)]
-
-
-class _Claims:
-    """Which entry names which left tensor; two for one is an error of the suite file, whatever was dumped."""
-
-    def __init__(self) -> None:
-        self._claims: dict[object, list[tuple[str, Wanted]]] = {}
-
-    def of_texts(self, works: Sequence[_Work]) -> None:
-        """Refuse two entries that spell the same left address."""
-        for work in works:
-            self._claim(work.left, work, work.entry.left)
-
-    def of_tensors(self, work: _Work, left: Side) -> None:
-        """Refuse an entry whose left tensors another entry has, however it spells them."""
-        named = [left.ops[number] for number in work.left_ops]
-        refs = [ref for ref, _ in work.pairs] or [ref for op in named for ref in _named(left, op, work.left).values()]
-        for ref in dict.fromkeys(refs):
-            self._claim(ref, work, left.refs[ref].key.address)
-
-    def _claim(self, what: object, work: _Work, name: str) -> None:
-        claims = self._claims.setdefault(what, [])
-        for label, wanted in claims:
-            if _overlap(wanted, work.wanted):
-                raise ConfigError(f"{label} and {work.label} both name the left tensor {name}; keep one of them")
-        claims.append((work.label, work.wanted))
-
-
-def _overlap(one: Wanted, other: Wanted) -> bool:
-    return all(a is None or b is None or a & b for a, b in zip(one, other, strict=True))
-
-
-def _named(side: Side, op: Operator, address: Address) -> dict[Port, int]:
-    """Return the tensors of an operator that an address names, whatever inputs or outputs are selected if it says."""
-    if address.port is None:
-        return side.selected(op)
-    return {address.port: op.tensors[address.port]} if address.port in op.tensors else {}
-
-
-def _find_pairs(ledger: Ledger, work: _Work) -> None:
+def _find_pairs(ledger: Ledger, work: Work) -> None:
     left, right = ledger.left, ledger.right
-    for side, address, found in ((left, work.left, work.left_ops), (right, work.right, work.right_ops)):
-        if not found:
-            work.lose(_absent(side, address, work), side.name)
+    sides = ((left, work.left, work.left_ops), (right, work.right, work.right_ops))
+    absent = {side.name: _absent(side, address, work) for side, address, found in sides if not found}
+    if absent:
+        work.lose("; ".join(absent.values()), *absent)
+        return
     certain, doubtful = settle(left, right, _edges(ledger, work))
     if doubtful:
         ours = listed(typed_name(left.ops[a].key) for a, _ in doubtful)
@@ -147,35 +92,37 @@ def _find_pairs(ledger: Ledger, work: _Work) -> None:
         work.lose(f"ambiguous: the entry names {ours} on the left and {theirs} on the right; TYPE.OP picks one")
     for edge in certain:
         _pair_slots(ledger, work, edge)
-    if work.left_ops and work.right_ops:
-        _find_gaps(left, work.left_ops, right, work.right_ops, work)
-        _find_gaps(right, work.right_ops, left, work.left_ops, work)
-    if not work.pairs and not work.lost:
+    _find_gaps(left, work.left_ops, right, work.right_ops, work)
+    _find_gaps(right, work.right_ops, left, work.left_ops, work)
+    if not work.pairs and not work.lost and _kept(left, work.left_ops) and _kept(right, work.right_ops):
         work.lose(_never_meet(ledger, work))
 
 
-def _edges(ledger: Ledger, work: _Work) -> list[Edge]:
+def _kept(side: Side, numbers: Sequence[int]) -> list[int]:
+    return [number for number in numbers if side.ops[number].kept]
+
+
+def _edges(ledger: Ledger, work: Work) -> list[Edge]:
     theirs = NameIndex()
-    for number in work.right_ops:
+    for number in _kept(ledger.right, work.right_ops):
         theirs.add(work.right.op, ledger.right.ops[number].meeting, number)
-    return [(a, b) for a in work.left_ops for b in theirs.meeting(work.right.op, ledger.left.ops[a].meeting)]
+    ours = _kept(ledger.left, work.left_ops)
+    return [(a, b) for a in ours for b in theirs.meeting(work.right.op, ledger.left.ops[a].meeting)]
 
 
-def _absent(side: Side, address: Address, work: _Work) -> str:
-    """Say that no operator of that address is there, or that it is there at places which are not asked for."""
+def _absent(side: Side, address: Address, work: Work) -> str:
+    """Say that no operator of that address is there, or that it is there at places the entry leaves out."""
     if not side.refs:
         return f"the {side.name} side is empty"
     places = listed(f"({place_text(side.ops[number].at)})" for number in side.resolve(address))
     if places:
-        return (
-            f"{address.op} on the {side.name} side is only at {places}, which {work.label} or the selection leaves out"
-        )
+        return f"{address.op} on the {side.name} side is only at {places}, which {work.label} leaves out"
     return f"no operator {address.op} on the {side.name} side"
 
 
-def _pair_slots(ledger: Ledger, work: _Work, edge: Edge) -> None:
+def _pair_slots(ledger: Ledger, work: Work, edge: Edge) -> None:
     left, right = ledger.left.ops[edge[0]], ledger.right.ops[edge[1]]
-    ours, theirs = _named(ledger.left, left, work.left), _named(ledger.right, right, work.right)
+    ours, theirs = tensors_named(ledger.left, left, work.left), tensors_named(ledger.right, right, work.right)
     if work.left.port is not None and work.right.port is None:
         theirs = _answering(ledger.right, right, work.left.port)
     if work.right.port is not None and work.left.port is None:
@@ -206,7 +153,7 @@ def _single_outputs(ours: dict[Port, int], theirs: dict[Port, int]) -> list[tupl
     return [(ours[left[0]], theirs[right[0]])] if alone else []
 
 
-def _no_slot(ledger: Ledger, work: _Work, edge: Edge) -> str:
+def _no_slot(ledger: Ledger, work: Work, edge: Edge) -> str:
     parts = []
     for side, number, address in (
         (ledger.left, edge[0], work.left),
@@ -218,14 +165,15 @@ def _no_slot(ledger: Ledger, work: _Work, edge: Edge) -> str:
     return f"no slots to pair at ({place_text(ledger.left.ops[edge[0]].at)}): " + "; ".join(parts)
 
 
-def _find_gaps(side: Side, ops: Sequence[int], other: Side, others: Sequence[int], work: _Work) -> None:
+def _find_gaps(side: Side, ops: Sequence[int], other: Side, others: Sequence[int], work: Work) -> None:
     """Find places that both sides dumped, where only one of them has the operator.
 
     Occurrences are left out: a loop may run more often on one side, and the surplus is unmatched, not missing.
+    `others` may be outside the selection: an operator that only another rank has is not lost at this one.
     """
     present = {without_occurrence(other.ops[number].meeting) for number in others}
     address = work.right if other.name == "right" else work.left
-    for number in ops:
+    for number in _kept(side, ops):
         op = side.ops[number]
         place = without_occurrence(op.meeting)
         if not _any_meets(place, present) and _any_meets(place, other.places):
@@ -237,16 +185,16 @@ def _any_meets(place: Key, places: AbstractSet[Key]) -> bool:
     return place in places or any(meets(place, other) for other in places)
 
 
-def _never_meet(ledger: Ledger, work: _Work) -> str:
+def _never_meet(ledger: Ledger, work: Work) -> str:
     left, right = ledger.left, ledger.right
-    ours = [left.ops[number] for number in work.left_ops]
-    theirs = [right.ops[number] for number in work.right_ops]
+    ours = [left.ops[number] for number in _kept(left, work.left_ops)]
+    theirs = [right.ops[number] for number in _kept(right, work.right_ops)]
     if any(meets(one.meeting, other.meeting) for one in ours for other in theirs):
         return f"neither side has a tensor that {work.label} names"
     return f"{work.right.op}: " + elsewhere(ours[0], theirs, side="right")
 
 
-def _record(ledger: Ledger, work: _Work, formats: Transform) -> None:
+def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
     entry = work.entry
     used = formats if entry.transpose is None else Transform()
     transform = Transform(used.left_format, used.right_format, entry.transpose, entry.reshape)
@@ -268,15 +216,15 @@ def _taken(ledger: Ledger, right: int) -> str:
     return f"{address} on the right side is already paired with {partner} by {first.by}"
 
 
-def _hold(ledger: Ledger, work: _Work) -> None:
+def _hold(ledger: Ledger, work: Work) -> None:
     """Keep what the entry names in vain from the ways that follow: it says whose partner a tensor is not."""
     left, right = ledger.left, ledger.right
     for side, address, numbers, other, others in (
         (left, work.left, work.left_ops, right, work.right_ops),
         (right, work.right, work.right_ops, left, work.left_ops),
     ):
-        for number in numbers:
-            named = _named(side, side.ops[number], address)
+        for number in _kept(side, numbers):
+            named = tensors_named(side, side.ops[number], address)
             alone = [ref for ref in named.values() if not ledger.is_paired(side.name, ref)]
             partners = [other.ops[other_number] for other_number in others]
             reason = _in_vain(work, side.ops[number], partners, other.name) if alone else ""
@@ -284,11 +232,14 @@ def _hold(ledger: Ledger, work: _Work) -> None:
                 ledger.held.setdefault((side.name, ref), reason)
 
 
-def _in_vain(work: _Work, op: Operator, partners: Sequence[Operator], side: str) -> str:
+def _in_vain(work: Work, op: Operator, partners: Sequence[Operator], side: str) -> str:
     partner = work.right.op if side == "right" else work.left.op
     says = f"{work.label} pairs it with {partner}"
-    if partners and not any(meets(op.meeting, other.meeting) for other in partners):
+    here = [other for other in partners if meets(op.meeting, other.meeting)]
+    if partners and not here:
         return f"{says}: {elsewhere(op, partners, side=side)}"
+    if here and not any(other.kept for other in here):
+        return f"{says}, which the selection leaves out"
     if work.lost and not work.pairs:
         return f"{says}: {next(iter(work.lost))[0]}"
     return f"{says}, which has no tensor left for this slot"

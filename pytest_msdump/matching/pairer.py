@@ -71,7 +71,7 @@ def pair_dumps(
     wanted = wanted_by_selection(selection)
     ledger = Ledger(*_sides(left, right, selection, meeting, wanted))
     formats = Transform(left_format, right_format)
-    lost = pair_by_map(ledger, entries, meeting, formats)
+    lost = pair_by_map(ledger, entries, meeting=meeting, selected=wanted, formats=formats)
     if left.reader == right.reader == _SINGLE_FILE:
         _pair_files(ledger, formats)
     pair_by_name(ledger, formats)
@@ -169,8 +169,8 @@ def _sortable(at: Coordinates) -> tuple[tuple[bool, int | str], ...]:
 
 def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:
     entry = lost.entry
-    candidates: tuple[str, ...] = ()
-    if lost.absent:
-        side, text = (ledger.left, entry.left) if lost.absent == "left" else (ledger.right, entry.right)
-        candidates = explainer.nearest(side, parse_address(text).op)
-    return Missing(entry.left, entry.right, lost.reason, candidates)
+    candidates: list[str] = []
+    for side, text in ((ledger.left, entry.left), (ledger.right, entry.right)):
+        if side.name in lost.absent:
+            candidates += explainer.nearest(side, parse_address(text).op)
+    return Missing(entry.left, entry.right, lost.reason, tuple(candidates))

@@ -113,10 +113,8 @@ class Side:
 
     def namesakes(self, key: OpKey) -> list[int]:
         """Return this side's operators that an operator of the other side could mean, wherever they are."""
-        found = [*self.labels.named(key.label), *self.files.named(key.label)]
-        for spelling in {mangle(key.name), mangle(key.label)}:
-            found += self.mangled.named(spelling)
-        return sorted(set(found))
+        spellings = {mangle(key.name), mangle(key.label)}
+        return sorted({number for spelling in spellings for number in self.mangled.named(spelling)})
 
     def resolve(self, address: Address) -> list[int]:
         """Return the operators an address names, in order; at each place the best reading only."""
@@ -132,17 +130,12 @@ class Side:
 
 
 def _readings(side: Side, address: Address) -> Iterator[list[int]]:
-    typed = address.typed
-    yield side.labels.named(address.op)
-    yield side.files.named(address.op)
-    if typed is not None:
-        named = [*side.labels.named(typed.op), *side.files.named(typed.op)]
-        yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
-    # A person may write `.` where the file has `_`, or the other way round.
-    yield side.mangled.named(mangle(address.op))
-    if typed is not None:
-        named = side.mangled.named(mangle(typed.op))
-        yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
+    # The mangled spellings come last and hold the file's own: a person may write `.` where the file has `_`.
+    for index, spelling in ((side.labels, str), (side.mangled, mangle)):
+        yield index.named(spelling(address.op))
+        if (typed := address.typed) is not None:
+            named = index.named(spelling(typed.op))
+            yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
 
 
 def index_side(
@@ -186,6 +179,11 @@ def index_side(
             ops.append(Operator(ref.key.op, place, *places[place]))
         ops[number].tensors.setdefault((ref.key.io, ref.key.slot), position)
         op_of.append(number)
+    dumped = frozenset(without_occurrence(place) for place, kept in places.values() if kept)
+    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, *_named(ops))
+
+
+def _named(ops: Sequence[Operator]) -> tuple[NameIndex, NameIndex, NameIndex]:
     labels, files, mangled = NameIndex(), NameIndex(), NameIndex()
     for number, op in enumerate(ops):
         labels.add(op.key.label, op.meeting, number)
@@ -193,5 +191,4 @@ def index_side(
             files.add(op.key.name, op.meeting, number)
         for spelling in {mangle(op.key.name), mangle(op.key.label)}:
             mangled.add(spelling, op.meeting, number)
-    dumped = frozenset(without_occurrence(place) for place, kept in places.values() if kept)
-    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, labels, files, mangled)
+    return labels, files, mangled

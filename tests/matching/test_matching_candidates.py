@@ -70,6 +70,13 @@ def test_tensors_without_a_partner_are_better_candidates() -> None:
     assert pairing.unmatched_left[0].candidates == ("extra_fc1:output:0", "fc1:output:0")
 
 
+def test_an_operator_is_a_better_candidate_than_the_weights_called_after_it() -> None:
+    weights = [run_tensor(f"conv1.{name}", op_type="Parameter") for name in ("bias", "weight")]
+    left = dump(*weights, run_tensor("Default/conv1-Conv2d/Conv2D-op0"), run_tensor("Default/conv1-Conv2d/BiasAdd-op0"))
+    (alone,) = pair_dumps(left, dump(tensor("conv1"))).unmatched_right
+    assert {name.partition("/")[0] for name in alone.candidates[:2]} == {"Default"}
+
+
 def test_a_candidate_without_that_slot_is_offered_with_one_it_has() -> None:
     pairing = pair_dumps(dump(run_tensor("fc1_x", "output:3")), dump(tensor("fc1")))
     assert pairing.unmatched_left[0].candidates == ("fc1:output:0",)

@@ -218,10 +218,7 @@ def test_an_entry_with_a_side_absent_is_missing(left: list[str], right: list[str
 
 def test_an_entry_with_both_sides_absent_is_missing_on_both() -> None:
     pairing = mapped(dump(run_tensor("p")), dump(tensor("q")), MapEntry("a", "x"))
-    assert [one.reason for one in pairing.missing] == [
-        "no operator a on the left side",
-        "no operator x on the right side",
-    ]
+    assert only_missing(pairing).reason == "no operator a on the left side; no operator x on the right side"
 
 
 def test_a_missing_tensor_names_the_nearest_there_is() -> None:
@@ -251,8 +248,7 @@ def test_an_entry_whose_tensors_never_meet_is_missing_and_names_the_coordinate()
 def test_an_entry_for_a_rank_that_was_not_dumped_says_where_the_tensor_is() -> None:
     missing = only_missing(mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a", "x", rank=5, label="#1")))
     assert missing.reason == (
-        "a on the left side is only at (rank 0, net Net, graph 0, iteration 0, occurrence 0), "
-        "which #1 or the selection leaves out"
+        "a on the left side is only at (rank 0, net Net, graph 0, iteration 0, occurrence 0), which #1 leaves out"
     )
 
 
@@ -267,6 +263,27 @@ def test_a_mapped_tensor_lost_at_one_place_of_both_runs_is_missing(name: str, la
     assert f"no operator a on the {lacking} side at (" in only_missing(pairing).reason
     assert f"{name} 1" in only_missing(pairing).reason
     assert len([pair for pair in pairing.pairs if pair.how == "mapped"]) == 1
+
+
+RANKS = (run_tensor("a", rank=0), run_tensor("z", rank=0), run_tensor("z", rank=1))
+
+
+@pytest.mark.parametrize("entry", [MapEntry("a", "x", rank=0), MapEntry("typo", "x", rank=0), MapEntry("a", "x")])
+def test_an_entry_outside_the_selection_asks_for_nothing(entry: MapEntry) -> None:
+    selection = Selection(rank=frozenset({1}))
+    pairing = mapped(dump(*RANKS), dump(tensor("x"), tensor("z")), entry, selection=selection)
+    assert pairing.missing == ()
+    if entry.rank is None:
+        assert reasons(pairing, "right") == {
+            "x:output:0": "map entry 1 pairs it with a, which the selection leaves out"
+        }
+    assert [pair.left.key.op.name for pair in pairing.pairs] == ["z"]
+
+
+def test_a_tensor_lost_at_the_selected_rank_is_missing_though_another_rank_has_it() -> None:
+    right = dump(run_tensor("a", rank=0), run_tensor("a", rank=1), run_tensor("z", rank=1))
+    pairing = mapped(dump(*RANKS), right, MapEntry("a", "a"), selection=Selection(rank=frozenset({1})))
+    assert "no operator a on the left side at (rank 1" in only_missing(pairing).reason
 
 
 def test_places_that_only_one_side_dumped_are_unmatched_and_not_missing() -> None:
@@ -292,6 +309,12 @@ def test_a_tensor_whose_mapped_partner_is_absent_is_not_paired_by_name_instead()
     assert not pairing.pairs
     assert reasons(pairing) == {"a:output:0": "#1 pairs it with gone: no operator gone on the right side"}
     assert "kept for a map entry" in reasons(pairing, "right")["a:output:0"]
+
+
+def test_a_reference_whose_mapped_partner_is_absent_is_not_paired_by_name_instead() -> None:
+    pairing = mapped(dump(run_tensor("a")), dump(tensor("a")), MapEntry("gone", "a", label="#1"))
+    assert not pairing.pairs
+    assert reasons(pairing, "right") == {"a:output:0": "#1 pairs it with gone: no operator gone on the left side"}
 
 
 def test_what_one_entry_names_in_vain_another_may_pair() -> None:

@@ -69,6 +69,22 @@ def test_the_op_type_decides_between_operators_of_one_name() -> None:
     assert types == [("Parameter", "Parameter"), ("MatMul", "MatMul")]
 
 
+def test_two_unknown_types_are_not_the_same_type() -> None:
+    left = dump(run_tensor("x", op_type=None), run_tensor("x", op_type="MatMul"))
+    pairing = pair_dumps(left, dump(tensor("x")))
+    assert not pairing.pairs
+    assert len(pairing.unmatched_left) == 2
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_slots_left_over_by_one_name_are_not_given_to_another(swapped: bool) -> None:
+    one = dump(run_tensor("a/b_c"), run_tensor("a/b_c", "output:1"))
+    other = dump(run_tensor("a/b_c"), run_tensor("a_b/c", "output:1"))
+    pairing = pair_dumps(other, one) if swapped else pair_dumps(one, other)
+    assert addresses(pairing) == [("a/b_c:output:0", "a/b_c:output:0", "name")]
+    assert len(pairing.unmatched_left) == len(pairing.unmatched_right) == 1
+
+
 def test_what_the_op_types_leave_over_is_not_paired_with_each_other() -> None:
     left = dump(run_tensor("x", op_type="BiasAdd"), run_tensor("x", op_type="MatMul"))
     right = dump(run_tensor("x", op_type="MatMul"), run_tensor("x", op_type="ReLU"))
