@@ -20,13 +20,18 @@ def number(value: Scalar, digits: int = 6) -> str:
     --------
     >>> number(0.390510547), number(0.00023), number(9007199254740993), number(float("-inf"))
     ('0.390511', '2.3e-04', '9007199254740993', '-Inf')
+
+    A number that is not quite 1 does not look like 1: of a cosine, that is all there is to see.
+
+    >>> number(0.9999999974), number(1.0)
+    ('0.999999997', '1')
     """
     if isinstance(value, complex):
         return _complex_text(value, digits)
     if isinstance(value, int):
         return _whole(value)
     if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e6:
-        return plain(value, digits)
+        return _not_quite_one(value, digits)
     return _exponent(value, 3)
 
 
@@ -81,6 +86,12 @@ def index_text(index: Sequence[int]) -> str:
 def one_line_text(text: str) -> str:
     """Write any text on one line: file names may hold line breaks, escape sequences and bytes that are no UTF-8."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def _not_quite_one(value: float, digits: int) -> str:
+    """Digits enough to tell the number from 1."""
+    texts = (plain(value, more) for more in range(digits, 18))
+    return next(text for text in texts if text not in ("1", "-1") or abs(value) == 1)
 
 
 def _whole(value: int) -> str:
