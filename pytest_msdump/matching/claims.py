@@ -70,7 +70,7 @@ class Claims:
 
     def of_tensors(self, work: Work, left: Side) -> None:
         """Refuse an entry whose left tensors another entry has, however it spells them."""
-        ops = [left.ops[number] for number in work.left_ops if left.ops[number].kept]
+        ops = [left.ops[number] for number in work.left_ops]
         refs = [ref for ref, _ in work.pairs] or [
             ref for op in ops for ref in tensors_named(left, op, work.left).values()
         ]

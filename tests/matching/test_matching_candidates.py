@@ -27,7 +27,7 @@ def test_the_nearest_name_comes_first(asked: str, first: str) -> None:
     assert NearestNames(NAMES).nearest(asked)[0] == first
 
 
-@pytest.mark.parametrize("asked", ["", "-", "embedding", "Default/attention/Softmax-op0"])
+@pytest.mark.parametrize("asked", ["", "-", "gate1", "embedding", "Default/attention/Softmax-op0"])
 def test_a_name_like_none_has_no_candidates(asked: str) -> None:
     assert NearestNames(NAMES).nearest(asked) == ()
 

@@ -117,6 +117,12 @@ def test_a_type_before_the_name_picks_one_of_two_operators() -> None:
     assert [pair.left.key.op.op_type for pair in pairing.pairs] == ["Parameter"]
 
 
+def test_a_true_name_picks_one_of_two_operators_whose_files_share_a_name() -> None:
+    left = dump(run_tensor("a/b_c"), run_tensor("a_b/c"))
+    pairing = mapped(left, dump(tensor("ref")), MapEntry("a_b/c", "ref"))
+    assert addresses(pairing) == [("a_b/c:output:0", "ref:output:0", "mapped")]
+
+
 def test_the_plain_name_goes_before_a_type() -> None:
     left = dump(run_tensor("Parameter.x", op_type="A"), run_tensor("x", op_type="Parameter"))
     pairing = mapped(left, dump(tensor("ref")), MapEntry("Parameter.x", "ref"))
@@ -278,6 +284,14 @@ def test_an_entry_outside_the_selection_asks_for_nothing(entry: MapEntry) -> Non
             "x:output:0": "map entry 1 pairs it with a, which the selection leaves out"
         }
     assert [pair.left.key.op.name for pair in pairing.pairs] == ["z"]
+
+
+def test_a_tensor_lost_outside_the_selection_is_not_missing() -> None:
+    left = dump(run_tensor("a", rank=0), run_tensor("a", rank=1, iteration=1), run_tensor("z", rank=1))
+    right = dump(tensor("x", iteration=1), tensor("z"))
+    assert len(mapped(left, right, MapEntry("a", "x")).missing) == 1
+    pairing = mapped(left, right, MapEntry("a", "x"), selection=Selection(rank=frozenset({1})))
+    assert (len(pairing.pairs), pairing.missing) == (2, ())
 
 
 def test_a_tensor_lost_at_the_selected_rank_is_missing_though_another_rank_has_it() -> None:

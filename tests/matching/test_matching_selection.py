@@ -57,6 +57,12 @@ def test_a_name_with_brackets_finds_itself() -> None:
     assert [pair.left.key.op.name for pair in pairing.pairs] == ["x[12]"]
 
 
+def test_a_free_name_is_found_by_its_mangled_form() -> None:
+    side = dump(tensor("layer1.0.conv"), tensor("layer1.1.conv"))
+    pairing = pair_dumps(side, side, selection=Selection(select=("layer1_0_conv",)))
+    assert [pair.left.key.op.name for pair in pairing.pairs] == ["layer1.0.conv"]
+
+
 def test_unmatched_tensors_are_listed_and_counted_when_selected_by_their_own_name() -> None:
     pairing = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(select=("conv1", "extra")))
     assert (pairing.right_paired, pairing.right_total) == (1, 2)
