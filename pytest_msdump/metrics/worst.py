@@ -54,7 +54,7 @@ class Ranking(NamedTuple):
         if last is None:
             return 0.0
         if not self.allowed:
-            return last.magnitude if math.isinf(last.ratio) else 0.0
+            return last.magnitude
         beyond = math.isinf(last.ratio) and not math.isinf(last.magnitude)
         return sys.float_info.max if beyond else last.ratio
 

@@ -178,6 +178,27 @@ def test_merged_sums_are_almost_exact(numbers: list[float]) -> None:
     assert total.value == pytest.approx(math.fsum(numbers), rel=1e-15, abs=1e-30 * max(map(abs, numbers)))
 
 
+def test_what_rounding_takes_from_a_sum_comes_back() -> None:
+    total = Sum(1e16).merge(Sum(1.0)).merge(Sum(1.0)).merge(Sum(-1e16))
+    assert total.value == 2.0
+
+
+@pytest.mark.parametrize("block_elements", [1, 3, 100])
+def test_constants_have_their_own_mean_and_no_deviation(block_elements: int) -> None:
+    left, right = ArrayView(np.full(70, 0.1)), ArrayView(np.full(70, 0.7))
+    found = measure(left, right, block_elements=block_elements)
+    assert found.measurements["standard_deviation"].value == (0.1, 0.0, 0.7, 0.0)
+
+
+def test_cosine_never_exceeds_one() -> None:
+    rng = np.random.default_rng(11)
+    for size in range(2, 200):
+        right = rng.normal(size=size)
+        cosine = measure(ArrayView(right * 3), ArrayView(right)).measurements["cosine_similarity"].value
+        assert isinstance(cosine, float)
+        assert 1 - 1e-15 < cosine <= 1.0
+
+
 def test_sums_of_far_exponents_keep_the_larger() -> None:
     small, large = Sum(1.5, 0.0, -2000), Sum(1.5, 0.0, 1500)
     assert small.merge(large) == large.merge(small) == large

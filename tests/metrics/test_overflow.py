@@ -46,9 +46,9 @@ def test_bools_have_a_share() -> None:
 
 def test_complex_counts_parts_and_measures_moduli() -> None:
     top = float(np.finfo("float32").max)
-    array = np.array([3 + 4j, complex(NAN, INF), complex(1, -INF), complex(top, 1)], "complex64")
+    array = np.array([3 + 4j, complex(NAN, INF), complex(1, -INF), complex(top, 1), complex(NAN, top)], "complex64")
     found = scan(ArrayView(array), block_elements=2)
-    assert (found.nan, found.inf, found.saturated, found.first) == (1, 1, 1, (1,))
+    assert (found.nan, found.inf, found.saturated, found.first) == (2, 1, 1, (1,))
     assert found.minimum == 5.0
     assert found.maximum == pytest.approx(top)
 

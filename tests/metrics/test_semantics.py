@@ -250,6 +250,19 @@ def test_complex_moduli_do_not_overflow() -> None:
     assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(5))
 
 
+def test_complex_moduli_beyond_float64_are_no_divisors() -> None:
+    found = compare([1.7e308 + 1.7e308j, 2], [1.7e308 + 1.7e308j, 1], "complex128")
+    for metric in ("normalized_max_error", *RELATIVE):
+        assert reason(found, metric) == "the modulus of an element is larger than float64 can hold"
+    assert value(found, "max_absolute_error") == 1.0
+
+
+def test_the_vendor_divides_by_all_elements() -> None:
+    found = compare([2, NAN, 1, 3], [1, NAN, 0, 3])
+    assert value(found, "mean_relative_error") == 0.5
+    assert found.vendor["mean_relative_error"] == 0.25
+
+
 def test_float16_products_do_not_overflow() -> None:
     found = compare([300, 300, 60000], [300, 301, 60000], "float16")
     assert 0.9999 < value(found, "cosine_similarity") < 1.0
@@ -359,6 +372,16 @@ def test_divergence_of_disjoint_peaks_is_the_vendors() -> None:
     assert value(found, "kl_divergence") == pytest.approx((1 - epsilon) * -math.log(epsilon) / total, rel=1e-12)
 
 
+def test_divergence_is_taken_where_both_sides_are_finite() -> None:
+    found = compare([1, NAN, 0, 5, 2], [0, 7, 1, INF, 2], "float64")
+    assert value(found, "kl_divergence") == value(compare([1, 0, 2], [0, 1, 2], "float64"), "kl_divergence") > 0
+
+
+def test_divergence_of_a_range_of_denormals() -> None:
+    small, plain = compare([5e-324, 0], [0, 5e-324], "float64"), compare([1, 0], [0, 1], "float64")
+    assert value(small, "kl_divergence") == value(plain, "kl_divergence") > 0
+
+
 def test_divergence_is_blind_to_scale_and_shift() -> None:
     x = np.random.default_rng(3).normal(size=99)
     assert value(compare(3 * x + 10, x, "float64"), "kl_divergence") == pytest.approx(0.0, abs=1e-13)
@@ -367,6 +390,17 @@ def test_divergence_is_blind_to_scale_and_shift() -> None:
 def test_allclose_counts_as_torch_does() -> None:
     found = compare([1.0, 1.5, NAN, INF, 2.0], [1.25, 1.25, NAN, 1.0, 1.0], "float32", rtol=0.1, atol=0.125)
     assert value(found, "allclose") == 2
+
+
+def test_allclose_counts_what_is_outside_by_little() -> None:
+    assert value(compare([1.0, 1.5, 1.25], [1.0, 1.0, 1.0], "float32", atol=0.375), "allclose") == 1
+    assert value(compare([1.0, 1.5, 1.25], [1.0, 1.0, 1.0], "float32", rtol=0.375), "allclose") == 1
+
+
+def test_class_mismatches_come_before_differences_beyond_float64() -> None:
+    for tolerance in ({}, {"rtol": 0.1}, {"atol": 0.1}):
+        found = compare([1.7e308, NAN, 2], [-1.7e308, 1, 1], "float64", **tolerance)
+        assert [each.index for each in found.worst] == [(1,), (0,), (2,)]
 
 
 def test_class_mismatches_come_first_among_the_worst() -> None:
