@@ -49,9 +49,9 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
     """
     found: dict[GraphId, Path] = {}
     for rank, folder in _rank_folders(root):
-        for path in _names_in(folder / _FOLDER):
-            match = _FILE.fullmatch(path.name)
-            if match and path.is_file():
+        for match in _names_in(folder / _FOLDER, _FILE):
+            path = folder / _FOLDER / match[0]
+            if path.is_file():
                 found[rank, int(match[1])] = path
     return found
 
@@ -60,17 +60,21 @@ def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:
     # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
     absolute = Path(os.path.abspath(root))  # noqa: PTH100
     above = (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]
-    for folder in (*_names_in(root), *above):
-        match = _RANK.fullmatch(folder.name)
-        if match:
-            yield int(match[1]), folder
+    for match in _names_in(root, _RANK):
+        yield int(match[1]), root / match[0]
+    for folder in above:
+        own = _RANK.fullmatch(folder.name)
+        if own:
+            yield int(own[1]), folder
 
 
-def _names_in(folder: Path) -> Sequence[Path]:
+def _names_in(folder: Path, pattern: re.Pattern[str]) -> Sequence[re.Match[str]]:
+    """List the names in a directory that fit; none when it cannot be listed."""
     try:
-        return sorted(folder.iterdir())
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - a reference folder may hold many thousands of names
     except OSError:
         return ()
+    return [match for name in names if (match := pattern.fullmatch(name))]
 
 
 def read_order(path: Path) -> tuple[str, ...]:
@@ -168,6 +172,8 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
     """
     made = {graph: _order(names) for graph, names in orders.items() if names}
     sentences = [*dump.notes, *notes]
+    if not made:
+        return replace(dump, notes=tuple(sentences))
     groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
         at = ref.key.op.at

@@ -26,6 +26,10 @@ class Folder(NamedTuple):
     files: tuple[str, ...]
     closed: tuple[str, ...]
 
+    def below(self, root: Path) -> Path:
+        """Return this directory's path."""
+        return root.joinpath(*self.parts)
+
     def relative(self, name: str) -> Path:
         """Return the path of a file in this directory, relative to the root."""
         return Path(*self.parts, name)

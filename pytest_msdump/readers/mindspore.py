@@ -63,7 +63,8 @@ class MindSporeReader(Reader):
         for folder in walk(root):
             if _holds_tensors(root, folder):
                 return True
-            explained = [_is_side_file(root, folder, name, has_tensors=False) for name in folder.files]
+            known = _side_files(root, folder, has_tensors=False)
+            explained = [name in known for name in folder.files]
             only_side_files |= any(explained)
             foreign |= not all(explained) or bool(folder.closed)
         return only_side_files and not foreign
@@ -128,15 +129,17 @@ def _contents(root: Path, folder: Folder, reader: str) -> _Contents:
     """Sort the files of one directory into tensors, known side files, and the rest."""
     at = _coordinates(root, folder.parts)
     originals, notes = _originals(root, folder) if at else ({}, [])
+    path = folder.below(root)
     refs: list[TensorRef] = []
     rest: list[str] = []
     for name in folder.files:
         parsed = _parse(name, originals) if at else None
         if at and parsed:
-            refs.append(_ref(parsed, at, root / folder.relative(name), reader))
+            refs.append(_ref(parsed, at, path / name, reader))
         else:
             rest.append(name)
-    unexplained = [name for name in rest if not _is_side_file(root, folder, name, has_tensors=bool(refs))]
+    known = _side_files(root, folder, has_tensors=bool(refs))
+    unexplained = [name for name in rest if name not in known]
     return _Contents(refs, [folder.relative(name) for name in (*unexplained, *folder.closed)], notes)
 
 
@@ -221,15 +224,17 @@ def _plain_number(text: str | None) -> int | None:
     return value if value is not None and str(value) == text else None
 
 
-def _is_side_file(root: Path, folder: Folder, name: str, *, has_tensors: bool) -> bool:
-    """Whether a file that is no tensor is one that MindSpore writes at this place."""
+def _side_files(root: Path, folder: Folder, *, has_tensors: bool) -> frozenset[str]:
+    """Return the files that are no tensors but that MindSpore writes at this place."""
     if has_tensors or _in_tree(root, folder.parts):
         # Arguments of kernels are saved as OP_TYPE.OP.json beside the tensors.
-        return name in _TENSOR_SIDE_FILES or name.endswith(".json")
+        return frozenset(name for name in folder.files if name in _TENSOR_SIDE_FILES or name.endswith(".json"))
     in_rank = _below_rank(root, folder.parts)
     if in_rank is None:
-        return False
-    return name in _RANK_SIDE_FILES if not in_rank else in_rank[0] in _RANK_FOLDERS
+        return frozenset()
+    if not in_rank:
+        return _RANK_SIDE_FILES
+    return frozenset(folder.files) if in_rank[0] in _RANK_FOLDERS else frozenset()
 
 
 def _below_rank(root: Path, parts: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -40,13 +40,13 @@ class NpyFolderReader(Reader):
         for folder in folders:
             unexplained += map(folder.relative, folder.closed)
             iteration = iterations.get(folder.parts)
-            at = Coordinates(iteration=iteration, occurrence=0)
+            at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(root)
             for name in folder.files:
                 parsed = None if iteration is None else parse_reference(name)
                 if parsed is None:
                     unexplained.append(folder.relative(name))
                 else:
-                    refs.append(_ref(parsed, at, root / folder.relative(name), self.name))
+                    refs.append(_ref(parsed, at, path / name, self.name))
         repeats = sort_out(refs)
         return Dump(
             root=root,

@@ -185,6 +185,14 @@ def test_a_file_that_is_no_order_is_an_error_for_one_and_a_note_for_many(tmp_pat
     assert note.endswith("operators of graph 4 are ordered by time")
 
 
+def test_what_could_not_be_read_is_told_by_the_dump(tmp_path):
+    write_mindspore(tmp_path, [("B", "B-op0", "output", 0, [1.0])])
+    (tmp_path / "rank_0/execution_order/ms_execution_order_graph_0.csv").write_bytes(b"\xff")
+    dump = ordered(tmp_path)
+    assert [ref.place for ref in dump.refs] == [0]
+    assert len(dump.notes) == 1
+
+
 def test_a_huge_file_is_not_read(tmp_path):
     path = tmp_path / "ms_execution_order_graph_0.csv"
     with path.open("wb") as file:

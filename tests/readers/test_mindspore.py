@@ -343,6 +343,11 @@ def test_what_a_copy_out_of_the_tree_no_longer_tells_is_unknown(tmp_path, below,
     assert coordinates(tmp_path / "copied") == expected
 
 
+def test_side_files_of_a_copy_are_known_beside_its_tensors(tmp_path):
+    touch(tmp_path, RELU.format(5), "statistic.csv", "ReLU.relu-op0.json", "notes.txt", "other/statistic.csv")
+    assert index(tmp_path).unexplained == (Path("notes.txt"), Path("other/statistic.csv"))
+
+
 def test_an_iteration_reached_through_a_link_keeps_its_coordinates(tmp_path):
     (tmp_path / "rank_3").symlink_to(LENET / "target" / "rank_0")
     assert coordinates(tmp_path) == (3, "Lenet", 0, 0)

@@ -175,6 +175,18 @@ def test_files_that_no_reader_knows_are_an_error_of_one_line_that_lists_what_was
     assert {"mindspore", "npy-folder", "npy-file"} <= set(READERS)
 
 
+def test_the_example_in_that_error_is_the_first_by_name(tmp_path):
+    touch(tmp_path, *(f"{number}.txt" for number in range(149, 99, -1)))
+    with pytest.raises(UnknownDumpFormatError, match=r"'100\.txt'"):
+        index(tmp_path)
+
+
+def test_a_folder_with_something_that_is_no_file_is_not_empty(tmp_path):
+    (tmp_path / "gone.npy").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UnknownDumpFormatError, match=r"gone\.npy"):
+        index(tmp_path)
+
+
 def test_a_file_of_another_kind_is_unknown(tmp_path):
     touch(tmp_path, "model.onnx")
     with pytest.raises(UnknownDumpFormatError, match=r"model\.onnx"):

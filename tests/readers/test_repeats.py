@@ -101,10 +101,15 @@ def test_a_run_of_fewer_operators_much_later_is_a_rerun():
 
 def test_a_repeated_parameter_is_a_rerun_even_where_operators_interleave():
     first = sequence("a b a c Parameter.p Parameter.q")
-    second = sequence("a b a c Parameter.p Parameter.q", start=10)
+    second = sequence("a b a d Parameter.p Parameter.q", start=10)
     repeats = sort_out([*first, *second])
     assert [ref.source.timestamp for ref in repeats.older] == list(range(6))
-    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("a", 1), ("c", 0), ("p", 0), ("q", 0)]
+    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("a", 1), ("d", 0), ("p", 0), ("q", 0)]
+
+
+def test_parameters_alone_make_a_rerun_too():
+    repeats = sort_out(sequence("Parameter.p Parameter.q Parameter.p Parameter.q"))
+    assert [ref.source.timestamp for ref in repeats.newest] == [2, 3]
 
 
 def test_a_run_killed_between_two_parameters_keeps_none_of_the_older_run():
