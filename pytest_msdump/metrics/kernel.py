@@ -146,9 +146,10 @@ def _measure_finite(
         peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
         return Partial(left=left, right=left, product=product, errors=no_difference(peak))
     right = _moments(block.sides[1], block.ranges[1], workspace)
-    modulus = magnitudes(block.sides[1], workspace.doubles("modulus", block.left.size))
-    difference = differences(block.left, block.right, block.sides, workspace)
     product = _product(block.sides, (left, right), workspace)
+    # From here on the components are overwritten: left by |l−r|, right by |r|.
+    difference = differences(block.left, block.right, block.sides)
+    modulus = magnitudes(block.sides[1])
     found, rankings = errors(
         difference, Moduli(modulus, _peak(right, modulus)), task.tolerance, block.places, workspace
     )
@@ -161,7 +162,7 @@ def _measure_finite(
         left=left,
         right=right,
         product=product,
-        errors=_with_saturation(found, block, left, task, difference.doubles),
+        errors=_with_saturation(found, block, left, task, workspace),
         worst=tuple(worst),
     )
 
@@ -202,14 +203,16 @@ def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
     return stats[0].peak if len(stats) == 1 else float(modulus.max())
 
 
-def _with_saturation(found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, apart: Doubles) -> Errors:
+def _with_saturation(
+    found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, workspace: Workspace
+) -> Errors:
     """Add the elements whose left side is at its dtype's maximum and whose right side is something else."""
     maximum = DTYPES[task.left].maximum
     if maximum is None or max(part.peak for part in left) < maximum:
         return found
-    mask = apart != 0.0
+    mask = block.sides[0][0] != 0.0
     at_maximum: npt.NDArray[np.bool_] = np.zeros(mask.size, bool)
-    for part in block.sides[0]:
+    for part in components(block.left, "saturated", workspace):
         at_maximum |= np.abs(part) == maximum
     mask &= at_maximum
     count = int(np.count_nonzero(mask))

@@ -83,7 +83,7 @@ def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspac
     """
     count = values.size
     exponent = scale_exponent(max(-minimum, maximum))
-    buffer = workspace.doubles("moments", count)
+    buffer = workspace.doubles("scratch", count)
     scaled = values
     if exponent:
         scaled = np.multiply(values, math.ldexp(1.0, -exponent), out=buffer)
@@ -91,17 +91,15 @@ def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspac
         return Moments(count, Sum(float(scaled[0]) * count, 0.0, exponent), ZERO, minimum, maximum)
     total = float(np.add.reduce(scaled))
     centred = np.subtract(scaled, total / count, out=buffer)
-    deviations = float(np.add.reduce(np.multiply(centred, centred, out=buffer)))
+    deviations = float(np.add.reduce(np.square(centred, out=buffer)))
     return Moments(count, Sum(total, 0.0, exponent), Sum(deviations, 0.0, 2 * exponent), minimum, maximum)
 
 
 def dot(left: Doubles, right: Doubles, peaks: tuple[float, float], workspace: Workspace) -> Sum:
     """Return Σ l·r of finite elements whose largest magnitudes are `peaks`."""
     exponents = scale_exponent(peaks[0]), scale_exponent(peaks[1])
-    buffer = workspace.doubles("dot", left.size)
     if any(exponents):
-        np.multiply(left, math.ldexp(1.0, -exponents[0]), out=buffer)
-        np.multiply(buffer, right * math.ldexp(1.0, -exponents[1]), out=buffer)
-    else:
-        np.multiply(left, right, out=buffer)
-    return Sum(float(np.add.reduce(buffer)), 0.0, sum(exponents))
+        left = np.multiply(left, math.ldexp(1.0, -exponents[0]), out=workspace.doubles("scratch", left.size))
+        right = right * math.ldexp(1.0, -exponents[1])
+    # Not a BLAS product: its threads collapse when other jobs run.
+    return Sum(float(np.einsum("i,i->", left, right)), 0.0, sum(exponents))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -114,12 +113,11 @@ def _count_block(tally: _Tally, block: Array, start: int, maximum: float | None,
         tally.extend(block.min().item(), block.max().item())
         _add(tally, parts[0], workspace)
         return
-    modulus = magnitudes(parts, workspace.doubles("modulus", block.size))
-    # A maximum below the dtype's own shows in one comparison that the block holds nothing of interest.
+    # A largest part below the dtype's maximum shows in one comparison that there is nothing to count.
     if not all(float(np.abs(part).max()) < maximum for part in parts):
         _count_overflow(tally, parts, start, maximum)
-    values = modulus if len(parts) > 1 else parts[0]
-    finite = values if math.isfinite(float(modulus.max())) else values[np.isfinite(modulus)]
+    values = magnitudes(parts) if len(parts) > 1 else parts[0]
+    finite = values[np.isfinite(values)]
     if finite.size:
         tally.extend(float(finite.min()), float(finite.max()))
         _add(tally, finite, workspace)

@@ -115,21 +115,22 @@ def errors(
     nonzero = np.not_equal(apart, 0.0, out=workspace.mask("nonzero", apart.size))
     differing = int(np.count_nonzero(nonzero))
     largest = _largest(apart if difference.exact is None else difference.exact, places)
-    ratio, missing = _relative(apart, right.values, nonzero, workspace)
+    relative, largest_relative, right_zero = _relative(apart, right.values, nonzero, places, workspace)
+    # In the buffer that held the relative errors: the fewer buffers, the more of them stay in the cache.
     rankings, outside = _rankings(apart, right.values, tolerance, workspace)
     result = Errors(
         differing=differing,
-        right_zero=0 if missing is None else int(np.count_nonzero(missing)),
+        right_zero=right_zero,
         outside=outside,
         exact=0 if difference.exact is None else _exact_sum(difference.exact),
         absolute=_total(apart, float(largest.value), workspace),
         squares=_square_total(apart, float(largest.value), workspace),
+        relative=relative,
         right_peak=right.peak,
         largest=largest,
-        largest_relative=_largest(ratio, places),
+        largest_relative=largest_relative,
     )
-    relative = _total(ratio, float(result.largest_relative.value), workspace)
-    return result._replace(relative=relative), rankings
+    return result, rankings
 
 
 def _largest(values: Array, places: Places) -> Peak:
@@ -143,16 +144,16 @@ def _largest(values: Array, places: Places) -> Peak:
 def _total(values: Doubles, peak: float, workspace: Workspace) -> Sum:
     exponent = scale_exponent(peak)
     if exponent:
-        values = np.multiply(values, math.ldexp(1.0, -exponent), out=workspace.doubles("scaled", values.size))
+        values = np.multiply(values, math.ldexp(1.0, -exponent), out=workspace.doubles("scratch", values.size))
     return Sum(float(np.add.reduce(values)), 0.0, exponent)
 
 
 def _square_total(values: Doubles, peak: float, workspace: Workspace) -> Sum:
     exponent = scale_exponent(peak)
-    buffer = workspace.doubles("scaled", values.size)
+    buffer = workspace.doubles("scratch", values.size)
     if exponent:
         values = np.multiply(values, math.ldexp(1.0, -exponent), out=buffer)
-    return Sum(float(np.add.reduce(np.multiply(values, values, out=buffer))), 0.0, 2 * exponent)
+    return Sum(float(np.add.reduce(np.square(values, out=buffer))), 0.0, 2 * exponent)
 
 
 def _exact_sum(exact: Array) -> int:
@@ -165,22 +166,25 @@ def _exact_sum(exact: Array) -> int:
     return (high << 32) + low
 
 
-def _relative(apart: Doubles, right: Doubles, nonzero: Array, workspace: Workspace) -> tuple[Doubles, Array | None]:
-    """Return |l−r|/|r|, 0 where r = 0, and where r = 0 ≠ l (``None``: nowhere)."""
-    ratio = np.divide(apart, right, out=workspace.doubles("relative", apart.size))
-    if float(right.min()) > 0.0:
-        return ratio, None
-    zero = np.equal(right, 0.0, out=workspace.mask("zero", apart.size))
-    np.copyto(ratio, 0.0, where=zero)
-    missing = np.logical_and(zero, nonzero, out=zero)
-    return ratio, missing if missing.any() else None
+def _relative(
+    apart: Doubles, right: Doubles, nonzero: Array, places: Places, workspace: Workspace
+) -> tuple[Sum, Peak, int]:
+    """Return sum and largest of |l−r|/|r|, which is 0 where r = 0, and how often r = 0 ≠ l."""
+    ratio = np.divide(apart, right, out=workspace.doubles("ratio", apart.size))
+    right_zero = 0
+    if not float(right.min()) > 0.0:
+        zero = np.equal(right, 0.0, out=workspace.mask("zero", apart.size))
+        np.copyto(ratio, 0.0, where=zero)
+        right_zero = int(np.count_nonzero(np.logical_and(zero, nonzero, out=zero)))
+    largest = _largest(ratio, places)
+    return _total(ratio, float(largest.value), workspace), largest, right_zero
 
 
 def _rankings(apart: Doubles, right: Doubles, tolerance: Tolerance, workspace: Workspace) -> tuple[list[Ranking], int]:
     """Return what ranks the elements, and how many of them are outside the tolerance."""
     if not tolerance.rtol and not tolerance.atol:
         return [Ranking(apart, allowed=False)], int(np.count_nonzero(apart != 0.0))
-    allowed = np.multiply(right, tolerance.rtol, out=workspace.doubles("allowed", apart.size))
+    allowed = np.multiply(right, tolerance.rtol, out=workspace.doubles("ratio", apart.size))
     np.add(allowed, tolerance.atol, out=allowed)
     nothing = None if tolerance.atol else np.equal(allowed, 0.0)
     ratio = np.divide(apart, allowed, out=allowed)

@@ -73,17 +73,15 @@ def components(block: Array, name: str, workspace: Workspace) -> tuple[Doubles, 
     return buffers
 
 
-def magnitudes(parts: tuple[Doubles, ...], buffer: Doubles) -> Doubles:
-    """Return |x|, the modulus of complex numbers."""
+def magnitudes(parts: tuple[Doubles, ...]) -> Doubles:
+    """Return |x|, the modulus of complex numbers, in the place of the first component."""
     if len(parts) == 1:
-        return np.abs(parts[0], out=buffer)
+        return np.abs(parts[0], out=parts[0])
     # np.abs of complex arrays may differ in the last bit between an array's body and its tail.
-    return np.hypot(parts[0], parts[1], out=buffer)
+    return np.hypot(parts[0], parts[1], out=parts[0])
 
 
-def differences(
-    left: Array, right: Array, parts: tuple[tuple[Doubles, ...], tuple[Doubles, ...]], workspace: Workspace
-) -> Differences:
+def differences(left: Array, right: Array, parts: tuple[tuple[Doubles, ...], tuple[Doubles, ...]]) -> Differences:
     """Return |l−r| of two blocks of finite elements.
 
     Parameters
@@ -91,16 +89,14 @@ def differences(
     left, right : ndarray
         As `numbers` gives them.
     parts : tuple of tuple of ndarray
-        What `components` makes of each.
-    workspace : Workspace
-        Buffers to compute in.
+        What `components` makes of each. The first of the left side is overwritten by the result.
 
     Returns
     -------
     Differences
         0 exactly where the values are equal, also between a 64-bit integer and a float.
     """
-    buffer = workspace.doubles("difference", left.size)
+    buffer = parts[0][0]
     if left.dtype.kind in "iu" and right.dtype.kind in "iu":
         exact = _integer_differences(left, right)
         np.copyto(buffer, exact, casting="unsafe")
