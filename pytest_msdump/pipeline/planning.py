@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +14,10 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.execution_order import read_orders, with_order
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pair, Pairing
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef
+from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.opening import index
+from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.suite import SideChoice, Suite
 
@@ -65,9 +67,12 @@ class Plan:
         members: dict[tuple[int, str], list[int]] = {}
         for number, pair in enumerate(self.pairing.pairs):
             members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
+        firsts = [self.pairing.pairs[numbers[0]].left.key for numbers in members.values()]
+        names = [_item_name(key, varying, by_tensor) for key in firsts]
+        taken = Counter(names)
         return tuple(
-            Group(_item_name(self.pairing.pairs[numbers[0]], varying, by_tensor), tuple(numbers))
-            for numbers in members.values()
+            Group(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))
+            for key, name, numbers in zip(firsts, names, members.values(), strict=True)
         )
 
 
@@ -152,13 +157,12 @@ def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:
 _SHOWN_AS = {"rank": "rank{}", "net": "{}", "graph": "graph{}", "iteration": "iter{}", "occurrence": "occ{}"}
 
 
-def _item_name(pair: Pair, varying: tuple[str, ...], by_tensor: bool) -> str:
-    """INTERFACE 3: true name, coordinates that vary, `::` written `:_:`."""
-    key = pair.left.key
+def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool) -> str:
+    """True name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
     name = key.address if by_tensor else key.op.label
     shown = [
         _SHOWN_AS[coordinate].format(getattr(key.op.at, coordinate))
         for coordinate in varying
         if getattr(key.op.at, coordinate) is not None
     ]
-    return name.replace("::", ":_:") + (f"[{'-'.join(shown)}]" if shown else "")
+    return one_line_text(name).replace("::", ":_:") + (f"[{'-'.join(shown)}]" if shown else "")
