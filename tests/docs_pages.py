@@ -1,0 +1,173 @@
+"""The documentation as programs see it: pages, their fenced blocks, their links, and what their commands print.
+
+A page is a Markdown file. A comment right above a fence says how a block is meant:
+
+* ``<!-- exit: 1 -->``: the exit code that its commands are to have (0 when nothing is said);
+* ``<!-- file: NAME -->``: the block is the content of a file, which is written before the next commands run;
+* ``<!-- not run: REASON -->``: commands that a test cannot run.
+
+In a block of kind ``console`` a line that begins with ``$ `` is a command, and the lines up to the next one are what it
+prints; a line ``...`` stands for any number of lines. A command without lines below it may print anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "example_suites").rglob("*.md"),
+    ]
+)
+
+_FENCE = re.compile(r"^(`{3,})(\S*)\s*$")
+_NOTE = re.compile(r"^<!-- (exit|file|not run): (.+) -->$")
+
+# Of this machine, not of the product: versions, seeds and places that pytest prints at the top.
+_HEADER = re.compile(r"^(platform |hypothesis profile |rootdir: |configfile: |plugins: |cachedir: )")
+_ENDING = re.compile(r"^=+ (.+) in [\d.]+s(?: \([\d:]+\))? =+$|^(\d+ .+) in [\d.]+s(?: \([\d:]+\))?$")
+
+
+@dataclass
+class Command:
+    """One command of a page and what it is said to print: between the lines `last` and `end`, which count from 0."""
+
+    text: str
+    last: int
+    end: int
+    printed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Block:
+    """One fenced block: its kind, its lines, and what the comment above it says."""
+
+    kind: str
+    line: int
+    lines: list[str]
+    note: str | None = None
+    value: str = ""
+
+    @property
+    def text(self) -> str:
+        """The content as a file would have it."""
+        return "\n".join(self.lines) + "\n"
+
+    def commands(self) -> Iterator[Command]:
+        """Split a console block."""
+        current: Command | None = None
+        continued = False
+        for number, line in enumerate(self.lines, self.line + 1):
+            if continued and current:
+                current.text += "\n" + line
+                current.last = current.end = number
+            elif line.startswith("$ "):
+                if current:
+                    yield current
+                current = Command(line[2:], number, number)
+            elif current:
+                current.printed.append(line)
+                current.end = number
+            continued = line.endswith("\\") and bool(current) and not (current and current.printed)
+        if current:
+            yield current
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Read the fenced blocks of a page."""
+    fence, above = "", ""
+    block = Block("", 0, [])
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines()):
+        opened = _FENCE.match(line)
+        if fence:
+            if line.strip() == fence:
+                fence = ""
+                yield block
+            else:
+                block.lines.append(line)
+        elif opened:
+            fence, kind = opened.groups()
+            noted = _NOTE.match(above)
+            block = Block(kind, number, [], *(noted.groups() if noted else ()))
+        above = line if line.strip() else above
+
+
+def copy_project(folder: Path) -> Path:
+    """Return a copy of what the commands of the documentation use."""
+    project = folder / "pytest-msdump"
+    project.mkdir()
+    ignore = shutil.ignore_patterns("__pycache__", "msdump-report", ".pytest_cache")
+    shutil.copytree(ROOT / "example_suites", project / "example_suites", ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", project)
+    return project
+
+
+def run(command: str, folder: Path, home: Path) -> tuple[int, list[str]]:
+    """Run one command as a reader would in `folder`; return its exit code and what it printed. `home` is not shown."""
+    scripts = Path(sys.executable).parent
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "GITHUB_", "CI"))}
+    environ |= {
+        "PATH": f"{scripts}{os.pathsep}{environ['PATH']}",
+        "COLUMNS": "100",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_COLOR": "1",
+    }
+    ran = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+    said = (ran.stdout + ran.stderr).replace(str(home), "/home/you")
+    return ran.returncode, [line.rstrip() for line in said.splitlines() if not _HEADER.match(line)]
+
+
+def comparable(lines: list[str]) -> str:
+    """Lines without what differs between two runs: the time they took."""
+
+    def untimed(line: str) -> str:
+        ended = _ENDING.match(line)
+        return (ended[1] or ended[2]) if ended else line
+
+    return "".join(f"{untimed(line.rstrip())}\n" for line in lines)
+
+
+def prints_as_said(said: list[str], printed: list[str]) -> bool:
+    """Whether `printed` is what a page says, where ``...`` stands for any lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(comparable([line])) for line in said)
+    return re.fullmatch(pattern, comparable(printed)) is not None
+
+
+def excerpt(said: list[str], printed: list[str]) -> list[str]:
+    """What a page should show of `printed`, cut at the start and the end as what it shows now is cut."""
+    first, last = said[0].strip() == "...", said[-1].strip() == "..."
+    wanted = said[first : len(said) - last]
+    if not wanted or "..." in wanted:
+        return said
+    start = printed.index(wanted[0]) if first and wanted[0] in printed else 0
+    ends = [number for number, line in enumerate(printed, 1) if line == wanted[-1] and number > start]
+    end = ends[0] if last and ends else len(printed)
+    return ["..."] * first + printed[start:end] + ["..."] * last
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page's headings make."""
+    text = re.sub(r"^(`{3,}).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = set()
+    for title in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE):
+        plain = re.sub(r"[^\w\- ]", "", title.replace("`", "").lower())
+        found.add(plain.strip().replace(" ", "-"))
+    return found
+
+
+def links(page: Path) -> Iterator[str]:
+    """Targets of the links of a page, outside its fenced blocks."""
+    text = re.sub(r"^(`{3,}).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    yield from re.findall(r"\]\(([^)\s]+)\)", text)

@@ -1,0 +1,260 @@
+"""What the documentation says is so: its commands run and print what it shows, its tables are the program's own."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from docs_pages import PAGES, ROOT, Block, anchors, blocks, copy_project, excerpt, links, prints_as_said, run
+
+from pytest_msdump import errors
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.settings import OPTIONS
+from pytest_msdump.suite import load_suite, read_toml
+
+REFERENCE = ROOT / "docs" / "reference"
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+
+
+def _id(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _runs(page: Path) -> bool:
+    return any(block.kind == "console" and block.note != "not run" for block in blocks(page))
+
+
+# -- commands ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _runs(page)], ids=_id)
+def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, copy_project(tmp_path))
+    for block in blocks(page):
+        if block.note == "file":
+            (reader.folder / block.value).write_text(block.text, encoding="utf-8")
+        elif block.kind == "console" and block.note != "not run":
+            reader.follow(block)
+    if os.environ.get("MSDUMP_DOCS_REWRITE"):
+        _rewrite(page, reader.shown)
+    assert not reader.failed, "\n".join(reader.failed)
+
+
+@dataclass
+class Reader:
+    """Somebody who types the commands of a page: where they are, and what was not as the page says."""
+
+    home: Path
+    folder: Path
+    failed: list[str] = field(default_factory=list)
+    shown: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
+
+    def follow(self, block: Block) -> None:
+        """Type the commands of a block."""
+        expected = int(block.value) if block.note == "exit" else 0
+        for command in block.commands():
+            if command.text.startswith("cd "):
+                self.folder = (self.folder / command.text[3:]).resolve(strict=True)
+                continue
+            code, printed = run(command.text, self.folder, self.home)
+            told = f"line {command.last + 1}: $ {command.text}\n"
+            if code != expected:
+                self.failed.append(f"{told}exit code {code}, not {expected}; it printed\n" + "\n".join(printed))
+            if command.printed and not prints_as_said(command.printed, printed):
+                self.failed.append(f"{told}did not print what the page shows, but\n" + "\n".join(printed))
+            if command.printed:
+                self.shown[command.last] = (command.end, excerpt(command.printed, printed))
+
+
+def _rewrite(page: Path, shown: dict[int, tuple[int, list[str]]]) -> None:
+    """Put into the page what its commands printed; asked for by MSDUMP_DOCS_REWRITE=1."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for line in sorted(shown, reverse=True):
+        end, printed = shown[line]
+        lines[line + 1 : end + 1] = printed
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_a_command_is_left_out_only_where_it_needs_the_network_or_a_framework(page: Path) -> None:
+    for block in blocks(page):
+        if block.kind == "console" and block.note == "not run":
+            for command in block.commands():
+                assert re.search(r"pip install|make_dumps\.py|\.ci/run|git clone|benchmarks/", command.text), (
+                    command.text
+                )
+
+
+def test_the_readme_has_the_two_commands_of_a_fresh_machine() -> None:
+    commands = [command.text for block in blocks(ROOT / "README.md") for command in block.commands()]
+    assert (
+        "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/pytest example_suites/01_lenet_port" in commands
+    )
+    assert "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest" in commands
+
+
+# -- suite files and links --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_every_suite_file_shown_can_be_loaded(page: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(page)):
+        if block.kind != "toml":
+            continue
+        file = tmp_path / f"{number}.toml"
+        file.write_text(block.text, encoding="utf-8")
+        document = read_toml(file)
+        table = document.get("msdump") or document.get("tool", {}).get("msdump")
+        if table is not None:
+            table = {"left": "run", "right": "reference", **table}
+            load_suite(file=None, table=table, options={}, directory=tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link}: there is no {target}"
+        assert not anchor or anchor in anchors(target), f"{link}: {target.name} has only {sorted(anchors(target))}"
+
+
+def test_every_page_of_docs_is_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    reached = {(index.parent / link.partition("#")[0]).resolve() for link in links(index) if "//" not in link}
+    assert {page for page in PAGES if "docs" in page.parts and page != index} <= reached
+
+
+# -- tables that must be the program's own ----------------------------------------------------------------------------
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table as the reference pages have it."""
+    lines = [titles, tuple("---" for _ in titles), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else "–"
+
+
+def test_the_table_of_options_is_the_programs() -> None:
+    rows = [
+        (
+            "<br>".join(f"`{flag} {option.metavar}`" for flag in option.flags),
+            _code(option.ini),
+            _code(option.toml),
+            ", ".join(f"`{flag}`" for flag in option.cli_flags if option.name != "granularity") or "–",
+            option.help,
+            option.default or "–",
+        )
+        for option in OPTIONS
+    ]
+    table = _table(("pytest", "ini key", "suite file", "`msdump compare`", "meaning", "default"), rows)
+    assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
+
+
+def test_the_table_of_metrics_is_the_programs() -> None:
+    words = {"high": "fails below", "low": "fails above", "none": "takes no limit"}
+    rows = [(_code(name), _code(fact.short), words[fact.direction]) for name, fact in METRICS.items()]
+    table = _table(("metric", "short form", "its limit"), rows)
+    assert table in (REFERENCE / "metrics.md").read_text(encoding="utf-8"), f"metrics.md should hold\n{table}"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_table_of_a_profile_is_the_programs(profile: str) -> None:
+    rows = [
+        (_code(kind), ", ".join(f"`{metric}` {'>=' if METRICS[metric].direction == 'high' else '<='} {bound:g}"
+                                for metric, bound in bounds.items()))
+        for kind, bounds in PROFILES[profile].rows.items()
+    ]  # fmt: skip
+    table = _table((f"`{profile}`, version {PROFILES[profile].version}", "limits"), rows)
+    assert table in (REFERENCE / "profiles.md").read_text(encoding="utf-8"), f"profiles.md should hold\n{table}"
+
+
+def test_every_slug_of_an_error_is_explained() -> None:
+    slugs = {
+        error.slug
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.MsdumpError)
+    }
+    titles = re.findall(r"^## `(.+)`$", (REFERENCE / "messages.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(titles) == sorted(slugs)
+
+
+def test_every_key_of_a_suite_file_is_documented() -> None:
+    from pytest_msdump.suite import limits, sections
+
+    text = (REFERENCE / "suite_file.md").read_text(encoding="utf-8")
+    name = sections.FileName("msdump.toml", "msdump.toml", "msdump")
+    metrics = {*METRICS, *(fact.short for fact in METRICS.values())}
+    keys = {
+        *sections._file_keys(name, ROOT),
+        *sections._ENTRY_KEYS,
+        *sections._SIDE_KEYS,
+        *limits._RULE_KEYS.keys() - metrics,
+        *limits._DRIFT_KEYS.keys() - metrics,
+    }
+    assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+
+
+def test_every_key_of_results_json_is_documented(tmp_path: Path) -> None:
+    import json
+
+    project = copy_project(tmp_path)
+    code, printed = run("pytest -q --tb=no example_suites/02_failing_on_purpose", project, tmp_path)
+    assert code == 1, "\n".join(printed)
+    report = json.loads((project / "msdump-report" / "results.json").read_text(encoding="utf-8"))
+    record, unmatched = report["tensors"][3], report["unmatched"][0]
+    keys = {*report, *report["counts"], *report["coverage"], *report["left"], *record, *record["left"], *unmatched}
+    keys |= {*record["nonfinite"], *record["worst"][0], *record["findings"][0], *record["checks"][0]}
+    text = (REFERENCE / "results_json.md").read_text(encoding="utf-8")
+    assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+
+
+def test_the_picture_of_the_house_names_every_room() -> None:
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    rooms = [path for path in (ROOT / "pytest_msdump").iterdir() if path.is_dir() and (path / "__init__.py").exists()]
+    assert [room.name for room in sorted(rooms) if f"`{room.name}" not in text] == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    file = read_toml(ROOT / "pyproject.toml")["project"]
+    text = (ROOT / "docs" / "explanation" / "dependencies.md").read_text(encoding="utf-8")
+    extras = [name for group in file["optional-dependencies"].values() for name in group]
+    for requirement in [*file["dependencies"], *extras]:
+        name = re.split(r"[\[><=; ]", requirement)[0]
+        assert name == "pytest-msdump" or f"`{name}`" in text, name
+
+
+# -- the checks themselves --------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_shows_what_is_not_printed_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo one; echo two\none\n```\n", encoding="utf-8")
+    [block] = blocks(page)
+    reader = Reader(tmp_path, tmp_path)
+    reader.follow(block)
+    assert len(reader.failed) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "is_so"),
+    [
+        (["one", "two"], True),
+        (["one"], False),
+        (["one", "..."], True),
+        (["...", "two"], True),
+        (["...", "three"], False),
+        (["one", "two", "three"], False),
+    ],
+)
+def test_lines_are_matched_whole_and_in_order(said: list[str], is_so: bool) -> None:
+    assert prints_as_said(said, ["one", "two"]) is is_so
