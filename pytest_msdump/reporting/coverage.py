@@ -88,6 +88,13 @@ def _what_to_do(report: Report, width: int) -> Iterator[str]:
     if "empty" in (report.left.reader, report.right.reader):
         yield from _hanging("what to do: check that the run wrote its dump there, and that the path is its root", width)
         return
+    if not report.unmatched and not report.missing:
+        sentence = (
+            "what to do: both sides hold tensors, but none is within the selection; "
+            "check select, deselect, io, iteration, rank and graph"
+        )
+        yield from _hanging(sentence, width)
+        return
     yield from _hanging("what to do: give both sides the same operator names, or name the pairs in msdump.toml:", width)
     left, right = _example(report)
     yield "    [[msdump.map]]"

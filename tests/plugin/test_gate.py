@@ -339,3 +339,10 @@ def test_a_broken_file_is_an_error_of_its_own_pair(pytester, lenet):
     report = results(pytester)
     assert [one["left"]["address"] for one in report["tensors"] if one["verdict"] == "error"] == [f"{RELU2}:output:0"]
     result.stdout.fnmatch_lines(["ERROR  Default/relu2*", "*cut off*"])
+
+
+def test_a_selection_of_nothing_fails_and_names_the_selection(pytester, lenet):
+    target = str(lenet / "target")
+    result = pytester.runpytest("--msdump-left", target, "--msdump-right", target, "--msdump-select", "nobody*")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*none is within the selection*"])
