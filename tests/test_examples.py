@@ -1,0 +1,125 @@
+"""The examples do what their READMEs promise, and hold what they say they hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from docs_pages import ROOT, copy_project, run
+
+EXAMPLES = ROOT / "example_suites"
+LENET, WRONG, IN_PYTHON = "01_lenet_port", "02_failing_on_purpose", "03_in_a_python_test"
+
+# Reference layer → what the operator's file is called; the oracle below opens files by these, not by our engine.
+FILES = {
+    "conv1": "BiasAdd.Default_conv1-Conv2d_BiasAdd-op0",
+    "relu1": "ReLU.Default_relu1-ReLU_ReLU-op0",
+    "pool1": "MaxPool.Default_pool1-MaxPool2d_MaxPool-op0",
+    "conv2": "BiasAdd.Default_conv2-Conv2d_BiasAdd-op0",
+    "relu2": "ReLU.Default_relu2-ReLU_ReLU-op0",
+    "pool2": "MaxPool.Default_pool2-MaxPool2d_MaxPool-op0",
+    "flatten": "Flatten.Default_flatten-Flatten_Flatten-op0",
+    "fc1": "BiasAdd.Default_fc1-Dense_BiasAdd-op0",
+    "relu3": "ReLU.Default_relu3-ReLU_ReLU-op0",
+    "fc2": "BiasAdd.Default_fc2-Dense_BiasAdd-op0",
+}
+SPOILT = ["conv2", "relu2", "pool2", "flatten", "fc1", "relu3", "fc2"]
+
+
+def _results(project: Path) -> dict[str, object]:
+    report: dict[str, object] = json.loads((project / "msdump-report" / "results.json").read_text(encoding="utf-8"))
+    return report
+
+
+def _differing(example: str) -> list[str]:
+    """Layers that differ by more than a rounding, by numpy and file names alone."""
+    found = []
+    for layer, name in FILES.items():
+        [left] = (EXAMPLES / example / "run/rank_0/Lenet/0/0").glob(f"{name}.*.output.0.*.npy")
+        [right] = (EXAMPLES / LENET / "reference").glob(f"{layer}.0.*.npy")
+        if not np.allclose(np.load(left).ravel(), np.load(right).ravel(), rtol=1e-4, atol=1e-5):
+            found.append(layer)
+    return found
+
+
+def test_the_dumps_hold_a_right_port_and_a_wrong_one() -> None:
+    assert _differing(LENET) == []
+    assert _differing(WRONG) == SPOILT
+
+
+@pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch"])
+def test_the_right_port_passes(profile: str, tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"pytest -q example_suites/{LENET} --msdump-profile {profile}", project, tmp_path)
+    assert code == 0, "\n".join(printed)
+    assert printed[-1].startswith("11 passed")
+    assert [record["verdict"] for record in _results(project)["tensors"]] == ["pass"] * 10
+
+
+def test_the_wrong_port_fails_from_its_mistake_on(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"pytest -q --tb=no example_suites/{WRONG}", project, tmp_path)
+    assert code == 1, "\n".join(printed)
+    assert printed[-1].startswith("7 failed, 4 passed")
+    failing = [
+        record["right"]["address"].removesuffix(":output:0")
+        for record in _results(project)["tensors"]
+        if record["verdict"] != "pass"
+    ]
+    assert failing == SPOILT
+    assert any("first failing: op 6 of 23, DRIFT Default/conv2-Conv2d/BiasAdd-op0" in line for line in printed)
+
+
+def test_the_example_of_python_tests_runs_eight_tests_and_the_gate(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"pytest -q example_suites/{IN_PYTHON}", project, tmp_path)
+    assert code == 0, "\n".join(printed)
+    assert printed[-1].startswith("12 passed")
+
+
+def test_the_example_of_python_tests_fails_on_the_wrong_port(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    right, wrong = f"../{LENET}/run", f"../{WRONG}/run"
+    for name in ("pyproject.toml", "test_port.py"):
+        file = project / "example_suites" / IN_PYTHON / name
+        changed = file.read_text(encoding="utf-8").replace(right, wrong)
+        assert wrong in changed
+        file.write_text(changed, encoding="utf-8")
+    code, printed = run(f"pytest -q --tb=no example_suites/{IN_PYTHON}", project, tmp_path)
+    failed = sorted(line.split("::")[-1].split(" ")[0] for line in printed if line.startswith("FAILED"))
+    assert code == 1
+    assert failed == [
+        "Default/conv2-Conv2d/BiasAdd-op0",
+        "Default/fc2-Dense/BiasAdd-op0",
+        "test_every_convolution_is_close[Default/conv2-Conv2d/BiasAdd-op0:output:0]",
+        "test_no_error_grows_beyond_ten_times_that_of_the_first_operator",
+        "test_the_port_predicts_what_the_original_predicts",
+        "test_the_scores_are_close",
+    ]
+
+
+def test_example_dumps_are_small() -> None:
+    for example in (LENET, WRONG):
+        total = sum(file.stat().st_size for file in (EXAMPLES / example).rglob("*") if file.is_file())
+        assert total < 300_000, f"{example} holds {total} bytes"
+
+
+def test_no_dump_names_a_folder_of_the_machine_that_made_it() -> None:
+    dumps = [EXAMPLES / LENET / "reference", EXAMPLES / LENET / "run", EXAMPLES / WRONG / "run"]
+    files = [file for dump in dumps for file in dump.rglob("*") if file.is_file()]
+    assert len(files) > 100
+    for file in files:
+        content = file.read_bytes()
+        assert not any(place in content for place in (b"/home/", b"/root", b"/tmp", b"/work", b"site-packages")), file
+
+
+def test_the_scripts_that_make_dumps_explain_themselves() -> None:
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / LENET / "make_dumps.py", "--help"], capture_output=True, text=True, check=True
+    )
+    for option in ("--torch-python", "--mindspore-python", "--network", "--out", "--only"):
+        assert option in ran.stdout
