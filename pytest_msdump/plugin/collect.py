@@ -86,8 +86,10 @@ class _GateItem(pytest.Item):
         if not isinstance(excinfo.value, _GateFailureError):
             return super().repr_failure(excinfo, style)
         path, _, _ = self.reportinfo()
-        place = ReprFileLocation(str(path), 0, excinfo.value.line)
-        text = ReprTraceback([ReprEntryNative([excinfo.value.text + "\n"])], None, "native")
+        place = ReprFileLocation(str(path), 1, excinfo.value.line)
+        # --tb=line prints the place, which holds the line, after the text: so there must be none.
+        shown = [] if self.config.option.tbstyle == "line" else [excinfo.value.text + "\n"]
+        text = ReprTraceback([ReprEntryNative(shown)], None, "native")
         return ExceptionChainRepr([(text, place, None)])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,11 @@ def failure(plan: Plan, records: Sequence[Mapping[str, Any]], command: str, widt
 def coverage(plan: Plan, width: int) -> tuple[str | None, str]:
     """Why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
     report = gathered(plan, {})
+    report = replace(
+        report,
+        left=replace(report.left, directory=_shown(plan.left.root)),
+        right=replace(report.right, directory=_shown(plan.right.root)),
+    )
     problems = coverage_problems(report)
     return "; ".join(problems) or None, coverage_text(report, width=width)
 

@@ -11,9 +11,7 @@ import pytest
 import pytest_msdump
 
 NAMES = sorted(
-    info.name
-    for info in walk_packages(pytest_msdump.__path__, "pytest_msdump.")
-    if not info.name.endswith("__main__")
+    info.name for info in walk_packages(pytest_msdump.__path__, "pytest_msdump.") if not info.name.endswith("__main__")
 )
 
 

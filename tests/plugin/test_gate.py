@@ -198,6 +198,15 @@ def test_junit_xml_has_a_case_for_each_operator(pytester, workers):
 
 
 @pytest.mark.usefixtures("bad")
+def test_tb_line_is_one_line_for_each_failure(pytester):
+    result = pytester.runpytest("--tb=line", "-q", "-k", "conv2")
+    start = next(number for number, line in enumerate(result.stdout.lines) if "FAILURES" in line)
+    line, after = result.stdout.lines[start + 1 : start + 3]
+    assert f"msdump.toml:1: DRIFT {CONV2}:output:0: cosine_similarity 0.390511 is below 0.999" in line
+    assert "= msdump =" in after
+
+
+@pytest.mark.usefixtures("bad")
 def test_collect_only_names_every_item_and_writes_nothing(pytester):
     result = pytester.runpytest("--collect-only", "-q")
     result.stdout.fnmatch_lines([f"msdump.toml::{CONV2}", "msdump.toml::coverage", "11 tests collected*"])
