@@ -66,7 +66,6 @@ class Reader:
                 self.failed.append(f"{told}exit code {code}, not {expected}; it printed\n" + "\n".join(printed))
             if command.printed and not prints_as_said(command.printed, printed):
                 self.failed.append(f"{told}did not print what the page shows, but\n" + "\n".join(printed))
-            if command.printed:
                 self.shown[command.last] = (command.end, excerpt(command.printed, printed))
 
 
