@@ -15,7 +15,7 @@ from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.session import GATE
 from pytest_msdump.plugin.sources import Source
 
-__all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun"]
+__all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 
 
 class SuiteFile(pytest.File):
@@ -36,6 +36,16 @@ class SuiteRun(pytest.Collector):
     def collect(self) -> Iterator[pytest.Item]:
         """As `SuiteFile.collect`."""
         yield from _items(self, self.source)
+
+
+def collector_of(source: Source, session: pytest.Session) -> pytest.Collector:
+    """The collector of a suite that no collected file brings."""
+    collector: pytest.Collector
+    if source.is_suite_file:
+        collector = SuiteFile.from_parent(session, path=source.file)
+    else:
+        collector = SuiteRun.from_parent(session, name="msdump", nodeid="msdump", source=source)
+    return collector
 
 
 def _items(parent: pytest.Collector, source: Source) -> Iterator[pytest.Item]:

@@ -64,10 +64,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, None]:
     """Add the items that have no file of their own to what the session collects."""
     outcome = yield
-    if isinstance(collector, pytest.Session):
+    source = collector.config.stash[GATE].own
+    if source is not None and isinstance(collector, pytest.Session):
+        from pytest_msdump.plugin.collect import collector_of
+
         report = outcome.get_result()
         if report.passed:
-            report.result = [*report.result, *collector.config.stash[GATE].own_collectors(collector)]
+            report.result = [*report.result, collector_of(source, collector)]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -100,20 +103,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which directory is which side."""
-    return config.stash[GATE].header()
+    gate = config.stash[GATE]
+    if not gate.plans:
+        return []
+    from pytest_msdump.plugin.telling import header
+
+    return header(gate)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say it for the suite files that only collecting has found; with -q the summary says it."""
-    return config.stash[GATE].header() if config.get_verbosity() >= 0 else []
+    return pytest_report_header(config) if config.get_verbosity() >= 0 else []
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports, in the process that has all records."""
-    session.config.stash[GATE].finish(session)
+    gate = session.config.stash[GATE]
+    if gate.has_results:
+        from pytest_msdump.plugin.telling import write_reports
+
+        write_reports(gate)
+        if (gate.unwritten or gate.foreign) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Tell the outcome in a few lines."""
-    config.stash[GATE].summarise(terminalreporter)
+    gate = config.stash[GATE]
+    if gate.has_results:
+        from pytest_msdump.plugin.telling import print_summary
+
+        print_summary(gate, terminalreporter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shlex
@@ -122,16 +123,10 @@ class Gate:
 
     # -- collection ----------------------------------------------------------------------------------------------
 
-    def own_collectors(self, session: pytest.Session) -> Iterator[pytest.Collector]:
-        """The collector of the items that no collected file brings."""
-        if self._own is None:
-            return
-        from pytest_msdump.plugin.collect import SuiteFile, SuiteRun
-
-        if self._own.is_suite_file:
-            yield SuiteFile.from_parent(session, path=self._own.file)
-        else:
-            yield SuiteRun.from_parent(session, name="msdump", nodeid="msdump", source=self._own)
+    @property
+    def own(self) -> Source | None:
+        """The suite whose items no collected file brings."""
+        return self._own
 
     def check_collected(self, items: Sequence[pytest.Item]) -> None:
         """Raise what a suite file had to say, and refuse a gate that was asked for but not collected."""
@@ -162,53 +157,30 @@ class Gate:
         kept = self.records.setdefault(message["plan"], {})
         kept.update({int(number): record for number, record in message["records"].items()})
 
-    def header(self) -> list[str]:
-        """Lines about every suite that has not been announced yet."""
-        lines: list[str] = []
-        if self.is_worker or not self.plans:
-            return lines
-        from pytest_msdump.plugin.telling import plan_header
-
+    def unannounced(self) -> Iterator[Plan]:
+        """Every plan that the header has not told yet."""
         for source, plan in self.plans.items():
-            if source not in self._announced:
+            if source not in self._announced and not self.is_worker:
                 self._announced.add(source)
-                lines += plan_header(plan)
-        return lines
+                yield plan
 
-    def finish(self, session: pytest.Session) -> None:
-        """Write the reports; a report that cannot be written fails the run."""
-        if self.is_worker or self.config.option.collectonly or (not self.records and not self.foreign):
-            return
-        from pytest_msdump.plugin.telling import write_reports
-
-        try:
-            self.reports = write_reports(self)
-        except MsdumpError as error:
-            self.unwritten.append(error)
-        if (self.unwritten or self.foreign) and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def summarise(self, terminal: pytest.TerminalReporter) -> None:
-        """Print the summary of every suite that ran."""
-        if self.is_worker or not (self.reports or self.unwritten or self.foreign):
-            return
-        from pytest_msdump.plugin.telling import print_summary
-
-        print_summary(self, terminal)
+    @property
+    def has_results(self) -> bool:
+        """Whether this process has something to report. Workers hand theirs to the controller."""
+        return not self.is_worker and not self.config.option.collectonly and bool(self.records or self.foreign)
 
     def rerun_command(self, source: Source, name: str, select: str) -> str:
         """The shell command that runs just this item again."""
         given = [
-            word
+            f"--msdump-{option.replace('_', '-')}={value}"
             for option, values in self.options.items()
             for value in (values if isinstance(values, (list, tuple)) else [values])
             if value is not None and option not in ("select", "report", "report_dir")
-            for word in (f"--msdump-{option.replace('_', '-')}", str(value))
         ]
         if source.file is not None and source.is_suite_file:
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return shlex.join(["pytest", f"{path}::{name}", *given])
-        return shlex.join(["pytest", *given, "--msdump-select", select])
+        return shlex.join(["pytest", *given, f"--msdump-select={glob.escape(select)}"])
 
 
 class _Receiver:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.gathering import gathered, write_report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_msdump.plugin.session import Gate
 
-__all__ = ["coverage", "failure", "junit_properties", "plan_header", "print_summary", "write_reports"]
+__all__ = ["coverage", "failure", "header", "junit_properties", "print_summary", "write_reports"]
 
 # Few and short: validators and viewers of JUnit files choke on more.
 _JUNIT_METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
@@ -67,24 +66,34 @@ def junit_properties(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str
             yield f"msdump.{METRICS[metric].short}", told["metrics"][metric]
 
 
-def plan_header(plan: Plan) -> list[str]:
-    """Which directory is which, and what is known of both."""
-    return header_lines(
-        side_info(plan.left), side_info(plan.right), pairs=len(plan.pairing.pairs), profile=plan.suite.policy.profile
-    )
+def header(gate: Gate) -> list[str]:
+    """Which directory is which, and what is known of both, for every suite not told yet."""
+    return [
+        line
+        for plan in gate.unannounced()
+        for line in header_lines(
+            side_info(plan.left),
+            side_info(plan.right),
+            pairs=len(plan.pairing.pairs),
+            profile=plan.suite.policy.profile,
+        )
+    ]
 
 
-def write_reports(gate: Gate) -> list[tuple[Report, list[Path]]]:
+def write_reports(gate: Gate) -> None:
     """Write the reports of every suite that ran: into the report directory, or a folder of it for each of several."""
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
-    written = []
     for source, plan in ran:
         report = gathered(plan, gate.records[plan.digest])
         directory = plan.suite.report_dir
         if len(ran) > 1:
             directory /= _folder(source.title(gate.config.rootpath))
-        written.append((report, write_report(report, plan.suite.report, directory)))
-    return written
+        files: list[Path] = []
+        try:
+            files = write_report(report, plan.suite.report, directory)
+        except MsdumpError as error:
+            gate.unwritten.append(error)
+        gate.reports.append((report, files))
 
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:

@@ -248,7 +248,7 @@ def test_the_printed_command_runs_just_the_failed_item(pytester, lenet):
         if not line.endswith("\\"):
             break
     assert words[0] == "pytest"
-    assert "--msdump-profile" in words
+    assert "--msdump-profile=strict" in words
     again = pytester.runpytest(*[word.strip("'") for word in words[1:]])
     again.assert_outcomes(failed=1, passed=1)
 
