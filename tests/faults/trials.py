@@ -31,12 +31,13 @@ Change = Callable[[Array], npt.ArrayLike]
 
 
 class Outcome(NamedTuple):
-    """What the gate answered: exit code, the tensor or map entry it names first, why, and all it printed."""
+    """What the gate answered: exit code, tensor or map entry named first, why, all it printed, all that failed."""
 
     code: int
     named: str
     sentence: str
     text: str
+    failing: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -144,10 +145,11 @@ def _outcome(code: int, text: str, reports: Path) -> Outcome:
     if not file.is_file():
         return Outcome(code, "", "no results.json was written", text)
     results = json.loads(file.read_text("utf-8"))
-    for record in results["tensors"]:
-        if record["verdict"] in ("fail", "undefined", "error"):
-            finding = next(one for one in record["findings"] if one["sentence"])
-            return Outcome(code, record["left"]["address"], finding["sentence"], text)
+    failing = [record for record in results["tensors"] if record["verdict"] in ("fail", "undefined", "error")]
+    all_failing = frozenset(record["left"]["address"] for record in failing)
+    for record in failing:
+        finding = next(one for one in record["findings"] if one["sentence"])
+        return Outcome(code, record["left"]["address"], finding["sentence"], text, all_failing)
     for entry in results["missing"]:
         return Outcome(code, entry["left"], entry["reason"], text)
     for entry in results["unmatched"]:
