@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from pytest_msdump.matching.addresses import Address, parse_address
+from pytest_msdump.matching.advice import Advice, rules_for
 from pytest_msdump.matching.align import Align, parse_align
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import Selection
 
-__all__ = ["Address", "Align", "MapEntry", "Selection", "pair_dumps", "parse_address", "parse_align"]
+__all__ = [
+    "Address",
+    "Advice",
+    "Align",
+    "FusionRules",
+    "MapEntry",
+    "Selection",
+    "pair_dumps",
+    "parse_address",
+    "parse_align",
+    "rules_for",
+]

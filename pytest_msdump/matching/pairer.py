@@ -8,10 +8,12 @@ from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.explain import Explainer
+from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.mapped import Lost, pair_by_map
 from pytest_msdump.matching.meeting import Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
+from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.dump import Dump
@@ -31,6 +33,7 @@ def pair_dumps(
     right: Dump,
     *,
     entries: Sequence[MapEntry] = (),
+    rules: FusionRules | None = None,
     align: Align = _AS_NUMBERED,
     selection: Selection = _ALL_OUTPUTS,
     left_format: str | None = None,
@@ -43,7 +46,9 @@ def pair_dumps(
     left, right : Dump
         The run under test and the reference.
     entries : sequence of MapEntry
-        Pairs that a person named; they win over names.
+        Pairs that a person named; they win over everything else.
+    rules : FusionRules, optional
+        What rule files say; they win over names. `advice.rules_for` tells whether they are the right ones.
     align : Align
         Which left coordinates meet which right ones.
     selection : Selection
@@ -74,6 +79,8 @@ def pair_dumps(
     lost = pair_by_map(ledger, entries, meeting=meeting, selected=wanted, formats=formats)
     if left.reader == right.reader == _SINGLE_FILE:
         _pair_files(ledger, formats)
+    if rules is not None:
+        lost += pair_by_rules(ledger, rules, formats)
     pair_by_name(ledger, formats)
     pair_by_mangled_name(ledger, formats)
     return _told(left, right, ledger, lost, _Taste(selection, meeting, wanted))

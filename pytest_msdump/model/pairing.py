@@ -21,12 +21,18 @@ class Transform:
         Axes of the right side, as `numpy.transpose` takes them.
     reshape : bool
         Same values in C order, other shape: only the element counts must agree.
+    left_logical_shape : tuple of int, optional
+        Shape that the left tensor has in the original model, as a rule file tells it; for undoing its memory format.
+    left_logical_format : str, optional
+        The axis order of that shape, e.g. ``"NHWC"``.
     """
 
     left_format: str | None = None
     right_format: str | None = None
     transpose: tuple[int, ...] | None = None
     reshape: bool = False
+    left_logical_shape: tuple[int, ...] | None = None
+    left_logical_format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

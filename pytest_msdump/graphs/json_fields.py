@@ -1,0 +1,107 @@
+"""JSON that somebody else wrote: its fields, or one line that says where it is not as it should be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["WHOLE", "checked", "document", "get", "need", "shown", "whole"]
+
+WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+# Longer ones take minutes to become an int.
+_LONGEST_NUMBER = 4000
+_TOO_LARGE = 2**63
+
+_KINDS: Mapping[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a fraction",
+    type(None): "null",
+}
+
+
+def document(data: str | bytes, source: str) -> dict[str, Any]:
+    """Read a JSON text whose top level is an object.
+
+    Parameters
+    ----------
+    data : str or bytes
+        The whole text; bytes are UTF-8.
+    source : str
+        What messages call it.
+
+    Returns
+    -------
+    dict
+        As `json.loads` gives it.
+
+    Raises
+    ------
+    ConfigError
+        It is not JSON, its top level is something else, or its nesting or its numbers are beyond all measure.
+    """
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        model = json.loads(text, parse_int=_number)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: not JSON, byte {error.start} is not UTF-8 text") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{source}: not JSON, line {error.lineno} column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: not a model's JSON, it is nested too deeply") from error
+    except _LongNumberError as error:
+        raise ConfigError(f"{source}: not a model's JSON, it holds a number of {error} digits") from error
+    top: dict[str, Any] = checked(model, dict, source, "the top level")
+    return top
+
+
+class _LongNumberError(ValueError):
+    """A number of too many digits."""
+
+
+def _number(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise _LongNumberError(len(text))
+    return int(text)
+
+
+def need(holder: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+    """Return a field that must be there and of that kind; `place` is where its object is."""
+    if key not in holder:
+        raise ConfigError(f"{place}: '{key}' is missing")
+    return checked(holder[key], kind, place, f"'{key}'")
+
+
+def get(holder: Mapping[str, Any], key: str, kind: type, default: Any, place: str) -> Any:
+    """Return a field that must be of that kind where it is there."""
+    return checked(holder[key], kind, place, f"'{key}'") if key in holder else default
+
+
+def checked(value: Any, kind: type, place: str, what: str) -> Any:
+    """Return the value, which must be of that kind; messages call it `what`."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"{place}: {what} is {_KINDS[type(value)]}, and must be {_KINDS[kind]}")
+    return value
+
+
+def whole(value: Any, place: str) -> int:
+    """Read a whole number of 64 bits, also one in quotes, as protobuf writes them into JSON."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _TOO_LARGE:
+        return value
+    if isinstance(value, str) and WHOLE.fullmatch(value):
+        return int(value)
+    raise ConfigError(f"{place} is {shown(value)}, and must be a whole number of 64 bits")
+
+
+def shown(value: object) -> str:
+    """Write a value into a message, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,170 @@
+"""Whether the rule files that were given are those which a pair of dumps needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
+from pytest_msdump.matching.rules import FusionRules
+from pytest_msdump.matching.spellings import NameBook
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import OperatorGraph
+
+__all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
+
+# By the reader that knew a dump; by the ending of a file where one reader reads several kinds.
+_KIND_OF_READER = {"ascend": "device", "npy-folder": "original", "npy-file": "original"}
+_KIND_OF_SUFFIX = {".npy": "original", ".pb": "original", ".quant": "quantised original"}
+
+_FLAGS = {
+    "model": "the model's JSON (--msdump-fusion)",
+    "quant": "the quantisation rules of AMCT (--msdump-quant-fusion)",
+    "close": "the JSON of the model compiled with fusion off (--msdump-close-fusion)",
+}
+
+# The vendor's table of what can be compared with what: (left, right) → sets of rule files, any of which will do; the
+# first is the one to recommend. An Ascend dump is "device", one of Caffe, TensorFlow or ONNX "original".
+_NEEDED: Mapping[tuple[str, str], Sequence[frozenset[str]]] = {
+    ("device", "original"): [frozenset({"model"})],
+    ("quantised device", "original"): [frozenset({"model", "quant"})],
+    ("quantised original", "original"): [frozenset({"quant"})],
+    ("quantised device", "quantised original"): [frozenset({"model"})],
+    ("device", "quantised original"): [frozenset({"model"})],
+    ("device", "device"): [frozenset(), frozenset({"model", "close"})],
+    ("quantised device", "quantised device"): [frozenset(), frozenset({"model", "close"})],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DumpKind:
+    """What wrote a dump, as far as its index tells.
+
+    Parameters
+    ----------
+    family : str
+        ``"device"``, ``"original"``, or ``"other"``: dumps with names of their own, such as MindSpore's.
+    quantised : bool
+        Whether its operators are those of a quantised model.
+    """
+
+    family: str
+    quantised: bool = False
+
+    @property
+    def label(self) -> str:
+        """E.g. ``"quantised device"``."""
+        return f"quantised {self.family}" if self.quantised else self.family
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One line about rule files; `is_wrong` tells a wrong file from one that is not there but would help."""
+
+    sentence: str
+    is_wrong: bool
+
+
+def kind_of(dump: Dump) -> DumpKind:
+    """Tell what wrote a dump.
+
+    Parameters
+    ----------
+    dump : Dump
+        Its index.
+
+    Returns
+    -------
+    DumpKind
+        `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type,
+        or a name such as AMCT alone gives.
+    """
+    suffixes = {ref.source.path.suffix for ref in dump.refs}
+    if suffixes and suffixes <= set(_KIND_OF_SUFFIX) and dump.reader in {*_KIND_OF_READER}:
+        family = "original"
+    else:
+        family = _KIND_OF_READER.get(dump.reader, "other")
+    quantised = ".quant" in suffixes or any(
+        ref.key.op.op_type in QUANT_TYPES or any(part in ref.key.op.label for part in SURE_QUANTISED_FRAGMENTS)
+        for ref in dump.refs
+    )
+    return DumpKind(family, quantised)
+
+
+def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
+    """Say in one line which rule files two dumps need, when others were given.
+
+    Parameters
+    ----------
+    left, right : Dump
+        The run under test and the reference.
+    rules : FusionRules
+        What was given; possibly nothing.
+
+    Returns
+    -------
+    Advice or None
+        ``None`` when all is as it should be, also where names are enough.
+
+    Notes
+    -----
+    Files are called wrong only for what they cannot do. Whether a model is quantised is a guess by names, so a rule
+    file that seems to be lacking is but told: names or a map may do without it.
+    """
+    ours, theirs = kind_of(left), kind_of(right)
+    needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
+    wrong = _wrong(ours, theirs, rules) or _strange(left, right, rules)
+    pair = f"{_shown(ours)} against {_shown(theirs)}"
+    if wrong:
+        return Advice(f"{wrong}; {pair} needs {_listed(needed)}", True)
+    lacking = needed[0] - rules.given
+    if lacking and left.refs and right.refs:
+        return Advice(f"{pair} needs {_listed(needed)}; without it, tensors are paired by map and name only", False)
+    return None
+
+
+def _wrong(ours: DumpKind, theirs: DumpKind, rules: FusionRules) -> str:
+    """Say which file cannot serve these kinds of dumps."""
+    model, quant, close = (graph and graph.source for graph in (rules.model, rules.quant, rules.close))
+    both_device = ours.family == theirs.family == "device"
+    cases = (
+        (close and not model, f"{close} cannot be used alone"),
+        (close and quant, f"{close} and {quant} cannot be used together"),
+        (close and theirs.family == "original", f"{close} is of no use here: the right side is no Ascend dump"),
+        (model and not close and both_device, f"{model} alone leads to an original model, and the right side is none"),
+        (quant and ours.family == "device" and not model, f"{quant} alone does not describe an Ascend dump"),
+        (quant and theirs.quantised, f"{quant} leads to a model before quantisation, and the right side is quantised"),
+    )
+    return next((sentence for applies, sentence in cases if applies), "")
+
+
+def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
+    """Say which file knows nothing of the names that it is to explain."""
+    sides = [(rules.base, left, "left")]
+    if rules.close is not None:
+        sides.append((rules.close, right, "right"))
+    for graph, dump, side in sides:
+        if graph and dump.refs and not _knows(graph.names, dump):
+            return f"{graph.source} knows no operator of the {side} side"
+    if rules.model is not None and rules.quant is not None and not _meet(rules.model, rules.quant):
+        return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
+    return ""
+
+
+def _knows(names: Iterable[str], dump: Dump) -> bool:
+    book = NameBook(names)
+    return any(book.meant(ref.key.op) for ref in dump.refs)
+
+
+def _meet(model: OperatorGraph, quant: OperatorGraph) -> bool:
+    known = set(quant.names)
+    return any(known.intersection((operator.name, *operator.originals)) for operator in model.operators)
+
+
+def _shown(kind: DumpKind) -> str:
+    families = {"device": "dump of an Ascend model", "original": "dump of an original model", "other": "dump"}
+    return f"a{' quantised' if kind.quantised else ''} {families[kind.family]}"
+
+
+def _listed(needed: Sequence[frozenset[str]]) -> str:
+    return ", or ".join(" and ".join(_FLAGS[name] for name in _FLAGS if name in files) or "none" for files in needed)

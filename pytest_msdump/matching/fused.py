@@ -1,0 +1,195 @@
+"""Pairing by rule files: each left tensor with what it was in the original model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_msdump.facts.operators import REASONS
+from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.explain import elsewhere, listed, slots_text, typed_name
+from pytest_msdump.matching.ledger import Ledger, Made
+from pytest_msdump.matching.mapped import Lost
+from pytest_msdump.matching.meeting import Key, meets
+from pytest_msdump.matching.origins import Rulebook, Wish
+from pytest_msdump.matching.remains import dumps_beside, explain_right, repeats_beside, where_text
+from pytest_msdump.matching.rules import FusionRules
+from pytest_msdump.matching.sides import Operator, Side
+from pytest_msdump.matching.spellings import Identified, NameBook, doubt_text, identify
+from pytest_msdump.model import graph
+from pytest_msdump.model.pairing import Transform
+
+__all__ = ["pair_by_rules"]
+
+
+def pair_by_rules(ledger: Ledger, rules: FusionRules, formats: Transform) -> list[Lost]:
+    """Pair what rule files say, after the map and before names.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Gets the pairs, and holds back every tensor of an operator that the rules know, with its reason: a name that
+        happens to be the same says less than a rule.
+    rules : FusionRules
+        Without `model` and `quant` nothing is done.
+    formats : Transform
+        The sides' axis orders.
+
+    Returns
+    -------
+    list of Lost
+        Pairs of which exactly one side was dumped, although both are bound to be.
+
+    Notes
+    -----
+    One right tensor may get several left ones: an output, and each input that it feeds. Of an L1 fusion group only
+    the newest operator is compared, and the oldest where it has other originals: those between work on slices in the
+    L1 buffer, and what is dumped of them is no whole tensor.
+    """
+    if rules.base is None:
+        return []
+    fusing = _Fusing(ledger, rules, formats)
+    fusing.pair()
+    return [*fusing.lost.values(), *explain_right(ledger, fusing.book, fusing.lefts, fusing.rights)]
+
+
+class _Fusing:
+    def __init__(self, ledger: Ledger, rules: FusionRules, formats: Transform) -> None:
+        self.book = Rulebook(rules)
+        self.lost: dict[tuple[str, str, str], Lost] = {}
+        self._ledger = ledger
+        self._formats = formats
+        left, right = ledger.left, ledger.right
+        types = {operator.name: operator.op_type for operator in self.book.operators.values()}
+        self.lefts = identify(left.ops, NameBook(types), types)
+        right_types = {} if rules.close is None else {each.name: each.op_type for each in rules.close.operators}
+        self.rights = identify(right.ops, NameBook(self.book.right_names()), right_types)
+        self._mapped: defaultdict[int, list[Key]] = defaultdict(list)
+        for made in ledger.made:
+            self._mapped[made.right].append(left.ops[left.op_of[made.left]].at)
+
+    def pair(self) -> None:
+        left = self._ledger.left
+        passed_over = _passed_over(left, self.lefts, self.book)
+        for number, op in enumerate(left.ops):
+            if not op.kept:
+                continue
+            doubt = self._doubt(op, self.lefts, number)
+            operator = self.book.operators.get(self.lefts.name_of.get(number, ""))
+            if not doubt and operator is None:
+                continue
+            for (io, slot), ref in left.selected(op).items():
+                reason = doubt or passed_over.get(number) or self._paired(ref, op, operator, io, slot)
+                if reason and not self._ledger.is_paired("left", ref):
+                    self._ledger.held.setdefault(("left", ref), reason)
+
+    def _doubt(self, op: Operator, identified: Identified, number: int) -> str:
+        names = identified.doubtful.get(number)
+        return doubt_text(op, names, self.book.label) if names else ""
+
+    def _paired(self, ref: int, op: Operator, operator: graph.Operator | None, io: str, slot: int) -> str:
+        """Pair one left tensor; return why it cannot be."""
+        if operator is None or ("left", ref) in self._ledger.held:
+            return ""
+        inputs = 1 + max((slot for direction, slot in op.tensors if direction == "input"), default=-1)
+        wish = self.book.wish(operator, io, slot, inputs)
+        reason = wish.reason
+        for origin in wish.origins:
+            ops = [number for number in self.rights.ops_of(origin.name) if self._meets(op, number)]
+            found = [number for number in ops if ("output", origin.index) in self._ledger.right.ops[number].tensors]
+            if found:
+                return self._joined(ref, op, found, origin, wish)
+        return reason or self._absent(ref, op, wish)
+
+    def _meets(self, op: Operator, number: int) -> bool:
+        other = self._ledger.right.ops[number]
+        return other.kept and meets(other.meeting, op.meeting)
+
+    def _joined(self, ref: int, op: Operator, found: Sequence[int], origin: graph.OriginOutput, wish: Wish) -> str:
+        ledger = self._ledger
+        if rivals := _rivals(ledger.right, found):
+            names = listed(typed_name(ledger.right.ops[number].key) for number in rivals)
+            return f"ambiguous: {self.book.label} pairs it with {origin.name}, which may be {names} on the right side"
+        reasons = []
+        for number in found:
+            other = ledger.right.ops[number]
+            partner = other.tensors["output", origin.index]
+            if reason := self._taken(partner, op):
+                reasons.append(reason)
+            elif ledger.left_free(ref, other):
+                transform = replace(
+                    self._formats,
+                    left_logical_shape=_known_shape(origin.shape),
+                    left_logical_format=origin.memory_format,
+                )
+                ledger.record(Made(ref, partner, "fused", wish.by, transform))
+        return reasons[0] if reasons else ""
+
+    def _taken(self, partner: int, op: Operator) -> str:
+        """Say why the map keeps a right tensor from this left operator."""
+        address = self._ledger.right.refs[partner].key.address
+        if held := self._ledger.held.get(("right", partner)):
+            return f"{address} on the right side is kept for a map entry: {held}"
+        if any(meets(op.at, place) for place in self._mapped.get(partner, ())):
+            return f"{address} on the right side is paired by a map entry"
+        return ""
+
+    def _absent(self, ref: int, op: Operator, wish: Wish) -> str:
+        """Say why the right side has no tensor of the wanted name here, and whether it is lost."""
+        right, origin = self._ledger.right, wish.origins[-1]
+        address = f"{origin.name}:output:{origin.index}"
+        if doubts := self.rights.doubts_of(origin.name):
+            return self._doubt(right.ops[doubts[0]], self.rights, doubts[0])
+        ops = [right.ops[number] for number in self.rights.ops_of(origin.name)]
+        here = [other for other in ops if meets(other.meeting, op.meeting)]
+        says = f"{self.book.label} pairs it with {address}"
+        if here and not any(other.kept for other in here):
+            return f"{says}, which the selection leaves out"
+        if here:
+            reason = f"{says}, but the right side has only {slots_text(port for each in here for port in each.tensors)}"
+        elif ops:
+            reason = f"{says}: {elsewhere(op, ops, side='right')}"
+        else:
+            reason = f"{says}, which the right side did not dump"
+        if wish.expected and dumps_beside(right, op) and (here or not repeats_beside(op, ops)):
+            self._lose(ref, op, address, reason)
+        return reason
+
+    def _lose(self, ref: int, op: Operator, address: str, reason: str) -> None:
+        left = self._ledger.left.refs[ref].key.address
+        text = reason + where_text(self._ledger.left, op)
+        self.lost.setdefault((left, address, text), Lost(MapEntry(left, address), text, ("right",)))
+
+
+def _rivals(side: Side, found: Sequence[int]) -> Sequence[int]:
+    """Return operators of which one left tensor can have only one: their places are the same."""
+    ops = [(number, side.ops[number].at) for number in found]
+    return [number for number, at in ops if any(meets(at, other) for rival, other in ops if rival != number)]
+
+
+def _known_shape(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    return None if shape is None or any(size < 0 for size in shape) else shape
+
+
+def _passed_over(left: Side, lefts: Identified, book: Rulebook) -> Mapping[int, str]:
+    """Find the operators of L1 fusion groups that are not compared, and say so."""
+    groups: defaultdict[tuple[str, Key], list[tuple[int, int, graph.Operator]]] = defaultdict(list)
+    for number, name in lefts.name_of.items():
+        operator = book.operators[name]
+        if operator.l1_group and left.ops[number].kept:
+            time = max(left.refs[ref].source.timestamp or 0 for ref in left.ops[number].tensors.values())
+            groups[operator.l1_group, left.ops[number].at].append((time, number, operator))
+    return {
+        number: REASONS["l1_fusion"].format(group=group)
+        for (group, _), members in groups.items()
+        for number in _between(members)
+    }
+
+
+def _between(members: list[tuple[int, int, graph.Operator]]) -> Iterator[int]:
+    """Yield all but the newest, and but the oldest where its originals are others."""
+    in_time = sorted(members, key=lambda member: member[:2])
+    (_, first, oldest), (_, last, newest) = in_time[0], in_time[-1]
+    compared = {last, first} if oldest.originals != newest.originals else {last}
+    return (number for _, number, _ in in_time if number not in compared)

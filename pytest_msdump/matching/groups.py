@@ -1,0 +1,101 @@
+"""Operators of a compiled model that stand for the same part of the original model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pytest_msdump.model.graph import Operator, OperatorGraph
+
+__all__ = ["Group", "group_operators", "with_renamed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One or more operators of the compiled model, and what they were.
+
+    Parameters
+    ----------
+    number : int
+        By first appearance in the model, from 0.
+    operators : tuple of Operator
+        In the model's order.
+    originals : tuple of str
+        Operators of the original model, each once; empty for one that the compiler inserted.
+    relation : str
+        ``"one-to-one"``, ``"many-to-one"`` (several originals in one operator), ``"one-to-many"``,
+        ``"many-to-many"``, ``"inserted"``, or ``"L1"``.
+    """
+
+    number: int
+    operators: tuple[Operator, ...]
+    originals: tuple[str, ...]
+    relation: str
+
+
+def group_operators(graph: OperatorGraph) -> tuple[Group, ...]:
+    """Put together the operators that have the same originals, or are of one L1 fusion group.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        A compiled model.
+
+    Returns
+    -------
+    tuple of Group
+        Every operator is in exactly one.
+    """
+    members: dict[tuple[str, ...], list[Operator]] = {}
+    for operator in graph.operators:
+        members.setdefault(_key(operator), []).append(operator)
+    return tuple(
+        Group(number, tuple(operators), _originals(operators), _relation(operators))
+        for number, operators in enumerate(members.values())
+    )
+
+
+def with_renamed(graph: OperatorGraph) -> OperatorGraph:
+    """Fill in what a renamed operator was.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        A compiled model.
+
+    Returns
+    -------
+    OperatorGraph
+        Where one operator alone stands for one original, its outputs without an origin are that original's.
+    """
+    renamed: Mapping[str, Operator] = {
+        group.operators[0].name: _renamed(group.operators[0])
+        for group in group_operators(graph)
+        if group.relation == "one-to-one"
+    }
+    return replace(graph, operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
+
+
+def _key(operator: Operator) -> tuple[str, ...]:
+    if operator.l1_group:
+        return ("L1", operator.l1_group)
+    return ("originals", *operator.originals) if operator.originals else ("inserted", operator.name)
+
+
+def _originals(operators: list[Operator]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for operator in operators for name in operator.originals))
+
+
+def _relation(operators: list[Operator]) -> str:
+    first = operators[0]
+    if first.l1_group:
+        return "L1"
+    if not first.originals:
+        return "inserted"
+    return f"{'one' if len(first.originals) == 1 else 'many'}-to-{'one' if len(operators) == 1 else 'many'}"
+
+
+def _renamed(operator: Operator) -> Operator:
+    (original,) = operator.originals
+    outputs = tuple(output if output.name else replace(output, name=original) for output in operator.outputs)
+    return replace(operator, outputs=outputs)

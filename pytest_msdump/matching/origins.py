@@ -1,0 +1,219 @@
+"""What a rule file says of each tensor of the left side: whom it was, or why nobody knows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
+from pytest_msdump.matching.quantised import find_quantised
+from pytest_msdump.matching.rules import FusionRules, combined
+from pytest_msdump.model.graph import Edge, Operator, OriginOutput
+
+__all__ = ["Rulebook", "Wish"]
+
+_MOST_ORIGINALS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Whom a left tensor is to be compared with.
+
+    Parameters
+    ----------
+    origins : tuple of OriginOutput
+        Tensors of the right side, best first; empty when there is none.
+    by : str
+        Which rule says so.
+    reason : str
+        Why there is none.
+    expected : bool
+        Whether both sides are bound to have dumped it, so that one of them alone is a loss.
+    """
+
+    origins: tuple[OriginOutput, ...] = ()
+    by: str = ""
+    reason: str = ""
+    expected: bool = True
+
+
+class Rulebook:
+    """The rule files, ready to be asked about single tensors.
+
+    Parameters
+    ----------
+    rules : FusionRules
+        At least `model` or `quant`.
+    """
+
+    def __init__(self, rules: FusionRules) -> None:
+        graph = combined(rules)
+        self.label = rules.label
+        self.operators = {operator.name: operator for operator in graph.operators}
+        # Quantisation is to be seen in the left side's own names, not in those of the original.
+        self._quantised = find_quantised(rules.base or graph)
+        self._before_aipp = {
+            edge.producer
+            for operator in graph.operators
+            if operator.op_type in AIPP_TYPES
+            for edge in operator.inputs
+            if edge is not None
+        }
+        self._makers: defaultdict[str, list[tuple[Operator, int, OriginOutput]]] = defaultdict(list)
+        self._hosts: defaultdict[str, list[Operator]] = defaultdict(list)
+        for operator in graph.operators:
+            for slot, output in enumerate(_outputs_of(operator)):
+                if output.name:
+                    self._makers[output.name].append((operator, slot, output))
+            for original in operator.originals:
+                self._hosts[original].append(operator)
+
+    def right_names(self) -> list[str]:
+        """Return every name that the right side may use, each once."""
+        return list({**self._makers, **self._hosts})
+
+    def makers(self, name: str, index: int) -> list[tuple[Operator, int]]:
+        """Return the operators, and their output slots, that a right tensor is to be compared with."""
+        return [
+            (operator, slot if operator.outputs else index)
+            for operator, slot, output in self._makers.get(name, ())
+            if not operator.outputs or output.index == index
+        ]
+
+    def hosts(self, name: str) -> Sequence[Operator]:
+        """Return the operators that a right operator is part of."""
+        return self._hosts.get(name, ())
+
+    def is_origin(self, name: str) -> bool:
+        """Whether some output has this right operator as its origin."""
+        return name in self._makers
+
+    def wish(self, operator: Operator, io: str, slot: int, dumped_inputs: int) -> Wish:
+        """Return what the rules say of one tensor.
+
+        Parameters
+        ----------
+        operator : Operator
+            Whose tensor.
+        io, slot : str, int
+            Which of its tensors, as the dump numbers them.
+        dumped_inputs : int
+            How many inputs the dump has of this operator.
+
+        Returns
+        -------
+        Wish
+            Never without both origins and reason.
+        """
+        if reason := self._barred(operator, io, slot):
+            return Wish(reason=reason)
+        if io == "output":
+            return self._followed(operator, Edge(operator.name, slot), operator)
+        position = _position(operator, slot, dumped_inputs)
+        if position is None:
+            return Wish(reason=self._say("no_slot", operator.name, io=io, slot=slot))
+        edge = operator.inputs[position]
+        if edge is None:
+            return Wish(reason=self._say("unconnected", operator.name, slot=slot))
+        if reason_key := self._quantised.input_reason(operator, position):
+            return Wish(reason=REASONS[reason_key])
+        return self._followed(operator, edge, None)
+
+    def undumped(self, operator: Operator) -> str | None:
+        """Return why an operator's type never dumps; ``None`` when it does."""
+        key = UNDUMPED_TYPES.get(operator.op_type)
+        return None if key is None else REASONS[key]
+
+    def output_barred(self, operator: Operator, slot: int) -> str:
+        """Return why an output cannot be compared although it has an origin; empty when it can."""
+        return self._barred(operator, "output", slot)
+
+    def _barred(self, operator: Operator, io: str, slot: int) -> str:
+        if io == "output" and (key := self._quantised.output_reason(operator, slot)):
+            return REASONS[key]
+        if operator.is_multiop and not any(output.name for output in operator.outputs):
+            return REASONS["inner"]
+        ends = operator.name in self._before_aipp if io == "output" else operator.op_type in AIPP_TYPES
+        return self._say("aipp", operator.name) if ends else ""
+
+    def _followed(self, asked: Operator, edge: Edge, own: Operator | None) -> Wish:
+        """Walk to what a tensor was: through Cast and TransData, which carry it on."""
+        trail = list(self._trail(edge))
+        origins = tuple(origin for _, origin in trail if origin is not None and origin.name)
+        if not trail:
+            return Wish(reason=self._say("unknown_producer", edge.producer))
+        end, _ = trail[-1]
+        if end.name in self._before_aipp or end.op_type in AIPP_TYPES:
+            return Wish(reason=self._say("aipp", end.name))
+        if not origins:
+            fed = "" if own else f"fed by {end.name}: "
+            return Wish(reason=fed + self._lacking(end, trail[-1][1], edge.slot))
+        expected = self.undumped(end) is None and self.undumped(asked) is None
+        return Wish(origins, self._by(asked if own else None, end), expected=expected)
+
+    def _trail(self, edge: Edge | None) -> Iterator[tuple[Operator, OriginOutput | None]]:
+        seen: set[str] = set()
+        while edge is not None and edge.producer in self.operators and edge.producer not in seen:
+            operator = self.operators[edge.producer]
+            seen.add(operator.name)
+            yield operator, _origin(operator, edge.slot)
+            if operator.op_type not in CARRIER_TYPES:
+                return
+            connected = [each for each in operator.inputs if each is not None]
+            at_slot = operator.inputs[edge.slot] if edge.slot < len(operator.inputs) else None
+            edge = at_slot or next(iter(connected), None)
+
+    def _lacking(self, operator: Operator, origin: OriginOutput | None, slot: int) -> str:
+        """Say why an operator's output has no counterpart."""
+        if operator.op_type in CARRIER_TYPES and any(operator.inputs):
+            return self._say("circle", operator.name)
+        if operator.is_multiop:
+            return REASONS["inner"]
+        if operator.op_type in RESHAPING_TYPES:
+            return REASONS["strided_slice"]
+        if operator.l1_group:
+            return REASONS["l1_fusion"].format(group=operator.l1_group)
+        if operator.l2_group:
+            return REASONS["l2_fusion"].format(group=operator.l2_group)
+        if not operator.originals:
+            return REASONS["inserted"]
+        if origin is None:
+            return self._say("no_slot", operator.name, io="output", slot=slot)
+        return self._say("no_origin", operator.name)
+
+    def _by(self, own: Operator | None, end: Operator) -> str:
+        """Name the file and the originals; of a tensor that is carried on, the originals of where it comes from."""
+        if own is not None and own.originals:
+            return f"{self.label}: {_joined(own.originals)}"
+        return f"{self.label}: fed by {_joined(end.originals or (end.name,))}"
+
+    def _say(self, key: str, op: str, **values: object) -> str:
+        return REASONS[key].format(rule=self.label, op=op, **values)
+
+
+def _outputs_of(operator: Operator) -> Sequence[OriginOutput]:
+    """Return an operator's outputs; one stands for all when the file lists none of an operator that was not fused."""
+    if operator.outputs or len(operator.originals) != 1:
+        return operator.outputs
+    return (OriginOutput(operator.originals[0]),)
+
+
+def _origin(operator: Operator, slot: int) -> OriginOutput | None:
+    if slot < len(operator.outputs):
+        return operator.outputs[slot]
+    if operator.outputs or len(operator.originals) != 1:
+        return None
+    return OriginOutput(operator.originals[0], slot)
+
+
+def _position(operator: Operator, slot: int, dumped: int) -> int | None:
+    """Return which input of the model a dumped input is: dumps may or may not count those that are not connected."""
+    connected = [position for position, edge in enumerate(operator.inputs) if edge is not None]
+    positions = connected if dumped == len(connected) else range(len(operator.inputs))
+    return positions[slot] if slot < len(positions) else None
+
+
+def _joined(originals: Sequence[str]) -> str:
+    more = len(originals) - _MOST_ORIGINALS
+    return " + ".join(originals[:_MOST_ORIGINALS]) + (f" and {more} more" if more > 0 else "")

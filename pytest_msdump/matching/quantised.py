@@ -1,0 +1,116 @@
+"""Which tensors of a quantised model hold quantised numbers, so that they cannot be compared with the original's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_msdump.facts.operators import (
+    DEQUANT_ENDINGS,
+    DEQUANT_FRAGMENTS,
+    DEQUANT_TYPES,
+    FLOAT_DTYPES,
+    QUANT_FRAGMENTS,
+    QUANT_TYPES,
+    QUANTISED_DTYPES,
+)
+from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
+
+__all__ = ["Quantised", "find_quantised"]
+
+# (operator, output slot)
+_Output = tuple[str, int]
+
+_UNLISTED = (OriginOutput(),)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """The quantised part of a model.
+
+    Parameters
+    ----------
+    outputs : frozenset of (str, int)
+        Outputs that hold quantised numbers.
+    between : frozenset of str
+        Operators that compute with quantised numbers: nothing of them can be compared.
+    dequantising : frozenset of str
+        Operators whose inputs are quantised and whose outputs are not.
+    """
+
+    outputs: frozenset[_Output] = frozenset()
+    between: frozenset[str] = frozenset()
+    dequantising: frozenset[str] = frozenset()
+
+    def output_reason(self, operator: Operator, slot: int) -> str | None:
+        """Return the key of the reason why an output cannot be compared."""
+        if operator.name in self.between:
+            return "quantised"
+        return "quant_output" if (operator.name, slot) in self.outputs else None
+
+    def input_reason(self, operator: Operator, slot: int) -> str | None:
+        """Return the key of the reason why an input cannot be compared."""
+        if operator.name in self.between:
+            return "quantised"
+        if operator.name in self.dequantising:
+            return "dequant_input"
+        edge = operator.inputs[slot] if slot < len(operator.inputs) else None
+        return "quantised" if edge and (edge.producer, edge.slot) in self.outputs else None
+
+
+def find_quantised(graph: OperatorGraph) -> Quantised:
+    """Follow quantised numbers through a model, from quantisation to dequantisation.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        A compiled model, or the rules of AMCT.
+
+    Returns
+    -------
+    Quantised
+        Empty for a model without quantisation.
+
+    Notes
+    -----
+    A name alone says little (``stats.quantile``): an output is a quantisation's only if the model gives it an integer
+    type of few bits, and a dequantisation's only if it is floating point.
+    """
+    outputs: set[_Output] = set()
+    between: set[str] = set()
+    dequantising: set[str] = set()
+    for operator in sorted(graph.operators, key=lambda each: each.id):
+        kinds = _kinds(operator)
+        fed = any(edge is not None and (edge.producer, edge.slot) in outputs for edge in operator.inputs)
+        if _ends_as_dequantisation(operator):
+            dequantising.add(operator.name)
+        if fed and kinds and any(kind != "dequant" for kind in kinds):
+            between.add(operator.name)
+            kinds = ["quant"] * len(kinds)
+        outputs.update((operator.name, slot) for slot, kind in enumerate(kinds) if kind == "quant")
+    return Quantised(frozenset(outputs), frozenset(between), frozenset(dequantising))
+
+
+def _kinds(operator: Operator) -> Sequence[str]:
+    """Return for each output ``"quant"``, ``"dequant"`` or nothing."""
+    names = (operator.name, *operator.originals)
+    quantises = operator.op_type in QUANT_TYPES or _any_in(QUANT_FRAGMENTS, names)
+    dequantises = operator.op_type in DEQUANT_TYPES or _any_in(DEQUANT_FRAGMENTS, names)
+    kinds = []
+    for output in operator.outputs or _UNLISTED:
+        if quantises and (output.dtype in QUANTISED_DTYPES or (output.dtype is None and not dequantises)):
+            kinds.append("quant")
+        elif dequantises and (output.dtype in FLOAT_DTYPES or (output.dtype is None and not quantises)):
+            kinds.append("dequant")
+        else:
+            kinds.append("")
+    # AscendQuant alone is enough for the vendor, whatever type the model gives.
+    return ["quant"] * len(kinds) if operator.op_type in QUANT_TYPES else kinds
+
+
+def _ends_as_dequantisation(operator: Operator) -> bool:
+    return operator.op_type in DEQUANT_TYPES or operator.name.endswith(DEQUANT_ENDINGS)
+
+
+def _any_in(fragments: Iterable[str], names: Sequence[str]) -> bool:
+    return any(fragment in name for fragment in fragments for name in names)

@@ -1,0 +1,128 @@
+"""Names of a rule file and names of files: who is meant when a dump's writer replaced characters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_msdump.matching.explain import listed
+from pytest_msdump.matching.sides import Operator
+from pytest_msdump.model.graph import file_spelling, joined_spelling
+from pytest_msdump.model.tensor import OpKey
+
+__all__ = ["Identified", "NameBook", "doubt_text", "identify"]
+
+
+class NameBook:
+    """The names that a rule file uses, by each spelling that a file's name may have.
+
+    Parameters
+    ----------
+    names : iterable of str
+        True names.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._true: set[str] = set(names)
+        self._spelled: defaultdict[str, list[str]] = defaultdict(list)
+        self._joined: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(self._true):
+            self._spelled[file_spelling(name)].append(name)
+            if joined := joined_spelling(name):
+                self._joined[joined].append(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._true
+
+    def meant(self, key: OpKey) -> Sequence[str]:
+        """Return the names that an operator of a dump may have: by its true name, else by its file's."""
+        if key.true_name in self._true:
+            return [key.true_name or ""]
+        # A file's name that holds such a character was not replaced.
+        if key.name in self._true and file_spelling(key.name) != key.name:
+            return [key.name]
+        for spelling in dict.fromkeys((file_spelling(key.label), file_spelling(key.name))):
+            if spelling in self._spelled:
+                return self._spelled[spelling]
+        return self._joined.get(file_spelling(key.name), [])
+
+
+class Identified:
+    """Operators of one side under the names of a rule file.
+
+    Parameters
+    ----------
+    name_of : mapping of int to str
+        Operator of the side to its one name.
+    doubtful : mapping of int to sequence of str
+        Operators that several names fit.
+    """
+
+    def __init__(self, name_of: Mapping[int, str], doubtful: Mapping[int, Sequence[str]]) -> None:
+        self.name_of = name_of
+        self.doubtful = doubtful
+        self._ops_of: defaultdict[str, list[int]] = defaultdict(list)
+        self._doubts_of: defaultdict[str, list[int]] = defaultdict(list)
+        for number, name in name_of.items():
+            self._ops_of[name].append(number)
+        for number, names in doubtful.items():
+            for name in names:
+                self._doubts_of[name].append(number)
+
+    def ops_of(self, name: str) -> Sequence[int]:
+        """Return the operators that have this name, at all places."""
+        return self._ops_of.get(name, ())
+
+    def doubts_of(self, name: str) -> Sequence[int]:
+        """Return the operators that may have this name or another."""
+        return self._doubts_of.get(name, ())
+
+
+def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) -> Identified:
+    """Find out which name of a rule file each operator of a side has.
+
+    Parameters
+    ----------
+    ops : sequence of Operator
+        One side's.
+    book : NameBook
+        The rule file's names.
+    types : mapping of str to str
+        Name to operator type, which decides between names that are spelled alike.
+
+    Returns
+    -------
+    Identified
+        Without the operators that no name fits.
+    """
+    name_of: dict[int, str] = {}
+    open_: dict[int, Sequence[str]] = {}
+    for number, op in enumerate(ops):
+        names = book.meant(op.key)
+        if len(names) > 1:
+            typed = [name for name in names if types.get(name) == op.key.op_type] if op.key.op_type else []
+            names = typed if len(typed) == 1 else names
+        if len(names) == 1:
+            name_of[number] = names[0]
+        elif names:
+            open_[number] = names
+    taken: defaultdict[str, set[str]] = defaultdict(set)
+    for number, name in name_of.items():
+        taken[name].add(ops[number].key.name)
+    doubtful: dict[int, Sequence[str]] = {}
+    for number, names in open_.items():
+        # The same file's name at another place is the same doubt, decided there by luck.
+        rest = [name for name in names if not taken.get(name, set()) - {ops[number].key.name}]
+        if len(rest) == 1:
+            name_of[number] = rest[0]
+        else:
+            doubtful[number] = rest or names
+    return Identified(name_of, doubtful)
+
+
+def doubt_text(op: Operator, names: Sequence[str], label: str) -> str:
+    """Say that several names of a rule file fit one operator of a dump."""
+    return (
+        f"ambiguous: {listed(names)} of {label} are written alike in names of files, as {op.key.name}; "
+        "a map entry can tell them apart"
+    )

@@ -1,0 +1,126 @@
+"""A compiled model as the order of its operators, who feeds whom, and what each tensor was in the original model."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pytest_msdump.model.tensor import mangle
+
+__all__ = ["Edge", "Operator", "OperatorGraph", "OriginOutput", "file_spelling", "joined_spelling"]
+
+_RUN = re.compile(r"[./\\ :]{2,}")
+
+
+def file_spelling(name: str) -> str:
+    r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
+
+    Examples
+    --------
+    >>> file_spelling("onnx::Conv_12/out")
+    'onnx__Conv_12_out'
+    """
+    return mangle(name).replace(":", "_")
+
+
+def joined_spelling(name: str) -> str | None:
+    """Write a name with one ``_`` for a run of such characters, as some writers do; ``None`` where there is no run.
+
+    Examples
+    --------
+    >>> joined_spelling("onnx::Conv_12"), joined_spelling("conv__12")
+    ('onnx_Conv_12', None)
+    """
+    return file_spelling(_RUN.sub("_", name)) if _RUN.search(name) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What feeds an input: output `slot` of the operator `producer`."""
+
+    producer: str
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class OriginOutput:
+    """What an output was in the original model.
+
+    Parameters
+    ----------
+    name : str
+        The original operator; empty when the output has no counterpart there.
+    index : int
+        Which output of that operator.
+    memory_format : str, optional
+        Axis order of the original tensor, e.g. ``"NHWC"``.
+    shape : tuple of int, optional
+        Its shape; a negative size is unknown.
+    dtype : str, optional
+        Type of the compiled model's output, as its JSON spells it, e.g. ``"DT_FLOAT16"``.
+    """
+
+    name: str = ""
+    index: int = 0
+    memory_format: str | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a compiled model.
+
+    Parameters
+    ----------
+    name : str
+        Its true name; the numbers of slices (``_lxslice3``) are taken off.
+    op_type : str
+        E.g. ``"Conv2D"``.
+    id : int
+        Its number in the model.
+    inputs : tuple of Edge, optional
+        By input slot; ``None`` where nothing is connected. Control edges are left out, since they carry no data.
+    originals : tuple of str
+        Operators of the original model that are in this one; empty for one that the compiler inserted.
+    outputs : tuple of OriginOutput
+        By output slot.
+    is_multiop : bool
+        Whether it is one of several that share several originals.
+    l1_group, l2_group : str
+        Id of its L1 (L2) fusion group; empty outside of one.
+    """
+
+    name: str
+    op_type: str
+    id: int = 0
+    inputs: tuple[Edge | None, ...] = ()
+    originals: tuple[str, ...] = ()
+    outputs: tuple[OriginOutput, ...] = ()
+    is_multiop: bool = False
+    l1_group: str = ""
+    l2_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorGraph:
+    """All operators of a compiled model, in the order of its file, each name once.
+
+    Parameters
+    ----------
+    operators : tuple of Operator
+        The file's order is the order of execution.
+    source : str
+        Name of the file, as messages show it.
+    notes : tuple of str
+        Sentences for the header, e.g. that a name was there twice.
+    """
+
+    operators: tuple[Operator, ...] = ()
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The operators' true names, in execution order."""
+        return tuple(operator.name for operator in self.operators)
