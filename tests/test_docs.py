@@ -41,7 +41,10 @@ def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page: Path,
             reader.follow(block)
     if os.environ.get("MSDUMP_DOCS_REWRITE"):
         _rewrite(page, reader.shown)
-    assert not reader.failed, "\n".join(reader.failed)
+    hint = (
+        "\nIf that is how it should be now: MSDUMP_DOCS_REWRITE=1 pytest tests/test_docs.py, and read the difference."
+    )
+    assert not reader.failed, "\n".join(reader.failed) + hint
 
 
 @dataclass
