@@ -23,8 +23,8 @@ def number(value: Scalar, digits: int = 6) -> str:
 
     A number that is not quite 1 does not look like 1: of a cosine, that is all there is to see.
 
-    >>> number(0.9999999974), number(1.0)
-    ('0.999999997', '1')
+    >>> number(0.9999999974), number(-1 + 3e-12), number(1.0)
+    ('1 - 2.6e-09', '-1 + 3e-12', '1')
     """
     if isinstance(value, complex):
         return _complex_text(value, digits)
@@ -89,9 +89,12 @@ def one_line_text(text: str) -> str:
 
 
 def _not_quite_one(value: float, digits: int) -> str:
-    """Digits enough to tell the number from 1."""
-    texts = (plain(value, more) for more in range(digits, 18))
-    return next(text for text in texts if text not in ("1", "-1") or abs(value) == 1)
+    """A number beside 1 as its distance from 1."""
+    text = plain(value, digits)
+    if text not in ("1", "-1") or abs(value) == 1:
+        return text
+    distance = value - float(text)
+    return f"{text} {'-' if distance < 0 else '+'} {_exponent(abs(distance), 2)}"
 
 
 def _whole(value: int) -> str:
