@@ -212,7 +212,8 @@ def _attributes(holder: Mapping[str, Any], used: frozenset[str], place: str) -> 
 
 
 def _value(attributes: _Attributes, key: str, field: str, kind: type, default: Any, place: str) -> Any:
-    return get(attributes.get(key, {}), field, kind, default, f"{place}: {key}")
+    # Most operators have few of them, and there may be 100,000 operators.
+    return get(attributes[key], field, kind, default, f"{place}: {key}") if key in attributes else default
 
 
 def _group(attributes: _Attributes, key: str, place: str) -> str:

@@ -35,6 +35,15 @@ _NEEDED: Mapping[tuple[str, str], Sequence[frozenset[str]]] = {
     ("quantised device", "quantised device"): [frozenset(), frozenset({"model", "close"})],
 }
 
+_SHOWN = {
+    "device": "an Ascend dump",
+    "original": "an original model's dump",
+    "other": "a dump",
+    "quantised device": "a quantised Ascend dump",
+    "quantised original": "a quantised original model's dump",
+    "quantised other": "a quantised dump",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class DumpKind:
@@ -114,7 +123,7 @@ def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
     ours, theirs = kind_of(left), kind_of(right)
     needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
     wrong = _wrong(ours, theirs, rules) or _strange(left, right, rules)
-    pair = f"{_shown(ours)} against {_shown(theirs)}"
+    pair = _SHOWN[ours.label] + " against " + _SHOWN[theirs.label].replace("'s dump", "'s")
     if wrong:
         return Advice(f"{wrong}; {pair} needs {_listed(needed)}", True)
     lacking = needed[0] - rules.given
@@ -161,10 +170,7 @@ def _meet(model: OperatorGraph, quant: OperatorGraph) -> bool:
     return any(known.intersection((operator.name, *operator.originals)) for operator in model.operators)
 
 
-def _shown(kind: DumpKind) -> str:
-    families = {"device": "dump of an Ascend model", "original": "dump of an original model", "other": "dump"}
-    return f"a{' quantised' if kind.quantised else ''} {families[kind.family]}"
-
-
 def _listed(needed: Sequence[frozenset[str]]) -> str:
-    return ", or ".join(" and ".join(_FLAGS[name] for name in _FLAGS if name in files) or "none" for files in needed)
+    return ", or ".join(
+        " and ".join(_FLAGS[name] for name in _FLAGS if name in files) or "no rule file" for files in needed
+    )

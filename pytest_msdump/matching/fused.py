@@ -80,9 +80,11 @@ class _Fusing:
             if not doubt and operator is None:
                 continue
             for (io, slot), ref in left.selected(op).items():
+                if self._ledger.is_paired("left", ref) or ("left", ref) in self._ledger.held:
+                    continue
                 reason = doubt or passed_over.get(number) or self._paired(ref, op, operator, io, slot)
                 if reason and not self._ledger.is_paired("left", ref):
-                    self._ledger.held.setdefault(("left", ref), reason)
+                    self._ledger.held["left", ref] = reason
 
     def _doubt(self, op: Operator, identified: Identified, number: int) -> str:
         names = identified.doubtful.get(number)
@@ -90,7 +92,7 @@ class _Fusing:
 
     def _paired(self, ref: int, op: Operator, operator: graph.Operator | None, io: str, slot: int) -> str:
         """Pair one left tensor; return why it cannot be."""
-        if operator is None or ("left", ref) in self._ledger.held:
+        if operator is None:
             return ""
         inputs = 1 + max((slot for direction, slot in op.tensors if direction == "input"), default=-1)
         wish = self.book.wish(operator, io, slot, inputs)

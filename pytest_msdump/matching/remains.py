@@ -17,9 +17,6 @@ from pytest_msdump.model import graph
 
 __all__ = ["dumps_beside", "explain_right", "repeats_beside", "where_text"]
 
-# Outputs of the compiled model that one right tensor is to be compared with.
-_Makers = Sequence[tuple[graph.Operator, int]]
-
 
 def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Identified) -> list[Lost]:
     """Hold back the right tensors that the rules know and that have no partner, each with its reason.
@@ -88,7 +85,8 @@ class _Remain:
         barred = [self._book.output_barred(maker, k) or self._book.undumped(maker) or "" for maker, k in makers]
         if all(barred):
             return f"{makers[0][0].name} on the left side: {barred[0]}"
-        return self._not_dumped(makers, [number for number, _ in dumped], bool(here))
+        bound = [maker for maker, why in zip(makers, barred, strict=True) if not why]
+        return self._not_dumped(bound[0], [number for number, _ in dumped], bool(here))
 
     def _without_maker(self, slot: int) -> str:
         hosts = [host.name for host in self._book.hosts(self._name)]
@@ -114,9 +112,9 @@ class _Remain:
             else:
                 yield f"{address} on the left side is not selected"
 
-    def _not_dumped(self, makers: _Makers, dumped: Sequence[int], is_here: bool) -> str:
-        left, (maker, k) = self._ledger.left, makers[0]
-        address = f"{maker.name}:output:{k}"
+    def _not_dumped(self, maker: tuple[graph.Operator, int], dumped: Sequence[int], is_here: bool) -> str:
+        left, (operator, k) = self._ledger.left, maker
+        address = f"{operator.name}:output:{k}"
         says = f"{self._book.label} pairs it with {address}"
         if is_here:
             reason = f"{says}, but the left side has no such output of it"

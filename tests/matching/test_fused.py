@@ -1,0 +1,523 @@
+"""Each left tensor meets what it was in the original model, or a reason says why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from matching.made import addresses, dump, reasons, tensor
+from matching.rulemade import ascend, attribute, device, model, op, output, paired, was
+
+from pytest_msdump.facts.operators import UNDUMPED_TYPES
+from pytest_msdump.matching import FusionRules, MapEntry, Selection, pair_dumps
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Pairing
+from pytest_msdump.model.tensor import TensorRef
+
+
+def pairs(pairing: Pairing) -> dict[str, str]:
+    assert {pair.how for pair in pairing.pairs} <= {"fused"}
+    return {pair.left.key.address: pair.right.key.address for pair in pairing.pairs}
+
+
+def missing(pairing: Pairing) -> list[tuple[str, str]]:
+    return [(one.left, one.right) for one in pairing.missing]
+
+
+def only(pairing: Pairing) -> Pair:
+    (pair,) = pairing.pairs
+    return pair
+
+
+FUSED = op("conv_bn_relu", "Conv2D", (), (output("relu", 0),), originals=("conv", "conv/bn", "relu"))
+
+
+def test_a_fused_operator_meets_its_last_original_and_names_them_all() -> None:
+    right = dump(tensor("conv"), tensor("conv_bn"), tensor("relu"))
+    pairing = paired(ascend(device("conv_bn_relu")), right, FUSED)
+    pair = only(pairing)
+    assert (pair.right.key.address, pair.how, pair.by) == (
+        "relu:output:0",
+        "fused",
+        "fusion.json: conv + conv/bn + relu",
+    )
+    assert reasons(pairing, "right") == {
+        "conv:output:0": "fused into conv_bn_relu: its own output no longer exists in the compiled model",
+        "conv_bn:output:0": "fused into conv_bn_relu: its own output no longer exists in the compiled model",
+    }
+    assert pairing.missing == ()
+
+
+def test_what_was_fused_away_is_not_paired_by_name_with_something_else() -> None:
+    fused = op("conv", "Conv2D", (), (output("relu", 0),), originals=("conv", "relu"))
+    pairing = paired(ascend(device("conv"), device("other")), dump(tensor("conv"), tensor("other")), fused)
+    assert addresses(pairing) == [("other:output:0", "other:output:0", "name")]
+    assert missing(pairing) == [("conv:output:0", "relu:output:0")]
+
+
+def test_a_list_of_many_originals_is_cut() -> None:
+    names = tuple(f"o{k}" for k in range(300))
+    pairing = paired(ascend(device("x")), dump(tensor("o299")), op("x", outputs=(output("o299", 0),), originals=names))
+    assert only(pairing).by == "fusion.json: o0 + o1 + o2 + o3 + o4 + o5 + o6 + o7 and 292 more"
+
+
+def test_the_output_index_of_the_original_counts_not_that_of_the_device() -> None:
+    swapped = op("split", outputs=(output("split", 1), output("split", 0)), originals=("split",))
+    right = dump(tensor("split", "output:0"), tensor("split", "output:1"))
+    assert pairs(paired(ascend(device("split", "output:0", "output:1")), right, swapped)) == {
+        "split:output:0": "split:output:1",
+        "split:output:1": "split:output:0",
+    }
+
+
+def test_a_file_that_lists_no_outputs_of_an_operator_leaves_their_numbers_as_they_are() -> None:
+    right = dump(tensor("orig", "output:0"), tensor("orig", "output:3"))
+    pairing = paired(ascend(device("x", "output:0", "output:3")), right, op("x", originals=("orig",)))
+    assert pairs(pairing) == {"x:output:0": "orig:output:0", "x:output:3": "orig:output:3"}
+
+
+def test_an_output_beyond_the_files_list_is_not_compared_with_the_first() -> None:
+    pairing = paired(ascend(device("x", "output:0", "output:1")), dump(tensor("x")), was("x"))
+    assert pairs(pairing) == {"x:output:0": "x:output:0"}
+    assert reasons(pairing) == {"x:output:1": "fusion.json lists no output 1 of x"}
+
+
+def test_one_original_cut_into_several_operators_is_met_where_it_ends() -> None:
+    parts = (
+        op("sm_a", outputs=(output(""),), originals=("softmax",), multi=True),
+        op("sm_b", inputs=("sm_a:0",), outputs=(output("softmax", 0),), originals=("softmax",), multi=True),
+    )
+    left = ascend(device("sm_a"), device("sm_b", "input:0", "output:0"))
+    pairing = paired(left, dump(tensor("softmax")), *parts, io="all")
+    assert pairs(pairing) == {"sm_b:output:0": "softmax:output:0"}
+    assert reasons(pairing) == {
+        "sm_a:output:0": "inner node of a many-to-many fusion",
+        "sm_b:input:0": "fed by sm_a: inner node of a many-to-many fusion",
+    }
+
+
+def test_a_renamed_operator_is_its_original_although_its_output_says_nothing() -> None:
+    pairing = paired(ascend(device("new")), dump(tensor("old")), op("new", outputs=(output(),), originals=("old",)))
+    assert pairs(pairing) == {"new:output:0": "old:output:0"}
+
+
+def test_two_operators_of_one_original_are_not_renamed() -> None:
+    ops = [op(name, outputs=(output(),), originals=("old",)) for name in ("a", "b")]
+    pairing = paired(ascend(device("a"), device("b")), dump(tensor("old")), *ops)
+    assert pairs(pairing) == {}
+    assert reasons(pairing)["a:output:0"] == "fusion.json names no tensor of the original model for this output of a"
+
+
+def test_an_inserted_operator_is_unmatched_only_even_where_a_name_is_the_same() -> None:
+    pairing = paired(ascend(device("pad")), dump(tensor("pad")), op("pad", outputs=(output(),), originals=()))
+    assert addresses(pairing) == []
+    assert reasons(pairing) == {"pad:output:0": "inserted by the compiler: no counterpart in the original model"}
+    assert pairing.missing == ()
+
+
+CHAIN = (
+    was("a"),
+    op("trans", "TransData", ("a:0",), (output(),), originals=()),
+    op("cast", "Cast", ("trans:0",), (output(),), originals=()),
+    was("b", inputs=("cast:0",)),
+)
+
+
+def test_cast_and_transdata_are_walked_through_for_inputs_and_for_their_own_outputs() -> None:
+    left = ascend(device("cast", op_type="Cast"), device("b", "input:0", "output:0"))
+    pairing = paired(left, dump(tensor("a"), tensor("b")), *CHAIN, io="all")
+    assert pairs(pairing) == {
+        "cast:output:0": "a:output:0",
+        "b:input:0": "a:output:0",
+        "b:output:0": "b:output:0",
+    }
+    assert [pair.by for pair in pairing.pairs] == ["fusion.json: fed by a", "fusion.json: fed by a", "fusion.json: b"]
+    assert (pairing.right_paired, pairing.right_total) == (2, 2)
+
+
+def test_a_cast_of_the_original_model_is_compared_as_itself_and_what_follows_with_it() -> None:
+    ops = (was("a"), was("cast", op_type="Cast", inputs=("a:0",)), was("b", inputs=("cast:0",)))
+    left = ascend(device("cast", op_type="Cast"), device("b", "input:0"))
+    assert pairs(paired(left, dump(tensor("a"), tensor("cast")), *ops, io="all")) == {
+        "cast:output:0": "cast:output:0",
+        "b:input:0": "cast:output:0",
+    }
+    # Where the original's Cast was not dumped, what it carried on is as good.
+    assert pairs(paired(left, dump(tensor("a")), *ops, io="all")) == {
+        "cast:output:0": "a:output:0",
+        "b:input:0": "a:output:0",
+    }
+
+
+def test_a_circle_of_carriers_ends_with_a_reason() -> None:
+    ops = [op(n, "Cast", (f"{p}:0",), (output(),), originals=()) for n, p in (("x", "y"), ("y", "x"))]
+    pairing = paired(ascend(device("x", op_type="Cast")), dump(tensor("z")), *ops)
+    assert reasons(pairing) == {"x:output:0": "fusion.json leads in a circle of Cast and TransData operators at y"}
+
+
+def test_inputs_that_are_not_connected_do_not_shift_those_behind_them() -> None:
+    ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
+    right = dump(tensor("a"), tensor("c"))
+    keeps = paired(ascend(device("x", "input:0", "input:1", "input:2")), right, *ops, io="all")
+    assert pairs(keeps) == {"x:input:0": "a:output:0", "x:input:2": "c:output:0"}
+    assert reasons(keeps) == {"x:input:1": "fusion.json says that nothing feeds input 1 of x"}
+
+
+def test_a_dump_that_leaves_out_what_is_not_connected_counts_the_connected_ones() -> None:
+    ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
+    left = ascend(device("x", "input:0", "input:1"))
+    assert pairs(paired(left, dump(tensor("a"), tensor("c")), *ops, io="all")) == {
+        "x:input:0": "a:output:0",
+        "x:input:1": "c:output:0",
+    }
+
+
+def test_inputs_say_what_feeds_them_when_it_has_no_counterpart() -> None:
+    ops = (
+        op("w", "Const", (), (output(),), originals=()),
+        was("x", inputs=("w:0", "subgraph:0")),
+    )
+    pairing = paired(ascend(device("x", "input:0", "input:1", "input:2")), dump(tensor("z")), *ops, io="input")
+    assert reasons(pairing) == {
+        "x:input:0": "fed by w: inserted by the compiler: no counterpart in the original model",
+        "x:input:1": "fusion.json has no operator subgraph, which is to feed this input",
+        "x:input:2": "fusion.json lists no input 2 of x",
+    }
+    assert pairing.missing == ()
+
+
+def l1(*originals: str) -> list[dict[str, Any]]:
+    return [op(f"s{k}", outputs=(output(name, 0),), originals=(name,), l1="7") for k, name in enumerate(originals)]
+
+
+def test_of_an_l1_group_the_newest_is_compared_and_the_oldest_of_other_originals() -> None:
+    left = ascend(device("s0", time=4), device("s1", time=2), device("s2", time=3), device("s3", time=1))
+    right = dump(tensor("a"), tensor("b"))
+    pairing = paired(left, right, *l1("b", "a", "a", "a"))
+    assert pairs(pairing) == {"s0:output:0": "b:output:0", "s3:output:0": "a:output:0"}
+    told = "L1 fusion group 7 works on slices of tensors: only its first and last operator are compared"
+    assert reasons(pairing) == {"s1:output:0": told, "s2:output:0": told}
+    same = paired(left, right, *l1("a", "a", "a", "a"))
+    assert pairs(same) == {"s0:output:0": "a:output:0"}
+
+
+def test_an_original_inside_an_l1_group_is_explained_not_missing() -> None:
+    left = ascend(*(device(f"s{k}", time=k) for k in range(3)))
+    pairing = paired(left, dump(tensor("a"), tensor("b"), tensor("c")), *l1("a", "b", "c"))
+    assert list(pairs(pairing)) == ["s0:output:0", "s2:output:0"]
+    assert reasons(pairing, "right")["b:output:0"].startswith("s1:output:0 on the left side: L1 fusion group 7")
+    assert pairing.missing == ()
+
+
+def test_l1_groups_are_taken_apart_by_place() -> None:
+    left = ascend(*(device(f"s{k}", time=10 * it + k, iteration=it) for it in (0, 1) for k in (0, 1)))
+    right = dump(*(tensor(name, iteration=it) for it in (0, 1) for name in ("a", "b")))
+    assert len(paired(left, right, *l1("a", "b")).pairs) == 4
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"op_type": "StridedSliceD"}, "the compiler changed the graph around this strided slice"),
+        ({"attr": [attribute("_l2_fusion_group_id", i=4)]}, "L2 fusion group 4 changed the structure of the graph"),
+        ({"l1": "9"}, "L1 fusion group 9 works on slices of tensors"),
+    ],
+)
+def test_changes_of_the_graphs_structure_are_named(how: dict[str, Any], says: str) -> None:
+    entry = op("x", **{"op_type": "Add", **how}, outputs=(output(""),), originals=("a", "b"))
+    told = reasons(paired(ascend(device("x", op_type=entry["type"])), dump(tensor("z")), entry))
+    assert told["x:output:0"].startswith(says)
+
+
+def test_what_aipp_changes_is_not_compared_with_the_originals_input() -> None:
+    ops = (
+        was("image", op_type="Data"),
+        op("aipp", "Aipp", ("image:0",), (output(),)),
+        was("conv", inputs=("aipp:0",)),
+    )
+    left = ascend(device("image", op_type="Data"), device("aipp", "input:0", "output:0"), device("conv", "input:0"))
+    pairing = paired(left, dump(tensor("image")), *ops, io="all")
+    assert pairing.pairs == pairing.missing == ()
+    assert set(reasons(pairing)) == {"image:output:0", "aipp:input:0", "aipp:output:0", "conv:input:0"}
+    assert all(reason.startswith("AIPP changes the input on the device") for reason in reasons(pairing).values())
+    assert reasons(pairing, "right")["image:output:0"].startswith("image:output:0 on the left side: AIPP")
+
+
+@pytest.mark.parametrize("op_type", sorted(UNDUMPED_TYPES))
+def test_operators_that_never_dump_are_unmatched_only(op_type: str) -> None:
+    pairing = paired(ascend(device("x")), dump(tensor("in"), tensor("x")), was("in", op_type=op_type), was("x"))
+    assert pairs(pairing) == {"x:output:0": "x:output:0"}
+    assert "they do not dump" in reasons(pairing, "right")["in:output:0"]
+    assert pairing.missing == ()
+
+
+def test_a_data_operator_that_was_dumped_is_compared_and_its_reference_may_be_left_out() -> None:
+    left, ops = (
+        ascend(device("in", op_type="Data"), device("x", "input:0")),
+        (was("in", op_type="Data"), was("x", inputs=("in:0",))),
+    )
+    assert len(paired(left, dump(tensor("in")), *ops, io="all").pairs) == 2
+    alone = paired(left, dump(tensor("z")), *ops, io="all")
+    assert reasons(alone)["x:input:0"] == "fusion.json pairs it with in:output:0, which the right side did not dump"
+    assert alone.missing == ()
+
+
+def test_a_pair_of_which_one_side_was_dumped_is_missing_and_of_which_none_was_is_nothing() -> None:
+    pairing = paired(
+        ascend(device("a"), device("b")), dump(tensor("a"), tensor("c")), was("a"), was("b"), was("c"), was("d")
+    )
+    assert pairs(pairing) == {"a:output:0": "a:output:0"}
+    assert missing(pairing) == [("b:output:0", "b:output:0"), ("c:output:0", "c:output:0")]
+    assert [one.reason for one in pairing.missing] == [
+        "fusion.json pairs it with b:output:0, which the right side did not dump",
+        "fusion.json pairs it with c:output:0, which the left side did not dump",
+    ]
+    assert reasons(pairing).keys() == {"b:output:0"}
+    assert reasons(pairing, "right").keys() == {"c:output:0"}
+
+
+def test_a_missing_side_is_looked_for_among_similar_names() -> None:
+    pairing = paired(ascend(device("conv1_relu")), dump(tensor("conv1_relu6")), was("conv1_relu"))
+    assert pairing.missing[0].candidates == ("conv1_relu6:output:0",)
+
+
+def test_an_output_slot_that_one_side_lacks_is_missing() -> None:
+    split = op("x", outputs=(output("x", 0), output("x", 1)), originals=("x",))
+    both, one = device("x", "output:0", "output:1"), device("x")
+    pairing = paired(ascend(both), dump(tensor("x")), split)
+    assert missing(pairing) == [("x:output:1", "x:output:1")]
+    assert pairing.missing[0].reason.endswith("but the right side has only output:0")
+    pairing = paired(ascend(one), dump(tensor("x"), tensor("x", "output:1")), split)
+    assert missing(pairing) == [("x:output:1", "x:output:1")]
+    assert pairing.missing[0].reason.endswith("but the left side has no such output of it")
+
+
+def test_several_operators_of_one_original_are_missing_only_if_none_was_dumped() -> None:
+    ops = [op(name, outputs=(output("orig", 0),), originals=("orig",), multi=True) for name in ("p", "q")]
+    assert missing(paired(ascend(device("q"), device("z")), dump(tensor("orig")), *ops)) == []
+    assert missing(paired(ascend(device("z")), dump(tensor("orig")), *ops)) == [("p:output:0", "orig:output:0")]
+
+
+def test_a_rank_or_iteration_that_one_side_lacks_altogether_is_not_missing() -> None:
+    left = ascend(device("a"), device("a", iteration=1))
+    pairing = paired(left, dump(tensor("a")), was("a"))
+    assert len(pairing.pairs) == 1
+    assert pairing.missing == ()
+    assert "iteration 0 only, not in iteration 1" in pairing.unmatched_left[0].reason
+
+
+def test_an_operator_that_one_iteration_lacks_is_missing_there() -> None:
+    left = ascend(*(device(name, iteration=it) for it in (0, 1) for name in ("a", "b")))
+    right = dump(tensor("a"), tensor("a", iteration=1), tensor("b"))
+    lost = paired(left, right, was("a"), was("b")).missing
+    assert [(one.left, one.reason) for one in lost] == [
+        (
+            "b:output:0",
+            (
+                "fusion.json pairs it with b:output:0: the right side has it in iteration 0 only, not in iteration 1; "
+                "align says who meets whom (at iteration 1)"
+            ),
+        )
+    ]
+    lost = paired(dump(*right.refs, reader="ascend"), dump(*left.refs), was("a"), was("b")).missing
+    assert [(one.right, one.reason.rpartition(" (")[2]) for one in lost] == [("b:output:0", "at iteration 1)")]
+
+
+@pytest.mark.parametrize("ours", [1, 2, 3])
+def test_the_surplus_of_a_loop_is_unmatched_not_missing(ours: int) -> None:
+    left = ascend(*(device("a", occurrence=n) for n in range(ours)))
+    right = dump(*(tensor("a", occurrence=n) for n in range(2)))
+    pairing = paired(left, right, was("a"))
+    assert len(pairing.pairs) == min(ours, 2)
+    assert pairing.missing == ()
+
+
+def test_a_flat_reference_meets_every_rank() -> None:
+    left = ascend(*(device("a", rank=rank) for rank in (0, 1)))
+    pairing = paired(left, dump(tensor("b")), op("a", outputs=(output("b", 0),), originals=("b",)))
+    assert (len(pairing.pairs), pairing.right_paired, pairing.right_total) == (2, 1, 1)
+
+
+def test_the_map_wins_and_what_it_paired_is_not_offered_to_the_rules() -> None:
+    ops = (was("a"), was("b"), was("c"))
+    entry = MapEntry("a", "b", label="entry")
+    pairing = paired(
+        ascend(device("a"), device("b"), device("c")), dump(tensor("b"), tensor("c")), *ops, entries=[entry]
+    )
+    assert addresses(pairing) == [("a:output:0", "b:output:0", "mapped"), ("c:output:0", "c:output:0", "fused")]
+    assert reasons(pairing) == {"b:output:0": "b:output:0 on the right side is paired by a map entry"}
+    assert pairing.missing == ()
+
+
+def test_what_the_map_names_in_vain_is_not_offered_to_the_rules() -> None:
+    entry = MapEntry("a", "gone", label="entry")
+    pairing = paired(ascend(device("a")), dump(tensor("a")), was("a"), entries=[entry])
+    assert pairing.pairs == ()
+    assert reasons(pairing) == {"a:output:0": "entry pairs it with gone: no operator gone on the right side"}
+    assert reasons(pairing, "right")["a:output:0"].startswith("a:output:0 on the left side: entry pairs it with gone")
+    entry = MapEntry("gone", "a", label="entry")
+    pairing = paired(ascend(device("a")), dump(tensor("a")), was("a"), entries=[entry])
+    assert reasons(pairing)["a:output:0"].startswith("a:output:0 on the right side is kept for a map entry: entry")
+
+
+def test_operators_that_the_rules_do_not_know_are_paired_by_name() -> None:
+    pairing = paired(ascend(device("a"), device("new")), dump(tensor("a"), tensor("new")), was("a"))
+    assert addresses(pairing) == [("a:output:0", "a:output:0", "fused"), ("new:output:0", "new:output:0", "name")]
+
+
+def test_no_rules_are_no_change() -> None:
+    assert addresses(paired(ascend(device("a")), dump(tensor("a")))) == [("a:output:0", "a:output:0", "name")]
+
+
+@pytest.mark.parametrize("name", ["a/b", "a.b", "a b", "a\\b", "a:b"])
+def test_names_are_found_as_files_have_them_on_both_sides(name: str) -> None:
+    assert pairs(paired(ascend(device("a_b")), dump(tensor("a_b")), was(name))) == {"a_b:output:0": "a_b:output:0"}
+    assert pairs(paired(ascend(device("a_b")), dump(tensor(name)), was(name))) == {"a_b:output:0": f"{name}:output:0"}
+
+
+def test_a_run_of_such_characters_may_be_one_underscore() -> None:
+    assert pairs(paired(ascend(device("onnx_1")), dump(tensor("onnx__1")), was("onnx::1"))) == {
+        "onnx_1:output:0": "onnx__1:output:0"
+    }
+
+
+def test_a_missing_file_does_not_make_a_similar_name_ambiguous() -> None:
+    left, right = ascend(device("a__b"), device("a_b")), dump(tensor("a_b"))
+    assert pairs(paired(left, right, was("a__b"), was("a_b"))) == {"a_b:output:0": "a_b:output:0"}
+
+
+def test_two_operators_of_the_model_with_one_files_name_are_ambiguous_on_both_sides() -> None:
+    pairing = paired(ascend(device("a_b")), dump(tensor("a_b")), was("a/b"), was("a_b"))
+    told = "ambiguous: a/b, a_b of fusion.json are written alike in names of files, as a_b"
+    told += "; a map entry can tell them apart"
+    assert (pairing.pairs, pairing.missing) == ((), ())
+    assert reasons(pairing) == reasons(pairing, "right") == {"a_b:output:0": told}
+
+
+def test_an_exact_name_leaves_the_other_one_for_the_written_form() -> None:
+    pairing = paired(ascend(device("x"), device("y")), dump(tensor("a.b"), tensor("a_b")), *(
+        op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("x", "a.b"), ("y", "a_b"))
+    ))  # fmt: skip
+    assert pairs(pairing) == {"x:output:0": "a.b:output:0", "y:output:0": "a_b:output:0"}
+
+
+def test_the_operator_type_decides_between_names_that_are_written_alike() -> None:
+    left = ascend(device("a_b", op_type="Conv"), device("a_b", op_type="Relu"))
+    ops = (was("a/b", op_type="Conv"), op("a_b", "Relu", outputs=(output("r", 0),), originals=("r",)))
+    # On the right both `a/b` and `r` are clear.
+    found = [
+        (p.left.key.op.op_type, p.right.key.op.name) for p in paired(left, dump(tensor("a_b"), tensor("r")), *ops).pairs
+    ]
+    assert found == [("Conv", "a_b"), ("Relu", "r")]
+
+
+def test_a_true_name_that_a_file_tells_decides() -> None:
+    def named(ref: TensorRef, name: str) -> TensorRef:
+        return replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name=name)))
+
+    left = ascend(tuple(named(ref, "a.b") for ref in device("a_b")))
+    ops = (
+        op("a/b", outputs=(output("first", 0),), originals=("first",)),
+        op("a.b", outputs=(output("second", 0),), originals=("second",)),
+    )
+    assert pairs(paired(left, dump(tensor("first"), tensor("second")), *ops)) == {"a.b:output:0": "second:output:0"}
+
+
+def test_two_right_operators_of_one_name_are_ambiguous_and_none_is_taken() -> None:
+    right = dump(tensor("a", op_type="X"), tensor("a", op_type="Y"))
+    pairing = paired(ascend(device("a")), right, was("a"))
+    assert pairing.pairs == ()
+    assert "may be X.a, Y.a on the right side" in reasons(pairing)["a:output:0"]
+
+
+def test_the_rules_shape_and_format_go_with_the_pair() -> None:
+    entry = op("x", outputs=(output("x", 0, shape=(2, 3, 4, 5), memory_format="NHWC"),), originals=("x",))
+    transform = only(paired(ascend(device("x")), dump(tensor("x")), entry, right_format="NHWC")).transform
+    assert (transform.left_logical_shape, transform.left_logical_format) == ((2, 3, 4, 5), "NHWC")
+    assert transform.right_format == "NHWC"
+
+
+def test_an_unknown_size_makes_no_shape() -> None:
+    entry = op("x", outputs=(output("x", 0, shape=(-1, 3), memory_format="ND"),), originals=("x",))
+    transform = only(paired(ascend(device("x")), dump(tensor("x")), entry)).transform
+    assert (transform.left_logical_shape, transform.left_logical_format) == (None, "ND")
+
+
+def test_inputs_of_the_right_side_are_explained() -> None:
+    right = ascend(device("a", "input:0", "output:0"))
+    pairing = paired(ascend(device("a")), right, was("a"), io="all")
+    assert reasons(pairing, "right") == {
+        "a:input:0": "a rule file pairs inputs of the left side with the outputs that feed them"
+    }
+
+
+def test_what_the_selection_leaves_out_is_neither_paired_nor_missing() -> None:
+    left = ascend(*(device("a", iteration=it) for it in (0, 1)))
+    right = dump(*(tensor("a", iteration=it) for it in (0, 1)))
+    pairing = chosen(left, right, was("a"), iteration=frozenset({1}))
+    assert [pair.left.key.op.at.iteration for pair in pairing.pairs] == [1]
+    assert (pairing.unmatched_left, pairing.unmatched_right, pairing.missing) == ((), (), ())
+
+
+def chosen(left: Dump, right: Dump, *ops: dict[str, Any], **selection: Any) -> Pairing:
+    return pair_dumps(left, right, rules=FusionRules(model(*ops)), selection=Selection(**selection))
+
+
+def test_ranks_that_are_not_selected_do_not_meet_a_flat_reference() -> None:
+    left = ascend(*(device("a", rank=rank) for rank in (0, 1)))
+    pairing = chosen(left, dump(tensor("a")), was("a"), rank=frozenset({1}))
+    assert [pair.left.key.op.at.rank for pair in pairing.pairs] == [1]
+
+
+def test_a_right_iteration_that_is_not_selected_is_not_met_by_a_left_side_without_iterations() -> None:
+    left = ascend(device("a", iteration=None))
+    right = dump(*(tensor("a", iteration=it) for it in (0, 1)))
+    pairing = chosen(left, right, was("a"), iteration=frozenset({1}))
+    assert [pair.right.key.op.at.iteration for pair in pairing.pairs] == [1]
+    pairing = chosen(left, dump(*right.refs[:1], tensor("b", iteration=1)), was("a"), iteration=frozenset({1}))
+    assert reasons(pairing)["a:output:0"].endswith("a:output:0, which the selection leaves out")
+    assert pairing.missing == ()
+
+
+def test_a_reference_of_which_only_the_left_out_rank_is_there_is_explained() -> None:
+    left = ascend(device("a", rank=0), device("z", rank=1))
+    pairing = chosen(left, dump(tensor("a")), was("a"), was("z"), rank=frozenset({1}))
+    assert reasons(pairing, "right") == {"a:output:0": "the selection leaves out a on the left side"}
+    assert missing(pairing) == [("z:output:0", "z:output:0")]
+
+
+def test_a_map_entrys_reason_is_not_replaced_by_the_rules() -> None:
+    entry = MapEntry("pad", "gone", label="entry")
+    inserted = op("pad", outputs=(output(),), originals=())
+    pairing = paired(ascend(device("pad")), dump(tensor("z")), inserted, entries=[entry])
+    assert reasons(pairing)["pad:output:0"].startswith("entry pairs it with gone")
+
+
+RENAMED = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("x", "a/b"), ("y", "a_b"))]
+
+
+def test_a_right_file_that_two_origins_are_written_as_is_ambiguous() -> None:
+    pairing = paired(ascend(device("x"), device("y")), dump(tensor("a_b")), *RENAMED)
+    told = {one.partition(";")[0] for one in (*reasons(pairing).values(), *reasons(pairing, "right").values())}
+    assert told == {"ambiguous: a/b, a_b of fusion.json are written alike in names of files, as a_b"}
+    assert pairing.pairs == pairing.missing == ()
+
+
+def test_what_an_ambiguous_left_file_may_be_is_not_missing() -> None:
+    ops = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("a/b", "x"), ("a_b", "y"))]
+    pairing = paired(ascend(device("a_b")), dump(tensor("x"), tensor("y")), *ops)
+    assert {one.partition(":")[0] for one in reasons(pairing, "right").values()} == {"ambiguous"}
+    assert pairing.pairs == pairing.missing == ()
+
+
+def test_a_right_iteration_that_the_left_side_lacks_altogether_is_not_missing() -> None:
+    right = dump(tensor("a"), tensor("a", iteration=1), tensor("b", iteration=1))
+    pairing = paired(ascend(device("a")), right, was("a"), was("b"))
+    assert len(pairing.pairs) == 1
+    assert pairing.missing == ()
+
+
+def test_one_maker_that_never_dumps_does_not_excuse_another() -> None:
+    ops = [op(name, op_type, outputs=(output("o", 0),)) for name, op_type in (("in", "Data"), ("x", "Add"))]
+    assert missing(paired(ascend(device("z")), dump(tensor("o")), *ops)) == [("x:output:0", "o:output:0")]

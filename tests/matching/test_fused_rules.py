@@ -1,0 +1,402 @@
+"""Quantisation rules, fusion off against fusion on, and which rule files two dumps need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from matching.made import addresses, dump, reasons, run_tensor, tensor
+from matching.rulemade import ascend, device, model, op, output, paired, was
+
+from pytest_msdump.matching import FusionRules, pair_dumps, rules_for
+from pytest_msdump.matching.advice import DumpKind, kind_of
+from pytest_msdump.matching.groups import group_operators
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+
+
+def pairs(pairing: Pairing) -> dict[str, str]:
+    assert {pair.how for pair in pairing.pairs} <= {"fused"}
+    return {pair.left.key.address: pair.right.key.address for pair in pairing.pairs}
+
+
+# What AMCT says: `conv` became quantise → conv on int8 → dequantise.
+QUANT_OPS = (
+    was("data", op_type="Input"),
+    op("data_quant_layer", "Quant", ("data:0",), (output("", 0, dtype="DT_INT8"),), originals=(), id=1),
+    op("conv", "Convolution", ("data_quant_layer:0",), (output("", 0, dtype="DT_INT32"),), originals=("conv",), id=2),
+    op("conv_dequant_layer", "DeQuant", ("conv:0",), (output("conv", 0),), originals=("conv",), id=3),
+    was("relu", inputs=("conv_dequant_layer:0",), id=4),
+)
+QUANT = model(*QUANT_OPS, source="quant.json")
+QUANT_NAMES = ("data", "data_quant_layer", "conv", "conv_dequant_layer", "relu")
+
+# What the compiler made of that: relu fused into the dequantisation, a Cast behind it.
+DEVICE_OPS = (
+    was("data", op_type="Data"),
+    op(
+        "q", "AscendQuant", ("data:0",), (output("data_quant_layer", 0, dtype="DT_INT8"),),
+        originals=("data_quant_layer",), id=1,
+    ),
+    op("conv", "Conv2D", ("q:0",), (output("conv", 0, dtype="DT_INT32"),), originals=("conv",), id=2),
+    op(
+        "deq", "AscendDequant", ("conv:0",), (output("relu", 0, shape=(1, 2), memory_format="ND"),),
+        originals=("conv_dequant_layer", "relu"), id=3,
+    ),
+    op("cast", "Cast", ("deq:0",), (output("", 0),), originals=(), id=4),
+    was("fc", inputs=("cast:0",), id=5),
+)  # fmt: skip
+DEVICE = ascend(
+    *(
+        device(name, "input:0", "output:0", op_type=op_type, time=time)
+        for time, (name, op_type) in enumerate(
+            [("q", "AscendQuant"), ("conv", "Conv2D"), ("deq", "AscendDequant"), ("cast", "Cast"), ("fc", "Add")]
+        )
+    )
+)
+ORIGINAL = dump(*map(tensor, ("data", "conv", "relu", "fc")), reader="npy-folder")
+
+
+def original_files(*names: str, suffix: str = ".npy") -> Dump:
+    at = Coordinates(iteration=0, occurrence=0)
+    source = {name: TensorSource(Path(f"{name}.0.1{suffix}")) for name in names}
+    refs = (
+        TensorRef(TensorKey(OpKey(name, at), "output", 0), TensorSpec(), source[name], "npy-folder") for name in names
+    )
+    return dump(*refs, reader="npy-folder")
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(".npy", ".npy"), (".quant", ".npy"), (".quant", ".pb")])
+def test_row_3_quantised_original_against_original_by_the_rules_of_amct(ours: str, theirs: str) -> None:
+    left, right = original_files(*QUANT_NAMES, suffix=ours), original_files("data", "conv", "relu", suffix=theirs)
+    assert rules_for(left, right, FusionRules(quant=QUANT)) is None
+    pairing = paired(left, right, quant=QUANT)
+    assert pairs(pairing) == {
+        "data:output:0": "data:output:0",
+        "conv_dequant_layer:output:0": "conv:output:0",
+        "relu:output:0": "relu:output:0",
+    }
+    told = reasons(pairing)
+    assert told["data_quant_layer:output:0"].startswith("output of a quantisation")
+    assert told["conv:output:0"].startswith("between quantisation and dequantisation")
+    assert pairing.missing == ()
+    assert pairing.pairs[1].by == "quant.json: conv"
+
+
+def test_every_output_of_a_quantised_layer_is_compared_not_the_first_alone() -> None:
+    split = op("split", outputs=(output("split", 0), output("split", 1)), originals=("split",))
+    both = dump(tensor("split"), tensor("split", "output:1"))
+    assert len(paired(both, both, quant=model(split)).pairs) == 2
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".pb"])
+def test_row_2_quantised_device_against_original_by_both_rules(suffix: str) -> None:
+    right = original_files("data", "conv", "relu", "fc", suffix=suffix)
+    assert rules_for(DEVICE, right, FusionRules(CONV_MODEL, QUANT)) is None
+    pairing = paired(DEVICE, right, *DEVICE_OPS, quant=QUANT, io="all")
+    assert pairs(pairing) == {
+        "q:input:0": "data:output:0",
+        "deq:output:0": "relu:output:0",
+        "cast:input:0": "relu:output:0",
+        "cast:output:0": "relu:output:0",
+        "fc:input:0": "relu:output:0",
+        "fc:output:0": "fc:output:0",
+    }
+    told = reasons(pairing)
+    assert told["q:output:0"].startswith("output of a quantisation")
+    assert told["conv:input:0"] == told["conv:output:0"]
+    assert told["conv:output:0"].startswith("between quantisation and dequantisation")
+    assert told["deq:input:0"].startswith("input of a dequantisation")
+    assert reasons(pairing, "right") == {
+        "conv:output:0": "fused into conv, deq: its own output no longer exists in the compiled model"
+    }
+    assert pairing.missing == ()
+    deq = next(pair for pair in pairing.pairs if pair.left.key.address == "deq:output:0")
+    assert deq.by == "fusion.json with quant.json: conv + relu"
+    # The compiled model knows the device's shape; AMCT's rules know none.
+    assert (deq.transform.left_logical_shape, deq.transform.left_logical_format) == ((1, 2), "ND")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".quant"])
+def test_row_4_quantised_device_against_quantised_original_by_the_model(suffix: str) -> None:
+    right = original_files("data", "data_quant_layer", "conv", "relu", "fc", suffix=suffix)
+    assert rules_for(DEVICE, right, FusionRules(CONV_MODEL)) is None
+    pairing = paired(DEVICE, right, *DEVICE_OPS)
+    assert pairs(pairing) == {
+        "deq:output:0": "relu:output:0",
+        "cast:output:0": "relu:output:0",
+        "fc:output:0": "fc:output:0",
+    }
+    told = reasons(pairing, "right")
+    assert told["data_quant_layer:output:0"].startswith("q:output:0 on the left side: output of a quantisation")
+    assert told["conv:output:0"].startswith("conv:output:0 on the left side: between quantisation")
+    assert pairing.missing == ()
+
+
+def test_quantised_outputs_that_were_not_dumped_are_not_missing() -> None:
+    left = ascend(device("fc"))
+    assert [one.left for one in paired(left, dump(tensor("conv"), tensor("fc")), *DEVICE_OPS).missing] == []
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".pb"])
+def test_rows_1_and_5_device_against_original_by_the_model(suffix: str) -> None:
+    fused = op("conv_relu", "Conv2D", outputs=(output("scope/relu", 0),), originals=("scope/conv", "scope/relu"))
+    left, right = ascend(device("conv_relu")), original_files("scope_relu", suffix=suffix)
+    assert rules_for(left, right, FusionRules(model(fused))) is None
+    assert pairs(paired(left, right, fused)) == {"conv_relu:output:0": "scope_relu:output:0"}
+
+
+def test_row_6_device_against_device_needs_no_rules() -> None:
+    left, right = ascend(device("a", "input:0", "output:0")), ascend(device("a", "input:0", "output:0", time=9))
+    assert addresses(paired(left, right, io="all")) == [
+        ("a:input:0", "a:input:0", "name"),
+        ("a:output:0", "a:output:0", "name"),
+    ]
+
+
+# Fusion off: the compiler still renames (`conv` → `conv_new`) and inserts.
+CLOSE = model(
+    op("conv_new", "Conv2D", outputs=(output("conv", 0),), originals=("conv",)),
+    op("trans", "TransData", ("conv_new:0",), (output(""),), originals=()),
+    op("relu", "Relu", ("trans:0",), (output(""), output("relu", 0)), originals=("relu",)),
+    source="close.json",
+)
+OPEN = op("conv_relu", "Conv2D", outputs=(output("relu", 0),), originals=("conv", "relu"))
+
+
+def test_fusion_on_against_fusion_off_by_the_names_of_the_second_model() -> None:
+    right = ascend(device("conv_new", op_type="Conv2D"), device("relu", "output:0", "output:1", op_type="Relu"))
+    pairing = paired(ascend(device("conv_relu")), right, OPEN, close=CLOSE)
+    assert pairs(pairing) == {"conv_relu:output:0": "relu:output:1"}
+    assert pairing.pairs[0].by == "fusion.json with close.json: conv_new + relu"
+    assert reasons(pairing, "right") == {
+        "conv_new:output:0": "fused into conv_relu: its own output no longer exists in the compiled model",
+        "relu:output:0": "fusion.json with close.json does not know output 0 of relu",
+    }
+
+
+def test_an_origin_that_fusion_off_does_not_know_keeps_its_name() -> None:
+    pairing = paired(ascend(device("x")), ascend(device("x")), was("x"), close=CLOSE)
+    assert pairs(pairing) == {"x:output:0": "x:output:0"}
+
+
+def test_a_name_with_quant_in_it_is_not_yet_a_quantisation() -> None:
+    ops = (
+        was("stats.quantile", inputs=()),
+        was("after", inputs=("stats.quantile:0",)),
+        op("conv_quant_layer", outputs=(output("f", 0, dtype="DT_FLOAT16"),), originals=("f",)),
+        was("int8", inputs=("after:0",)),
+    )
+    left = ascend(*(device(name, "output:0") for name in ("stats_quantile", "after", "conv_quant_layer", "int8")))
+    right = dump(*map(tensor, ("stats_quantile", "after", "f", "int8")))
+    assert len(paired(left, right, *ops).pairs) == 4
+
+
+@pytest.mark.parametrize("dtype", ["DT_FLOAT", "DT_FLOAT16", "DT_BF16", None])
+def test_a_dequantisation_may_give_any_float_type(dtype: str | None) -> None:
+    ops = (
+        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
+        op("c_dequant_layer", "DeQuant", ("q:0",), (output("c", 0, dtype=dtype),), originals=("c",)),
+    )
+    assert pairs(paired(ascend(device("c_dequant_layer")), dump(tensor("c")), *ops)) == {
+        "c_dequant_layer:output:0": "c:output:0"
+    }
+
+
+def test_anything_else_that_takes_quantised_numbers_is_between() -> None:
+    ops = (
+        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
+        was("pool", inputs=("q:0",), id=1),
+        was("scale", inputs=("pool:0",), id=2),
+    )
+    pairing = paired(ascend(device("pool"), device("scale")), dump(tensor("pool"), tensor("scale")), *ops)
+    assert pairing.pairs == pairing.missing == ()
+    assert {reason.partition(":")[0] for reason in reasons(pairing).values()} == {
+        "between quantisation and dequantisation"
+    }
+
+
+def test_an_input_that_is_quantised_is_not_compared_though_the_operator_is() -> None:
+    ops = (
+        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
+        op("x_dequant_layer", "DeQuant", ("q:0", "s:0"), (output("x", 0),), originals=("x",)),
+        was("s"),
+    )
+    left = ascend(device("x_dequant_layer", "input:0", "input:1", "output:0"))
+    assert pairs(paired(left, dump(tensor("x"), tensor("s")), *ops, io="all")) == {
+        "x_dequant_layer:output:0": "x:output:0"
+    }
+
+
+def test_groups_are_numbered_by_first_appearance_and_told_by_their_relation() -> None:
+    graph = model(
+        was("a"),
+        op("fused", originals=("b", "c")),
+        op("part1", originals=("d",)),
+        op("pad", originals=()),
+        op("part2", originals=("d",)),
+        op("m1", originals=("e", "f")),
+        op("m2", originals=("e", "f")),
+        op("s0", originals=("g",), l1="7"),
+        op("s1", originals=("h",), l1="7"),
+        op("own"),
+    )
+    told = [(g.number, [o.name for o in g.operators], g.originals, g.relation) for g in group_operators(graph)]
+    assert told == [
+        (0, ["a"], ("a",), "one-to-one"),
+        (1, ["fused"], ("b", "c"), "many-to-one"),
+        (2, ["part1", "part2"], ("d",), "one-to-many"),
+        (3, ["pad"], (), "inserted"),
+        (4, ["m1", "m2"], ("e", "f"), "many-to-many"),
+        (5, ["s0", "s1"], ("g", "h"), "L1"),
+        (6, ["own"], ("own",), "one-to-one"),
+    ]
+
+
+def test_originals_whose_names_join_to_the_same_text_are_two_groups() -> None:
+    graph = model(op("x", originals=("ab", "c")), op("y", originals=("a", "bc")))
+    assert len(group_operators(graph)) == 2
+
+
+PLAIN = ascend(device("x", op_type="Conv2D"))
+PLAIN_MODEL = model(was("x"))
+QUANTISED = original_files(*QUANT_NAMES)
+CONV_MODEL = model(*DEVICE_OPS)
+
+FUSION = "the model's JSON (--msdump-fusion)"
+AMCT = "the quantisation rules of AMCT (--msdump-quant-fusion)"
+BOTH = f"{FUSION} and {AMCT}"
+AN_ORIGINAL = "an original model's"
+OFF = "the JSON of the model compiled with fusion off (--msdump-close-fusion)"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "rules"),
+    [
+        (PLAIN, ORIGINAL, FusionRules(PLAIN_MODEL)),
+        (DEVICE, ORIGINAL, FusionRules(CONV_MODEL, QUANT)),
+        (QUANTISED, ORIGINAL, FusionRules(quant=QUANT)),
+        (DEVICE, QUANTISED, FusionRules(CONV_MODEL)),
+        (PLAIN, original_files("x", suffix=".pb"), FusionRules(PLAIN_MODEL)),
+        (PLAIN, PLAIN, FusionRules()),
+        (DEVICE, DEVICE, FusionRules()),
+        (PLAIN, ascend(device("relu")), FusionRules(PLAIN_MODEL, close=CLOSE)),
+        (ORIGINAL, ORIGINAL, FusionRules()),
+        (QUANTISED, QUANTISED, FusionRules()),
+        (dump(run_tensor("a/b"), reader="mindspore"), ORIGINAL, FusionRules()),
+        (dump(run_tensor("a/b"), reader="mindspore"), ORIGINAL, FusionRules(model(was("a/b")))),
+        # Converted files of a device dump keep its operators' names.
+        (dump(tensor("x"), reader="npy-folder"), ORIGINAL, FusionRules(PLAIN_MODEL)),
+        (dump(reader="empty"), ORIGINAL, FusionRules(PLAIN_MODEL)),
+    ],
+)
+def test_the_right_rule_files_are_passed_without_a_word(left: Dump, right: Dump, rules: FusionRules) -> None:
+    assert rules_for(left, right, rules) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "rules", "says", "needs"),
+    [
+        (PLAIN, ORIGINAL, FusionRules(quant=QUANT), "quant.json alone does not describe an Ascend dump", FUSION),
+        (DEVICE, ORIGINAL, FusionRules(quant=QUANT), "quant.json alone does not describe", f"{FUSION} and {AMCT}"),
+        (DEVICE, QUANTISED, FusionRules(CONV_MODEL, QUANT), "quant.json leads to a model before quantisation", FUSION),
+        (
+            QUANTISED,
+            QUANTISED,
+            FusionRules(quant=QUANT),
+            "quant.json leads to a model before quantisation",
+            "no rule file",
+        ),
+        (QUANTISED, ORIGINAL, FusionRules(PLAIN_MODEL), "fusion.json knows no operator of the left side", AMCT),
+        (PLAIN, ORIGINAL, FusionRules(CONV_MODEL), "fusion.json knows no operator of the left side", FUSION),
+        (
+            PLAIN,
+            PLAIN,
+            FusionRules(PLAIN_MODEL),
+            "fusion.json alone leads to an original model",
+            f"no rule file, or {FUSION} and {OFF}",
+        ),
+        (
+            PLAIN,
+            PLAIN,
+            FusionRules(close=CLOSE),
+            "close.json cannot be used alone",
+            f"no rule file, or {FUSION} and {OFF}",
+        ),
+        (PLAIN, ORIGINAL, FusionRules(PLAIN_MODEL, close=CLOSE), "close.json is of no use here", FUSION),
+        (
+            DEVICE,
+            DEVICE,
+            FusionRules(CONV_MODEL, QUANT, CLOSE),
+            "close.json and quant.json cannot be used together",
+            "no rule",
+        ),
+        (
+            PLAIN,
+            PLAIN,
+            FusionRules(PLAIN_MODEL, close=CLOSE),
+            "close.json knows no operator of the right side",
+            "no rule",
+        ),
+        (
+            DEVICE,
+            ORIGINAL,
+            FusionRules(CONV_MODEL, model(was("z"), source="q.json")),
+            "q.json knows no operator that fusion.json",
+            FUSION,
+        ),
+    ],
+)
+def test_a_wrong_rule_file_is_told_in_one_line_with_what_is_needed(
+    left: Dump, right: Dump, rules: FusionRules, says: str, needs: str
+) -> None:
+    advice = rules_for(left, right, rules)
+    assert advice is not None
+    assert advice.is_wrong
+    wrong, _, needed = advice.sentence.partition("; ")
+    assert wrong.startswith(says)
+    assert needed.partition(" needs ")[2].startswith(needs)
+    assert "\n" not in advice.sentence
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "rules", "says"),
+    [
+        (PLAIN, ORIGINAL, FusionRules(), f"an Ascend dump against an original model's needs {FUSION}"),
+        (DEVICE, ORIGINAL, FusionRules(CONV_MODEL), f"a quantised Ascend dump against {AN_ORIGINAL} needs {BOTH}"),
+        (QUANTISED, ORIGINAL, FusionRules(), f"a quantised original model's dump against {AN_ORIGINAL} needs {AMCT}"),
+    ],
+)  # fmt: skip
+def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
+    left: Dump, right: Dump, rules: FusionRules, says: str
+) -> None:
+    advice = rules_for(left, right, rules)
+    assert advice is not None
+    assert not advice.is_wrong
+    assert advice.sentence == f"{says}; without it, tensors are paired by map and name only"
+
+
+@pytest.mark.parametrize(
+    ("dump_", "kind"),
+    [
+        (PLAIN, DumpKind("device")),
+        (DEVICE, DumpKind("device", True)),
+        (ORIGINAL, DumpKind("original")),
+        (QUANTISED, DumpKind("original", True)),
+        (original_files("conv", suffix=".quant"), DumpKind("original", True)),
+        # One reader for all of the vendor's files: the ending tells.
+        (Dump(Path("d"), "ascend", original_files("conv", suffix=".pb").refs), DumpKind("original")),
+        (dump(run_tensor("a"), reader="mindspore"), DumpKind("other")),
+        # A name that is merely like a quantised one does not turn a directory into a quantised one.
+        (ascend(device("my_quant"), device("x_dequant")), DumpKind("device")),
+    ],
+)
+def test_the_kind_of_a_dump(dump_: Dump, kind: DumpKind) -> None:
+    assert kind_of(dump_) == kind
+
+
+def test_rules_without_a_model_pair_nothing() -> None:
+    pairing = pair_dumps(PLAIN, PLAIN, rules=FusionRules(close=OperatorGraph()))
+    assert addresses(pairing) == [("x:output:0", "x:output:0", "name")]
