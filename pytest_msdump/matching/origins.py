@@ -132,10 +132,8 @@ class Rulebook:
     def _barred(self, operator: Operator, io: str, slot: int) -> str:
         if io == "output" and (key := self._quantised.output_reason(operator, slot)):
             return REASONS[key]
-        if operator.is_multiop and not any(output.name for output in operator.outputs):
-            return REASONS["inner"]
-        ends = operator.name in self._before_aipp if io == "output" else operator.op_type in AIPP_TYPES
-        return self._say("aipp", operator.name) if ends else ""
+        inner = operator.is_multiop and not any(output.name for output in operator.outputs)
+        return REASONS["inner"] if inner else ""
 
     def _followed(self, asked: Operator, edge: Edge, own: Operator | None) -> Wish:
         """Walk to what a tensor was: through Cast and TransData, which carry it on."""

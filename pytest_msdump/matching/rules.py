@@ -78,8 +78,9 @@ def _through_quantisation(model: OperatorGraph, quant: OperatorGraph) -> Operato
         if output.index < len(operator.outputs):
             found = operator.outputs[output.index]
             return replace(output, name=found.name, index=found.index)
-        own = operator.originals == (operator.name,)
-        return output if own else replace(output, name="")
+        # A file that lists no outputs leaves their numbers as they are.
+        alone = not operator.outputs and len(operator.originals) == 1
+        return replace(output, name=operator.originals[0] if alone else "")
 
     def originals(name: str) -> tuple[str, ...]:
         return operators[name].originals if name in operators else (name,)

@@ -521,3 +521,23 @@ def test_a_right_iteration_that_the_left_side_lacks_altogether_is_not_missing() 
 def test_one_maker_that_never_dumps_does_not_excuse_another() -> None:
     ops = [op(name, op_type, outputs=(output("o", 0),)) for name, op_type in (("in", "Data"), ("x", "Add"))]
     assert missing(paired(ascend(device("z")), dump(tensor("o")), *ops)) == [("x:output:0", "o:output:0")]
+
+
+def test_a_carrier_whose_first_input_is_not_connected_is_walked_through_by_the_other() -> None:
+    ops = (was("a"), op("cast", "Cast", ("", "a:0"), (output(""),), originals=()))
+    assert pairs(paired(ascend(device("cast")), dump(tensor("a")), *ops)) == {"cast:output:0": "a:output:0"}
+
+
+def test_an_output_that_the_file_does_not_list_is_missing_under_its_number() -> None:
+    right = dump(tensor("orig", "output:3"))
+    assert missing(paired(ascend(device("z")), right, op("x", originals=("orig",)))) == [
+        ("x:output:3", "orig:output:3")
+    ]
+
+
+def test_a_true_name_that_is_known_at_one_rank_alone_does_not_decide_at_another() -> None:
+    (known,) = device("a_b", rank=0)
+    known = replace(known, key=replace(known.key, op=replace(known.key.op, true_name="a.b")))
+    pairing = paired(ascend((known,), device("a_b", rank=1)), dump(tensor("a.b")), was("a/b"), was("a.b"))
+    assert [pair.left.key.op.at.rank for pair in pairing.pairs] == [0]
+    assert reasons(pairing)["a_b:output:0"].startswith("ambiguous: a.b, a/b of fusion.json")

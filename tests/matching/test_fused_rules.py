@@ -230,6 +230,48 @@ def test_an_input_that_is_quantised_is_not_compared_though_the_operator_is() -> 
     }
 
 
+def test_an_operator_that_dequantises_inside_is_known_by_its_originals() -> None:
+    fused = op(
+        "conv_all", "Conv2D", ("q:0",), (output("relu", 0),), originals=("conv", "conv_dequant_layer", "relu"), id=3
+    )
+    left = ascend(device("conv_all", "input:0", "output:0", op_type="Conv2D"))
+    pairing = paired(left, ORIGINAL, *DEVICE_OPS[:2], fused, quant=QUANT, io="all")
+    assert pairs(pairing) == {"conv_all:output:0": "relu:output:0"}
+    assert reasons(pairing)["conv_all:input:0"].startswith("between quantisation and dequantisation")
+
+
+def test_numbers_of_operators_tell_who_comes_first_not_the_file() -> None:
+    ops = (
+        op("conv", "Conv2D", ("q:0",), (output("conv", 0, dtype="DT_INT32"),), originals=("conv",), id=2),
+        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=(), id=1),
+    )
+    assert paired(ascend(device("conv")), dump(tensor("conv")), *ops).pairs == ()
+
+
+@pytest.mark.parametrize("dtype", ["DT_INT8", "DT_UINT8", "DT_INT4", "DT_FLOAT16", None])
+def test_the_output_of_ascend_quant_is_never_compared(dtype: str | None) -> None:
+    entry = op("q", "AscendQuant", (), (output("orig", 0, dtype=dtype),), originals=("orig",))
+    pairing = paired(ascend(device("q", op_type="AscendQuant")), dump(tensor("orig")), entry)
+    assert reasons(pairing)["q:output:0"].startswith("output of a quantisation")
+
+
+@pytest.mark.parametrize(
+    ("originals", "partner"), [(("fc",), "fc"), (("orig",), "orig"), ((), None), (("a", "b"), None)]
+)
+def test_quantisation_rules_that_list_no_outputs(originals: tuple[str, ...], partner: str | None) -> None:
+    quant = model(op("fc", originals=originals), source="quant.json")
+    right = dump(*map(tensor, ("fc", "orig")))
+    found = pairs(paired(ascend(device("fc")), right, was("fc"), quant=quant))
+    assert found == ({} if partner is None else {"fc:output:0": f"{partner}:output:0"})
+
+
+def test_fusion_off_may_rename_without_a_word() -> None:
+    close = model(op("new", outputs=(output(""),), originals=("x",)), source="close.json")
+    assert pairs(paired(ascend(device("x")), ascend(device("new")), was("x"), close=close)) == {
+        "x:output:0": "new:output:0"
+    }
+
+
 def test_groups_are_numbered_by_first_appearance_and_told_by_their_relation() -> None:
     graph = model(
         was("a"),
@@ -290,6 +332,7 @@ OFF = "the JSON of the model compiled with fusion off (--msdump-close-fusion)"
         # Converted files of a device dump keep its operators' names.
         (dump(tensor("x"), reader="npy-folder"), ORIGINAL, FusionRules(PLAIN_MODEL)),
         (dump(reader="empty"), ORIGINAL, FusionRules(PLAIN_MODEL)),
+        (dump(reader="ascend"), ORIGINAL, FusionRules()),
     ],
 )
 def test_the_right_rule_files_are_passed_without_a_word(left: Dump, right: Dump, rules: FusionRules) -> None:
