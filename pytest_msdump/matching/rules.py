@@ -117,7 +117,7 @@ def _renamed(
     outputs = []
     for output in operator.outputs:
         name, index = places.get((output.name, output.index), (output.name, output.index))
-        outputs.append(replace(output, name=name, index=index) if output.name else output)
+        outputs.append(replace(output, name=name, index=index))
     originals = _distinct(host for name in operator.originals for host in hosts.get(name, (name,)))
     return replace(operator, originals=originals, outputs=tuple(outputs))
 
