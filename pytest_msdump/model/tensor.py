@@ -108,21 +108,28 @@ class TensorSpec:
         As the dump spells it, e.g. ``"DefaultFormat"``, ``"NC1HWC0"``.
     logical_shape : tuple of int, optional
         Shape after undoing the memory format and cropping the padding.
+    groups : int
+        Groups of a convolution, which the memory formats of its weights (FRACTAL_Z) depend on.
     """
 
     dtype: str | None = None
     shape: tuple[int, ...] | None = None
     memory_format: str | None = None
     logical_shape: tuple[int, ...] | None = None
+    groups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSource:
-    """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors."""
+    """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors.
+
+    `pieces` are the files of a tensor that was dumped in slices, in their order, `path` being the first of them.
+    """
 
     path: Path
     timestamp: int | None = None
     part: int | None = None
+    pieces: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
