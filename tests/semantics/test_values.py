@@ -68,7 +68,7 @@ def test_zeros_on_both_sides_are_equal(tmp_path: Path) -> None:
 def test_zeros_on_one_side_have_no_cosine_and_the_reason_names_the_side(
     tmp_path: Path, left: float, right: float, side: str
 ) -> None:
-    answer = ask_arrays(tmp_path, np.full(5, left), np.full(5, right), "--report", "json,csv")
+    answer = ask_arrays(tmp_path, f32(*[left] * 5), f32(*[right] * 5), "--report", "json,csv")
     assert answer.code == 1
     assert "cosine_similarity" not in answer.metrics
     assert answer.record["undefined"]["cosine_similarity"] == f"all elements of the {side} side are 0"
