@@ -73,8 +73,12 @@ def _suite_file(named: str | None, directory: Path, options: dict[str, object]) 
             raise ConfigError(f"--config: there is no file {file}; give a suite file")
         return file
     file = directory / "msdump.toml"
-    given_both = options.get("left") is not None and options.get("right") is not None
-    return file if not given_both and file.is_file() else None
+    given = [options.get("left"), options.get("right")]
+    if None not in given:
+        return None
+    if not file.is_file():
+        raise ConfigError("there is nothing to compare; give LEFT and RIGHT, or --config FILE")
+    return file
 
 
 def _watched(numbers: range) -> Iterator[int]:

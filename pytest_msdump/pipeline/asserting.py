@@ -18,7 +18,7 @@ from pytest_msdump.model.report import Record, Report
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 from pytest_msdump.pipeline.comparing import compare_pair, compare_views
 from pytest_msdump.pipeline.gathering import gathered, measured
-from pytest_msdump.pipeline.opening import OpenDump, index, open_view
+from pytest_msdump.pipeline.opening import OpenDump, as_path, index, open_view
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text
@@ -82,7 +82,9 @@ def compare(
     >>> compare([1.0, 2.0], [1.0, 2.5], max_abs=0.6, norm_max=1, rel_euclid=1, cosine=0).verdict.outcome
     'pass'
     """
-    policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=limits)
+    # Numbers of an array library are numbers; what is none is refused where limits are checked.
+    plain = {metric: bound.item() if hasattr(bound, "item") else bound for metric, bound in limits.items()}
+    policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=plain)
     if isinstance(left, Pair):
         if right is not None:
             raise ConfigError("a Pair stands for both sides; give no right side beside it")
@@ -164,7 +166,7 @@ def assert_dumps_close(
     table = {"left": str(left), "right": str(right), "map": entries, "profile": profile, **options}
     if min_coverage is not None:
         table["min_coverage"] = min_coverage
-    thresholds = [f"{metric}={bound!r}" for metric, bound in (limits or {}).items()]
+    thresholds = [f"{metric}={float(bound)!r}" for metric, bound in (limits or {}).items()]
     suite = load_suite(
         file=None,
         table=table,
@@ -204,7 +206,7 @@ def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
         elif side.nan or side.inf or side.saturated:
             found.append(f"{name}: {_overflow_text(side)}")
     if not seen:
-        raise AssertionError(f"nothing was checked: {dump_or_array} holds no tensor")
+        raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
     if found:
         more = [f"and {len(found) - _SHOWN_OVERFLOWS} more"] if len(found) > _SHOWN_OVERFLOWS else []
         head = f"{len(found)} of {seen} tensors overflow or cannot be read; first in execution order:"
@@ -214,7 +216,7 @@ def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
 def _opened(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
     """Whatever stands for a tensor, as a reference and an opened view."""
     if isinstance(side, (str, PathLike)):
-        refs = index(Path(side)).refs
+        refs = index(as_path(side)).refs
         if len(refs) != 1:
             raise ConfigError(f"{side}: holds {len(refs)} tensors; give one tensor file, or use assert_dumps_close")
         side = refs[0]
@@ -261,13 +263,13 @@ def _dumps_problem(report: Report) -> str | None:
 def _sides_of(given: OpenDump | Dump | Tensor) -> Iterable[tuple[str, OneSide | str]]:
     """Each tensor's name with what was found in it, or with why it cannot be read."""
     if isinstance(given, (str, PathLike)):
-        given = index(Path(given))
+        given = index(as_path(given))
     dump = given.dump if isinstance(given, OpenDump) else given
     if isinstance(dump, Dump):
         return _scanned(dump.refs)
     with ExitStack() as stack:
         _, view = _opened(dump, "tensor", stack)
-        return [("tensor", scan(view))]
+        return [("tensor", scan(view))] if view.size else []
 
 
 def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump import registry
-from pytest_msdump.errors import UnknownNameError, nearest
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
@@ -17,7 +18,7 @@ from pytest_msdump.readers.base import Reader, index_dump
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["OpenDump", "index", "open_dump", "open_view"]
+__all__ = ["OpenDump", "as_path", "index", "open_dump", "open_view"]
 
 
 @lru_cache(maxsize=1)
@@ -140,7 +141,7 @@ def _other_names(ref: TensorRef) -> Iterator[str]:
         yield ref.key.op.name
 
 
-def open_dump(path: str | Path) -> OpenDump:
+def open_dump(path: str | PathLike[str]) -> OpenDump:
     """Open a dump directory (or one tensor file) of any format a reader knows. Reads names only.
 
     Parameters
@@ -153,4 +154,17 @@ def open_dump(path: str | Path) -> OpenDump:
     DumpNotFoundError, UnknownDumpFormatError
         As `index`.
     """
-    return OpenDump(index(Path(path)))
+    return OpenDump(index(as_path(path)))
+
+
+def as_path(path: str | PathLike[str]) -> Path:
+    """Return the path that somebody gave; an empty one, which would mean the current folder, was not meant.
+
+    Raises
+    ------
+    ConfigError
+        The path is empty.
+    """
+    if not str(path):
+        raise ConfigError("the path of a dump is empty; give the directory a dump was written to")
+    return Path(path)

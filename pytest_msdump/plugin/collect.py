@@ -88,8 +88,8 @@ class _GateItem(pytest.Item):
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""
         if isinstance(self.parent, SuiteFile):
-            return self.parent.path, None, self.name
-        return self.config.rootpath / "msdump", None, self.name
+            return self.parent.path, 0, self.name
+        return self.config.rootpath / "msdump", 0, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of a drift, without a traceback; anything else as pytest shows it."""

@@ -40,8 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell pytest-xdist's workers how wide the terminal is that they cannot see."""
+    """Tell pytest-xdist's workers what they cannot see: the terminal, and whether paths were given."""
     node.workerinput["msdump_columns"] = node.config.get_terminal_writer().fullwidth
+    node.workerinput["msdump_plain"] = node.config.stash[GATE].plain
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -52,7 +53,8 @@ def pytest_collection(session: pytest.Session) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect suite files like test files."""
-    if not is_suite_file(file_path):
+    own = parent.config.stash[GATE].own
+    if not is_suite_file(file_path) or (own is not None and own.file == file_path):
         return None
     from pytest_msdump.plugin.collect import SuiteFile
 

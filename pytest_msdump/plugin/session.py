@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.plugin.sources import Source, absolute, covered, find_source, found_files, ini_values, is_suite_file
+from pytest_msdump.plugin.sources import (
+    Source,
+    absolute,
+    covered,
+    find_source,
+    found_files,
+    ini_values,
+    is_given,
+    is_suite_file,
+)
 from pytest_msdump.settings import given
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
+    from pytest_msdump.suite import Suite
 
 __all__ = ["GATE", "Gate", "is_suite_file"]
 
@@ -39,29 +49,44 @@ class Gate:
         self.foreign = 0
         self._own: Source | None = None
         self._announced: set[Source] = set()
-        self._paths_of_session: list[Path] = []
 
     # -- before collection ---------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Find out what this session gates, and check it. Raises MsdumpError for what must be exit code 4."""
-        named = any(self.said(name) for name in ("left", "right", "config"))
+        named = any(self.said(name) is not None for name in ("left", "right", "config"))
         distributed = getattr(self.config.option, "dist", "no") != "no"
         source = find_source(self.config, self.said("config"))
         files = found_files(self.config) if named or distributed else []
-        reached = source is not None and covered(self.config, source.file)
-        if source is not None and source.is_suite_file and reached:
-            # Collection meets the file by itself; a second set of items must not be made.
-            self._own = None
-        elif source is not None and (named or (reached and source.has_sides)):
+        if source is None:
+            self._own = Source(None, None) if named and not files else None
+        elif not is_given(self.config, source.file) and (named or self._runs_by_default(source)):
             self._own = source
-        elif named and not files:
-            self._own = Source(None, None)
         if self.is_worker:
             return
         self.config.pluginmanager.register(_Receiver(self), "msdump-receiver")
-        for known in [*([self._own] if self._own else []), *(Source(file, None) for file in files)]:
-            self.plan(known)
+        known = [Source(file, None) for file in files if self._own is None or file != self._own.file]
+        for planned in [*([self._own] if self._own else []), *known]:
+            self.plan(planned)
+
+    @property
+    def plain(self) -> bool:
+        """Whether pytest was started without paths, in a project that says where its tests are."""
+        if self.is_worker:
+            return bool(self.config.workerinput["msdump_plain"])  # type: ignore[attr-defined]
+        return self.config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+    def _runs_by_default(self, source: Source) -> bool:
+        """Whether the project's own suite runs although no option speaks of it."""
+        reached = covered(self.config, source.file)
+        if source.is_suite_file:
+            # Where collection comes by, it brings the file; a second set of items must not be made.
+            return self.plain and not reached
+        if not (reached or self.plain):
+            return False
+        if not source.names_a_side:
+            self._load(source, {"left": ".", "right": "."})
+        return source.names_a_side
 
     def said(self, name: str) -> Any:
         """What the command line, else the ini file, says of an option."""
@@ -72,19 +97,23 @@ class Gate:
         """The plan of one suite, made once in a process."""
         if source not in self.plans:
             from pytest_msdump.pipeline.planning import plan
-            from pytest_msdump.suite import load_suite
 
-            suite = load_suite(
-                file=source.file,
-                table=source.parsed,
-                options=self.options,
-                directory=self.config.invocation_params.dir,
-                name=source.title(self.config.rootpath),
-                ini=self.ini,
-                rootdir=self.config.rootpath,
-            )
-            self.plans[source] = plan(suite)
+            self.plans[source] = plan(self._load(source, {}))
         return self.plans[source]
+
+    def _load(self, source: Source, more: Mapping[str, str]) -> Suite:
+        """The suite, every key of it checked; `more` stands in for options."""
+        from pytest_msdump.suite import load_suite
+
+        return load_suite(
+            file=source.file,
+            table=source.parsed,
+            options={**self.options, **more},
+            directory=self.config.invocation_params.dir,
+            name=source.title(self.config.rootpath),
+            ini=self.ini,
+            rootdir=self.config.rootpath,
+        )
 
     def plan_of_session(self) -> Plan:
         """The plan that fixtures speak of: the command line's, the configured suite file's, or the only one."""
@@ -132,11 +161,11 @@ class Gate:
         """Raise what a suite file had to say, and refuse a gate that was asked for but not collected."""
         if self.errors:
             raise self.errors[0]
-        named = self.said("left") or self.said("right")
+        named = any(self.said(name) is not None for name in ("left", "right", "config"))
         if named and not any(hasattr(item, "msdump_source") for item in items) and not self._names_given():
             raise ConfigError(
-                "--msdump-left and --msdump-right were given, but no gate was collected; "
-                "name the suite file on the command line or give --msdump-config"
+                "dumps or a suite file were named, but no gate was collected; "
+                "name the suite file on the command line, or do not ignore it"
             )
 
     def _names_given(self) -> bool:
@@ -177,7 +206,7 @@ class Gate:
             for value in (values if isinstance(values, (list, tuple)) else [values])
             if value is not None and option not in ("select", "report", "report_dir")
         ]
-        if source.file is not None and source.is_suite_file:
+        if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return shlex.join(["pytest", f"{path}::{name}", *given])
         return shlex.join(["pytest", *given, f"--msdump-select={glob.escape(select)}"])

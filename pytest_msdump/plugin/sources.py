@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.settings import OPTIONS
 
-__all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_values", "is_suite_file"]
+__all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_values", "is_given", "is_suite_file"]
 
 _SUITE_FILE = "msdump.toml"
 
@@ -32,9 +32,9 @@ class Source:
         return self.file is not None and self.table is None
 
     @property
-    def has_sides(self) -> bool:
-        """Whether it names both dumps, so that it can run without any option."""
-        return self.parsed is None or {"left", "right"} <= self.parsed.keys()
+    def names_a_side(self) -> bool:
+        """Whether it means to be a gate: a table of settings alone names neither dump."""
+        return self.parsed is None or not {"left", "right"}.isdisjoint(self.parsed)
 
     def title(self, rootpath: Path) -> str:
         """How messages and report folders call it."""
@@ -72,11 +72,12 @@ def find_source(config: pytest.Config, named: str | None) -> Source | None:
 
 def _from_pyproject(file: Path) -> Source | None:
     """The table [tool.msdump], when there is one."""
-    if not file.is_file() or b"tool.msdump" not in file.read_bytes():
+    if not file.is_file() or b"msdump" not in file.read_bytes():
         return None
     from pytest_msdump.suite import read_toml
 
-    table = read_toml(file).get("tool", {}).get("msdump")
+    tool = read_toml(file).get("tool")
+    table = tool.get("msdump") if isinstance(tool, Mapping) else None
     return None if table is None else Source(file, "tool.msdump", table)
 
 
@@ -90,7 +91,23 @@ def found_files(config: pytest.Config) -> list[Path]:
     from pytest_msdump.suite import suite_files
 
     paths = [path for path in _argument_paths(config) if path.exists()]
-    return suite_files(paths, norecurse=config.getini("norecursedirs"))
+    files = suite_files(paths, norecurse=config.getini("norecursedirs"))
+    return [file for file in files if not _is_ignored(config, file, paths)]
+
+
+def _is_ignored(config: pytest.Config, file: Path, given: Sequence[Path]) -> bool:
+    """Whether collection passes the file over: asked as pytest asks, from the file up to what was given."""
+    for path in (file, *file.parents):
+        if path in given:
+            return False
+        if config.hook.pytest_ignore_collect(collection_path=path, config=config):
+            return True
+    return False
+
+
+def is_given(config: pytest.Config, file: Path | None) -> bool:
+    """Whether pytest was given this very file, so that collection brings it in any case."""
+    return file is not None and is_suite_file(file) and file in _argument_paths(config)
 
 
 def _argument_paths(config: pytest.Config) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.entries import check_entries
 from pytest_msdump.reporting.tally import counts
 
 __all__ = ["SCHEMA_VERSION", "document", "read_json", "report_from", "write_json"]
@@ -64,6 +65,8 @@ def read_json(path: Path) -> dict[str, Any]:
         There is no such file, it is no JSON, no report, or of a later schema; the text says which.
     """
     try:
+        if not path.is_file() and path.exists():
+            raise ConfigError(f"{path}: not a file; give the path of a results.json")
         if path.stat().st_size > _LARGEST_FILE_BYTES:
             raise ConfigError(f"{path}: larger than {_LARGEST_FILE_BYTES >> 20} MiB, which no saved report is")
         content = path.read_bytes()
@@ -84,7 +87,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
-    """Return the report that `document` was made from. Records are not looked into: `records.from_json` checks them.
+    """Return the report that `document` was made from. The numbers of records are left to `records.from_json`.
 
     Raises
     ------
@@ -102,9 +105,8 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
     for key, kind in kinds:
         if not isinstance(values.get(key), kind):
             raise ConfigError(f"{place}: '{key}' is missing or no {kind.__name__}; write the report again")
-    for key in _LISTS:
-        _all_objects(values[key], f"{place}: {key}")
-    return Report(
+    check_entries(values, place=place)
+    report = Report(
         left=_side_from(values["left"], f"{place}: left"),
         right=_side_from(values["right"], f"{place}: right"),
         profile=values["profile"],
@@ -114,6 +116,9 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         missing=tuple(values["missing"]),
         coverage=values["coverage"],
     )
+    if values.get("counts") != counts(report):
+        raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")
+    return report
 
 
 def _side(side: SideInfo) -> dict[str, Any]:
@@ -145,13 +150,6 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _count(value: Any) -> int:
     """A count, or 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _all_objects(items: Iterable[Any], place: str) -> None:
-    """Refuse a list that holds anything but JSON objects."""
-    for number, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise ConfigError(f"{place}[{number}]: expected a JSON object, found {item!r:.60}; write the report again")
 
 
 def _parsed(content: bytes, path: Path) -> Any:

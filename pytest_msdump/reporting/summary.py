@@ -12,6 +12,9 @@ from pytest_msdump.reporting.tally import counts, coverage_problems, first_faili
 
 __all__ = ["header_lines", "summary_lines"]
 
+# The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
+OLDER_RUN = "older run"
+
 _SHOWN_WARNINGS = 3
 _SHOWN_FILES = 3
 _ALARMING_COVERAGE = 0.5
@@ -74,8 +77,9 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
         lines += _wrapped(f"first failing: {place}, {one_line(first)}", width)
     lines += _warnings(report, width)
     if sides_are_identical(report.records):
+        alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)
         sentence = "the two sides are identical: every pair is bit-equal; usually a run was compared with itself"
-        lines += _wrapped(sentence, width)
+        lines += _wrapped("every pair is bit-equal" if alone else sentence, width)
     for problem in coverage_problems(report):
         lines += _wrapped(f"coverage: {problem}", width)
     if files:

@@ -22,7 +22,7 @@ def counts(report: Report) -> dict[str, int]:
     """Return how many tensors came to which verdict, and how many found no partner, by side."""
     found = dict.fromkeys((*_COUNTED, "unmatched_left", "unmatched_right"), 0)
     for record in report.records:
-        found[record["verdict"]] += 1
+        found[record["verdict"]] = found.get(record["verdict"], 0) + 1
     for entry in report.unmatched:
         found[f"unmatched_{entry['side']}"] += 1
     return found
@@ -42,7 +42,7 @@ def sides_are_identical(records: Iterable[Entry]) -> bool:
 def coverage_problems(report: Report) -> tuple[str, ...]:
     """Return why the item `coverage` fails, a sentence each; empty when it passes (INTERFACE 3)."""
     coverage, problems = report.coverage, []
-    if not coverage.get("right_paired"):
+    if not coverage.get("right_paired") or not report.records:
         problems.append("nothing was compared: no left tensor has a partner on the right")
     if report.missing:
         entries = "entry names" if len(report.missing) == 1 else "entries name"

@@ -139,11 +139,22 @@ class TestCheck:
     def test_an_incomplete_result_has_not_passed(self, saved, tmp_path):
         file = tmp_path / saved
         report = json.loads(file.read_text("utf-8"))
-        report["tensors"][5] |= {"verdict": "not_run"}
         for record in report["tensors"]:
-            record["verdict"] = "pass" if record["verdict"] == "fail" else record["verdict"]
+            if record["verdict"] == "fail":
+                record |= {"verdict": "not_run", "findings": [], "checks": []}
+        report["counts"] |= {"fail": 0, "not_run": 7}
         file.write_text(json.dumps(report), "utf-8")
         assert main(["check", saved]) == 1
+
+    def test_a_verdict_set_by_hand_is_found_out(self, saved, tmp_path, capsys):
+        file = tmp_path / saved
+        report = json.loads(file.read_text("utf-8"))
+        for record in report["tensors"]:
+            record["verdict"] = "pass"
+        report["counts"] |= {"fail": 0, "pass": 10}
+        file.write_text(json.dumps(report), "utf-8")
+        assert main(["check", saved]) == 4
+        assert "a limit was not met" in capsys.readouterr().err
 
     def test_a_damaged_result_is_one_line_and_4(self, saved, tmp_path, capsys):
         file = tmp_path / saved

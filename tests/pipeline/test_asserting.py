@@ -136,6 +136,18 @@ def test_no_overflow_does_not_pass_over_what_it_cannot_read(lenet, tmp_path):
         assert_no_overflow(tmp_path / "gone")
 
 
+def test_an_array_librarys_numbers_are_limits(lenet):
+    assert_close(np.float32([1, 2]), np.float32([1, 2.3]), cosine=np.float32(0.5), rel_euclid=np.int64(1), norm_max=1)
+    limits = {"cosine": np.float64(-0.99), "rel_euclid": np.int32(9), "norm_max": 9}
+    assert_dumps_close(lenet / "target_bad", lenet / "target", limits=limits)
+
+
+def test_an_empty_path_is_not_the_current_folder(lenet):
+    for use in (open_dump, assert_no_overflow, lambda path: compare(path, lenet / "target")):
+        with pytest.raises(ConfigError, match="path of a dump is empty"):
+            use("")
+
+
 def test_the_helpers_work_without_pytest():
     code = (
         "import sys; from pytest_msdump import assert_close; assert_close([1.0, 2.0], [1.0, 2.0]);"

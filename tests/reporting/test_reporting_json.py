@@ -120,7 +120,7 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, content, told):
 
 def test_a_missing_file_or_a_directory_is_refused(tmp_path):
     for path in (tmp_path / "nowhere.json", tmp_path):
-        with pytest.raises(ConfigError, match="cannot be read"):
+        with pytest.raises(ConfigError, match=r"cannot be read|not a file"):
             read_json(path)
 
 
@@ -135,7 +135,7 @@ def test_a_report_without_one_of_its_parts_is_refused(key):
 def test_a_list_that_holds_no_objects_is_refused():
     values = document(a_report())
     values["tensors"].append(3)
-    with pytest.raises(ConfigError, match=r"tensors\[1\]: expected a JSON object, found 3"):
+    with pytest.raises(ConfigError, match=r"tensors\[1\]: no JSON object"):
         report_from(values)
 
 

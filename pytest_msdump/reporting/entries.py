@@ -1,0 +1,91 @@
+"""What every entry of a saved report must hold before anything is told or judged from it; files get edited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.reporting.tally import FAILING
+
+__all__ = ["check_entries"]
+
+_Fields = Mapping[str, type | tuple[type, ...]]
+
+# List of the report → what each of its entries holds.
+_ENTRIES: Mapping[str, _Fields] = {
+    "tensors": {
+        "order": int,
+        "left": dict,
+        "right": dict,
+        "verdict": str,
+        "findings": list,
+        "checks": list,
+        "worst": list,
+        "metrics": dict,
+        "would_pass": dict,
+        "transform": dict,
+        "where": dict,
+        "nonfinite": dict,
+        "by": str,
+        "how": str,
+    },
+    "unmatched": {"side": str, "address": str, "reason": str, "candidates": list},
+    "missing": {"left": str, "right": str, "reason": str, "candidates": list},
+}
+_NESTED: Mapping[str, _Fields] = {
+    "findings": {"outcome": str, "sentence": str},
+    "checks": {"metric": str, "outcome": str},
+    "worst": {"index": list, "left": object, "right": object, "ratio": (int, float, str)},
+}
+_SIDES = ("left", "right")
+_PASSING = ("pass", "warn")
+
+
+def check_entries(values: Mapping[str, Any], *, place: str) -> None:
+    """Refuse a report whose entries are not what this package writes, or contradict themselves.
+
+    Parameters
+    ----------
+    values : mapping
+        results.json as parsed; its lists are lists.
+    place : str
+        How messages call the file.
+
+    Raises
+    ------
+    ConfigError
+        Names the entry and the key.
+    """
+    for name, fields in _ENTRIES.items():
+        for number, entry in enumerate(values[name]):
+            _check(entry, fields, f"{place}: {name}[{number}]")
+    for number, record in enumerate(values["tensors"]):
+        where = f"{place}: tensors[{number}]"
+        for name, fields in _NESTED.items():
+            for index, entry in enumerate(record[name]):
+                _check(entry, fields, f"{where}: {name}[{index}]")
+        _check_verdict(record, where)
+    for number, entry in enumerate(values["unmatched"]):
+        if entry["side"] not in _SIDES:
+            raise _damaged(f"{place}: unmatched[{number}]: 'side' is {entry['side']!r:.40}")
+
+
+def _check(entry: Any, fields: _Fields, where: str) -> None:
+    """Every key is there and of its kind."""
+    if not isinstance(entry, dict):
+        raise _damaged(f"{where}: no JSON object")
+    for key, kind in fields.items():
+        if key not in entry or not isinstance(entry[key], kind) or (kind is int and isinstance(entry[key], bool)):
+            raise _damaged(f"{where}: '{key}' is missing or of another kind")
+
+
+def _check_verdict(record: Mapping[str, Any], where: str) -> None:
+    """A verdict that passes has no finding and no check that fails."""
+    told: Sequence[Mapping[str, Any]] = [*record["findings"], *record["checks"]]
+    if record["verdict"] in _PASSING and any(one["outcome"].lower() in FAILING for one in told):
+        raise _damaged(f"{where}: the verdict is {record['verdict']}, but a limit was not met")
+
+
+def _damaged(what: str) -> ConfigError:
+    return ConfigError(f"{what}; the file was cut or edited: compare again")
