@@ -1,0 +1,155 @@
+"""One Ascend dump file: opened, its header read, its tensors opened by number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
+from pytest_msdump.readers.buffers import StoredFile
+from pytest_msdump.readers.stored import StoredView, open_stored
+from pytest_msdump.readers.wire import Span
+
+__all__ = ["DumpFile", "FileSource", "open_dump_file", "open_output", "open_part", "part_of", "read_header"]
+
+_WINDOW_BYTES = 2**12
+
+
+class FileSource:
+    """A file as a `wire.Source`. Looks through a small window, so that fields cost no system call each."""
+
+    def __init__(self, file: StoredFile) -> None:
+        self._file = file
+        self._window = b""
+        self._begin = 0
+
+    @property
+    def where(self) -> str:
+        """The file's path."""
+        return str(self._file.path)
+
+    @property
+    def size(self) -> int:
+        """The file's size in bytes."""
+        return self._file.size
+
+    def peek(self, start: int, count: int) -> bytes:
+        """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
+        count = max(0, min(count, self.size - start))
+        if not self._begin <= start <= start + count <= self._begin + len(self._window):
+            window = bytearray(min(max(count, _WINDOW_BYTES), self.size - start) if count else 0)
+            self._file.read_into(memoryview(window), start)
+            self._window, self._begin = bytes(window), start
+        return self._window[start - self._begin : start - self._begin + count]
+
+
+class DumpFile(NamedTuple):
+    """An open dump file and what its header says."""
+
+    file: StoredFile
+    source: FileSource
+    header: Header
+
+    def text(self, span: Span, most_bytes: int) -> str:
+        """Return a text that is inside the header.
+
+        Raises
+        ------
+        TensorFileError
+            When it is longer than `most_bytes`, or no text.
+        """
+        if span.length > most_bytes:
+            raise TensorFileError(f"{self.file.path}: a text of {span.length} bytes in its header; it is damaged")
+        try:
+            return self.source.peek(span.start, span.length).decode()
+        except UnicodeDecodeError as error:
+            raise TensorFileError(f"{self.file.path}: a text in its header is no text; it is damaged") from error
+
+
+def open_dump_file(path: Path) -> DumpFile:
+    """Open a dump file and read its header; the caller closes `file`.
+
+    Raises
+    ------
+    TensorFileError
+        When it cannot be opened or its header cannot be read.
+    """
+    file = StoredFile(path)
+    try:
+        source = FileSource(file)
+        return DumpFile(file, source, parse_header(source))
+    except BaseException:
+        file.close()
+        raise
+
+
+def read_header(path: Path) -> tuple[Header, int]:
+    """Return what a dump file says of its tensors, and its size in bytes.
+
+    Raises
+    ------
+    TensorFileError
+        As `open_dump_file`.
+    """
+    opened = open_dump_file(path)
+    opened.file.close()
+    return opened.header, opened.file.size
+
+
+def open_part(path: Path, part: int | None) -> StoredView:
+    """Open one tensor of a dump file lazily.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    part : int, optional
+        Its number among inputs, then outputs. ``None`` for a file whose header could not be read when it was indexed:
+        now it is said why.
+
+    Raises
+    ------
+    TensorFileError
+        When the header cannot be read, the tensor is not there, or its data is not what the header says.
+    """
+    opened = open_dump_file(path)
+    try:
+        return open_stored(opened.file, part_of(opened.header, part, path))
+    except BaseException:
+        opened.file.close()
+        raise
+
+
+def open_output(path: Path, index: int) -> StoredView:
+    """Open the output that a file of an original model holds: its only one, else the one of this index.
+
+    Raises
+    ------
+    TensorFileError
+        As `open_part`.
+    """
+    opened = open_dump_file(path)
+    try:
+        outputs = [tensor for tensor in opened.header.tensors if tensor.io == "output"]
+        part = index if len(outputs) > 1 else 0
+        return open_stored(opened.file, part_of(opened.header._replace(tensors=tuple(outputs)), part, path))
+    except BaseException:
+        opened.file.close()
+        raise
+
+
+def part_of(header: Header, part: int | None, path: Path) -> StoredTensor:
+    """Return one tensor of a header.
+
+    Raises
+    ------
+    TensorFileError
+        When there is no such tensor.
+    """
+    if part is None or part >= len(header.tensors):
+        found = "no tensor" if not header.tensors else f"{len(header.tensors)} tensors"
+        raise TensorFileError(
+            f"{path}: holds {found}; the file has changed since the dump was indexed, or was written without data"
+        )
+    return header.tensors[part]

@@ -1,0 +1,183 @@
+"""What the name of an Ascend dump file says: ``op_type.op.task[.stream].timestamp[.task_type.context.thread.device]``.
+
+Names are read from the right. The timestamp, a number of ten digits or more, tells the numbers before it from those
+behind it; operator names with dots in them are read as far as that allows.
+
+References
+----------
+The naming rules of the vendor's comparison tools, 2022 to 2026 (msprobe); the stream id was added in between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.facts.dump_proto import TASK_TYPES
+from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
+
+__all__ = [
+    "PROTOBUF_SUFFIXES",
+    "AscendName",
+    "SliceName",
+    "parse_ascend",
+    "parse_protobuf",
+    "slice_name",
+    "slice_numbers",
+    "slice_of",
+]
+
+PROTOBUF_SUFFIXES = (".pb", ".quant")
+
+# Seconds since 1970 have ten digits, the microseconds of most writers sixteen. Ids of tasks and streams have fewer.
+_TIMESTAMP_DIGITS = 10
+_FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
+_SLICE = re.compile(r"_lxslice([0-9]{1,9})")
+_SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
+# How many numbers may stand behind the timestamp.
+_EXTRAS = (0, 3, 4)
+
+
+class AscendName(NamedTuple):
+    """The fields of a file name. Those behind `timestamp` (in µs since 1970 by custom) are ``None`` when not there."""
+
+    op_type: str
+    op: str
+    task: int
+    stream: int | None
+    timestamp: int
+    task_type: int | None = None
+    context: int | None = None
+    thread: int | None = None
+    device: int | None = None
+
+    @property
+    def is_ffts(self) -> bool:
+        """Whether the operator ran in slices, each of which has a file (FFTS+)."""
+        return self.task_type == _FFTS
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the task type, when there is one, is one that exists."""
+        return self.task_type is None or self.task_type in TASK_TYPES
+
+
+class SliceName(NamedTuple):
+    """Name of an operator that ran in slices.
+
+    `op` is without the numbers of slices, `origin` also without the subgraph that the compiler put in front; `number`
+    is the slice's, ``None`` when the name has none because slices are threads.
+    """
+
+    op: str
+    origin: str
+    number: int | None
+
+
+def parse_ascend(name: str) -> AscendName | None:
+    """Read the name of a dump file.
+
+    Parameters
+    ----------
+    name : str
+        A file name without its directory, or what a ``mapping.csv`` gives for one.
+
+    Returns
+    -------
+    AscendName or None
+        ``None`` when the name has another form.
+
+    Examples
+    --------
+    >>> parse_ascend("Conv2D.conv1.3.1.1600000000000003")[:5]
+    ('Conv2D', 'conv1', 3, 1, 1600000000000003)
+    >>> parse_ascend("SplitD.split1.4.1600000000000004").stream is None
+    True
+    >>> parse_ascend("Add.op.5.3.1600000000000010.4.11.0.0")[5:]
+    (4, 11, 0, 0)
+    """
+    if "/" in name:
+        return None
+    fields = name.split(".")
+    count = _trailing_numbers(fields)
+    for extras in _possible_extras(fields[len(fields) - count :]):
+        parsed = _from_fields(fields, count - extras, extras)
+        if parsed:
+            return parsed
+    return None
+
+
+def _trailing_numbers(fields: Sequence[str]) -> int:
+    """Count the numbers at the end. The first two fields are names, whatever they look like."""
+    count = 0
+    for field in reversed(fields[2:]):
+        if number(field) is None:
+            break
+        count += 1
+    return count
+
+
+def _possible_extras(numbers: Sequence[str]) -> tuple[int, ...]:
+    """Return how many numbers may follow the timestamp, likely ones first."""
+    for behind, field in enumerate(reversed(numbers)):
+        if len(field) >= _TIMESTAMP_DIGITS:
+            return (behind,) if behind in _EXTRAS else ()
+    # A short timestamp is known by its place alone.
+    return (4,) if len(numbers) >= 6 else (0,)
+
+
+def _from_fields(fields: Sequence[str], count: int, extras: int) -> AscendName | None:
+    """Put a name together whose last `count` + `extras` fields are numbers, `extras` of them behind the timestamp."""
+    if count < 2:
+        return None
+    end = len(fields) - extras
+    ids = 2 if count > 2 else 1
+    op = ".".join(fields[1 : end - 1 - ids])
+    if not fields[0] or not op:
+        return None
+    task, *stream, timestamp = (int(field) for field in fields[end - 1 - ids : end])
+    behind: list[int | None] = [int(field) for field in fields[end:]]
+    if extras == 3:
+        behind.insert(0, None)
+    return AscendName(fields[0], op, task, stream[0] if stream else None, timestamp, *behind)
+
+
+def slice_name(op: str) -> SliceName:
+    """Take the numbers of slices, and the subgraph's name, out of an operator's name.
+
+    Examples
+    --------
+    >>> slice_name("partition0_sgt_graph_0_conv_lxslice12")
+    SliceName(op='partition0_sgt_graph_0_conv', origin='conv', number=12)
+    >>> slice_name("conv")
+    SliceName(op='conv', origin='conv', number=None)
+    """
+    numbers = _SLICE.findall(op)
+    bare = _SLICE.sub("", op) or op
+    return SliceName(bare, _SUBGRAPH.sub("", bare), int(numbers[-1]) if numbers else None)
+
+
+def slice_of(parsed: AscendName) -> int:
+    """Return the number of the slice that a file of an FFTS+ operator is: of its name, or of its thread."""
+    named = slice_name(parsed.op).number
+    return (parsed.thread or 0) if named is None else named
+
+
+def slice_numbers(paths: Iterable[Path]) -> tuple[int, ...] | None:
+    """Return the number of each slice by its file's name; ``None`` when a name does not tell."""
+    parsed = [parse_ascend(path.name) for path in paths]
+    return None if None in parsed else tuple(slice_of(one) for one in parsed if one)
+
+
+def parse_protobuf(name: str) -> ReferenceName | None:
+    """Read a name of the form ``op.index.timestamp.pb``, or ``.quant`` of a quantised model.
+
+    Examples
+    --------
+    >>> parse_protobuf("conv1.0.1600000000000001.pb")
+    ReferenceName(op='conv1', slot=0, timestamp=1600000000000001)
+    """
+    stem, dot, suffix = name.rpartition(".")
+    return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None

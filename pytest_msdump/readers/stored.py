@@ -1,0 +1,274 @@
+"""One tensor of a dump file, in its stored axes, as something that is read piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate
+from math import prod
+from operator import mul
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.errors import TensorFileError, TensorShapeError
+from pytest_msdump.facts.dump_proto import NOT_NUMBERS
+from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.readers.ascend_header import StoredTensor
+from pytest_msdump.readers.buffers import BLOCK_BYTES, Scratch, StoredFile, StridedReader
+from pytest_msdump.readers.elements import StoredAs, bytes_needed, can_decode, stored_as
+
+__all__ = ["PackedReader", "StoredView", "WholeReader", "open_stored", "ordered_axes"]
+
+Array = npt.NDArray[Any]
+
+_MAX_ELEMENTS = 2**63 - 1
+
+
+class PackedReader:
+    """Elements of less than a byte. What is not in stored order is picked out of pieces of the file."""
+
+    def __init__(
+        self, file: StoredFile, offset: int, form: StoredAs, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> None:
+        self._file, self._offset, self._form = file, offset, form
+        self._shape, self._strides = shape, strides
+        self._dense = strides == _dense_strides(shape)
+        self._per_byte = 8 // form.itemsize_bits
+        self._raw = Scratch()
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements `start` to `stop` of the order asked for, decoded."""
+        if self._dense:
+            return self._stored(start, stop)
+        places = self._places(start, stop)
+        out = np.empty(places.size, self._form.unpack(np.empty(0, np.uint8)).dtype)
+        low, high = (int(places.min()), int(places.max()) + 1) if places.size else (0, 0)
+        for begin in range(low, high, BLOCK_BYTES):
+            end = min(begin + BLOCK_BYTES, high)
+            wanted = (places >= begin) & (places < end)
+            if wanted.any():
+                out[wanted] = self._stored(begin, end)[places[wanted] - begin]
+        return out
+
+    def _places(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Return the stored element numbers of a range of the logical order."""
+        rest = np.arange(start, stop, dtype=np.int64)
+        places = np.zeros(stop - start, np.int64)
+        for length, stride in zip(reversed(self._shape), reversed(self._strides), strict=True):
+            rest, index = np.divmod(rest, max(length, 1))
+            places += index * stride
+        return places
+
+    def _stored(self, start: int, stop: int) -> Array:
+        first, last = start // self._per_byte, -(-stop // self._per_byte)
+        raw = self._raw.take(last - first, np.dtype(np.uint8))
+        self._file.read_into(raw.data, self._offset + first)
+        skipped = start - first * self._per_byte
+        values: Array = self._form.unpack(raw)[skipped : skipped + stop - start]
+        return values
+
+
+class WholeReader:
+    """Elements of whole bytes, in any order of the axes."""
+
+    def __init__(
+        self,
+        file: StoredFile,
+        offset: int,
+        form: StoredAs,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        *,
+        block_bytes: int,
+    ) -> None:
+        self._form = form
+        # An element of several stored numbers (complex32) travels as one.
+        width = form.itemsize_bits // 8
+        item = form.stored if form.stored.itemsize == width else np.dtype(f"V{width}")
+        self._reader = StridedReader(file, offset, item, shape, strides, block_bytes=block_bytes)
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements `start` to `stop` of the order asked for, decoded."""
+        return self._form.unpack(self._reader.read(start, stop).view(self._form.stored))
+
+
+class StoredView:
+    """A tensor of a dump file (a `model.tensor.TensorView`), its axes as they are stored. Made by `open_stored`.
+
+    Memory formats are undone by who knows them: `shape` is the stored shape, `spec.logical_shape` the one that the
+    dump says the tensor had before. Not for several threads at a time; views made by `permuted` share the file.
+    """
+
+    def __init__(
+        self,
+        file: StoredFile,
+        offset: int,
+        spec: TensorSpec,
+        axes: tuple[int, ...],
+        *,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
+        self._file, self._offset, self._stored_spec, self._axes = file, offset, spec, axes
+        self._block_bytes = block_bytes
+        stored_shape = spec.shape or ()
+        strides = _dense_strides(stored_shape)
+        self._shape = tuple(stored_shape[axis] for axis in axes)
+        self._size = prod(self._shape)
+        form = stored_as(self.dtype)
+        steps = tuple(strides[axis] for axis in axes)
+        self._reader: PackedReader | WholeReader
+        if form.itemsize_bits < 8:
+            self._reader = PackedReader(file, offset, form, self._shape, steps)
+        else:
+            self._reader = WholeReader(file, offset, form, self._shape, steps, block_bytes=block_bytes)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the header says; after `permuted`, the memory format is gone and the logical shape is the new one."""
+        if self._axes == tuple(range(len(self._axes))):
+            return self._stored_spec
+        return replace(self._stored_spec, memory_format=None, logical_shape=self._shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Stored shape, its axes in the order asked for."""
+        return self._shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._stored_spec.dtype or ""
+
+    @property
+    def size(self) -> int:
+        """Number of stored elements, padding included."""
+        return self._size
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded.
+
+        The array belongs to the caller until the next `read` of this view.
+
+        Raises
+        ------
+        ValueError
+            For a range outside the tensor, or after `close`.
+        TensorFileError
+            When the file has shrunk meanwhile or the disk refuses.
+        """
+        if not 0 <= start <= stop <= self._size:
+            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self._size}")
+        return self._reader.read(start, stop)
+
+    def blocks(self, block_elements: int) -> Iterator[Array]:
+        """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
+        for start in range(0, self._size, block_elements):
+            yield self.read(start, min(start + block_elements, self._size))
+
+    def permuted(self, axes: tuple[int, ...]) -> StoredView:
+        """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data.
+
+        Raises
+        ------
+        TensorShapeError
+            When `axes` is not a permutation of this tensor's axes.
+        """
+        order = ordered_axes(axes, self._shape, str(self._file.path))
+        moved = tuple(self._axes[axis] for axis in order)
+        return StoredView(self._file, self._offset, self._stored_spec, moved, block_bytes=self._block_bytes)
+
+    def close(self) -> None:
+        """Close the file, for every view of it."""
+        self._file.close()
+
+    def __enter__(self) -> StoredView:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close()
+
+
+def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> tuple[int, ...]:
+    """Return a permutation without negative axes.
+
+    Raises
+    ------
+    TensorShapeError
+        When `axes` does not name each axis of `shape` once.
+    """
+    rank = len(shape)
+    order = tuple(axis + rank if axis < 0 else axis for axis in axes)
+    if sorted(order) != list(range(rank)):
+        raise TensorShapeError(
+            f"{where}: axes {list(axes)} do not permute its stored shape {shape}; name each of 0 to {rank - 1} once"
+            if rank
+            else f"{where}: axes {list(axes)} of a tensor without axes; leave them out"
+        )
+    return order
+
+
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return elements per step of each axis, for a tensor stored without gaps."""
+    return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
+
+
+def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
+    """Open one tensor of a dump file whose header was read; reads no data.
+
+    Parameters
+    ----------
+    file : StoredFile
+        The dump file.
+    tensor : StoredTensor
+        What its header says of the tensor.
+    block_bytes : int
+        Bound of what is held between reads when the elements must be gathered from other places.
+
+    Raises
+    ------
+    TensorFileError
+        When its type has no numeric meaning or cannot be decoded, or its data is not all there. Bytes beyond what the
+        shape needs are padding when the header counts them; they are never read.
+    """
+    where = f"{file.path}: {tensor.io} {tensor.slot}"
+    dtype = _numeric(tensor, where)
+    _check_shape(tensor.shape, where)
+    needed = bytes_needed(dtype, prod(tensor.shape))
+    if needed > tensor.size:
+        raise TensorFileError(
+            f"{where}: shape {tensor.shape} of {dtype} needs {needed} bytes, the header gives it {tensor.size}; "
+            "the dump is damaged or was cut short while writing: dump it again"
+        )
+    there = file.size - tensor.start
+    if needed > there:
+        raise TensorFileError(
+            f"{where}: cut off, {max(there, 0)} of its {needed} bytes are there; "
+            "the run was probably killed while writing: dump it again"
+        )
+    spec = TensorSpec(dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
+    return StoredView(file, tensor.start, spec, tuple(range(len(tensor.shape))), block_bytes=block_bytes)
+
+
+def _numeric(tensor: StoredTensor, where: str) -> str:
+    label, dtype = tensor.data_type
+    why = NOT_NUMBERS.get(dtype)
+    if why is not None:
+        raise TensorFileError(
+            f"{where}: {label} has no numeric meaning; {why}, so it cannot be compared: leave it out with deselect"
+        )
+    known = canonical(dtype)
+    if known is None or not can_decode(known):
+        raise TensorFileError(
+            f"{where}: data type {label} cannot be decoded; cast the tensor to float32 in the network, or leave it out "
+            "with deselect"
+        )
+    return known
+
+
+def _check_shape(shape: tuple[int, ...], where: str) -> None:
+    # Of an empty tensor too, since nothing else would hold back what numpy makes of the other lengths.
+    if prod(length for length in shape if length) > _MAX_ELEMENTS:
+        raise TensorFileError(f"{where}: shape {shape} is more than any memory holds; the header is damaged")

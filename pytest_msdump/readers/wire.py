@@ -1,0 +1,210 @@
+"""Protobuf's wire format, field by field: no schema, no I/O of its own, and nothing believed that is not in bounds.
+
+A message is walked without being loaded: what is of fixed or variable length is told by where it begins and ends, so a
+tensor inside a message is never held.
+
+References
+----------
+Protocol Buffers documentation, "Encoding". Groups (wire types 3 and 4) are not part of proto3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from pytest_msdump.errors import TensorFileError
+
+__all__ = ["VARINT", "Field", "Memory", "Source", "Span", "fields", "named_fields", "span_of", "varint_of", "varints"]
+
+VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
+_FIXED = {_I64: 8, _I32: 4}
+_KINDS = {VARINT: "a number", _I64: "eight bytes", _LEN: "bytes of a stated length", _I32: "four bytes"}
+_LONGEST_VARINT = 10
+_MOST = 2**64 - 1
+_MOST_TAG = 2**32 - 1
+
+
+class Span(NamedTuple):
+    """Bytes `start` to `stop` of a source."""
+
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        """Number of bytes."""
+        return self.stop - self.start
+
+
+class Field(NamedTuple):
+    """One field: its number, wire type, the value of a varint (else 0), and where its content is."""
+
+    number: int
+    wire_type: int
+    value: int
+    span: Span
+
+
+class Source(Protocol):
+    """Bytes that can be looked at anywhere."""
+
+    @property
+    def where(self) -> str:
+        """What they are, for error texts."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def peek(self, start: int, count: int) -> bytes:
+        """Return up to `count` bytes from `start` on; fewer only where the source ends."""
+
+
+class Memory(NamedTuple):
+    """A source that is held in memory."""
+
+    data: bytes
+    where: str = "bytes"
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return len(self.data)
+
+    def peek(self, start: int, count: int) -> bytes:
+        """Return up to `count` bytes from `start` on."""
+        return self.data[start : start + count]
+
+
+def _damaged(source: Source, position: int, what: str) -> TensorFileError:
+    return TensorFileError(f"{source.where}: {what} at byte {position}; the file is damaged or cut off, dump it again")
+
+
+def _varint(source: Source, position: int, stop: int) -> tuple[int, int]:
+    """Return the number at `position` and the byte behind it."""
+    value = 0
+    window = source.peek(position, min(_LONGEST_VARINT, stop - position))
+    for index, byte in enumerate(window):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if value > _MOST:
+                break
+            return value, position + index + 1
+    raise _damaged(source, position, "no number of at most 64 bits")
+
+
+def fields(source: Source, span: Span) -> Iterator[Field]:
+    """Walk the fields of one message.
+
+    Parameters
+    ----------
+    source : Source
+        Where the message is.
+    span : Span
+        Its first byte and the byte behind it.
+
+    Yields
+    ------
+    Field
+        In order. Fields of any number are yielded; those of unknown numbers are the caller's to skip.
+
+    Raises
+    ------
+    TensorFileError
+        When the bytes are no message: a length beyond its end, a wire type that does not exist, a field number of 0.
+    """
+    position, stop = span
+    if not 0 <= position <= stop <= source.size:
+        raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")
+    while position < stop:
+        tag, begin = _varint(source, position, stop)
+        number, wire_type = tag >> 3, tag & 7
+        if number == 0 or tag > _MOST_TAG or wire_type not in _KINDS:
+            raise _damaged(source, position, "no field of a protobuf message")
+        value = 0
+        if wire_type == VARINT:
+            value, end = _varint(source, begin, stop)
+        elif wire_type == _LEN:
+            length, begin = _varint(source, begin, stop)
+            end = begin + length
+        else:
+            end = begin + _FIXED[wire_type]
+        if end > stop:
+            raise _damaged(source, position, f"a field of {end - begin} bytes where {stop - begin} are left")
+        yield Field(number, wire_type, value, Span(begin, end))
+        position = end
+
+
+def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
+    """Walk the fields that a table of `facts.dump_proto` names; others are skipped.
+
+    Raises
+    ------
+    TensorFileError
+        As `fields`.
+    """
+    for field in fields(source, span):
+        name = names.get(field.number)
+        if name is not None:
+            yield name, field
+
+
+def varint_of(source: Source, field: Field) -> int:
+    """Return the number in a field.
+
+    Raises
+    ------
+    TensorFileError
+        When the field holds something else.
+    """
+    if field.wire_type != VARINT:
+        raise _wrong_kind(source, field, VARINT)
+    return field.value
+
+
+def span_of(source: Source, field: Field) -> Span:
+    """Return where the bytes (text, packed numbers, a message) of a field are.
+
+    Raises
+    ------
+    TensorFileError
+        When the field holds something else.
+    """
+    if field.wire_type != _LEN:
+        raise _wrong_kind(source, field, _LEN)
+    return field.span
+
+
+def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:
+    """Return the numbers of a repeated field, packed or not.
+
+    Parameters
+    ----------
+    source : Source
+        Where the field is.
+    field : Field
+        One occurrence of it.
+    most : int
+        How many numbers are believed.
+
+    Raises
+    ------
+    TensorFileError
+        When there are more, or no whole numbers.
+    """
+    if field.wire_type == VARINT:
+        return (field.value,)
+    position, stop = span_of(source, field)
+    numbers: list[int] = []
+    while position < stop:
+        if len(numbers) == most:
+            raise _damaged(source, field.span.start, f"more than {most} numbers in one list")
+        value, position = _varint(source, position, stop)
+        numbers.append(value)
+    return tuple(numbers)
+
+
+def _wrong_kind(source: Source, field: Field, wanted: int) -> TensorFileError:
+    what = f"field {field.number} is {_KINDS[field.wire_type]}, not {_KINDS[wanted]},"
+    return _damaged(source, field.span.start, what)
