@@ -32,6 +32,9 @@ BY_NAME = {option.name: option for option in OPTIONS}
 EXPECTED = [
     ("left", ("--msdump-left", "--msdump-target"), "msdump_left", "left"),
     ("right", ("--msdump-right", "--msdump-reference"), "msdump_right", "right"),
+    ("fusion", ("--msdump-fusion",), "msdump_fusion", "fusion"),
+    ("quant_fusion", ("--msdump-quant-fusion",), "msdump_quant_fusion", "quant_fusion"),
+    ("close_fusion", ("--msdump-close-fusion",), "msdump_close_fusion", "close_fusion"),
     ("config", ("--msdump-config",), "msdump_config", None),
     ("profile", ("--msdump-profile",), "msdump_profile", "profile"),
     ("threshold", ("--msdump-threshold",), "msdump_threshold", None),

@@ -11,9 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.execution_order import read_orders, with_order
+from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.graphs.ge_model import read_model
+from pytest_msdump.graphs.model_order import with_model_order
+from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.opening import index
@@ -45,6 +50,7 @@ class Plan:
     left: Dump
     right: Dump
     pairing: Pairing
+    rules: FusionRules = FusionRules()
 
     @cached_property
     def digest(self) -> str:
@@ -52,6 +58,7 @@ class Plan:
         digest = hashlib.sha256(repr(self.suite).encode())
         for ref in (*self.left.refs, *self.right.refs):
             digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
+        digest.update(repr([_size(path) for path in _rule_files(self.suite).values() if path]).encode())
         return digest.hexdigest()
 
     @cached_property
@@ -89,16 +96,48 @@ def plan(suite: Suite) -> Plan:
     if suite.graph_files:
         orders, notes = read_orders(_graph_files(suite.graph_files))
         left = with_order(left, orders, notes=notes)
+    rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
+    left, right = _ruled(left, right, rules, has_order=bool(suite.graph_files or find_orders(left.root)))
     pairing = pair_dumps(
         left,
         right,
         entries=suite.entries,
+        rules=rules if rules.given else None,
         align=suite.align,
         selection=suite.selection,
         left_format=suite.left_format,
         right_format=suite.right_format,
     )
-    return Plan(suite, left, right, pairing)
+    return Plan(suite, left, right, pairing, rules)
+
+
+def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
+    """The rule files of a suite, by their names in `FusionRules`."""
+    return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
+
+
+def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_order: bool) -> tuple[Dump, Dump]:
+    """Let rule files tell the left side's order and names; what is to be said of them becomes notes of their side."""
+    advice = rules_for(left, right, rules)
+    if advice and advice.is_wrong:
+        raise ConfigError(advice.sentence)
+    if rules.base is not None and not has_order:
+        left = with_model_order(left, rules.base)
+    graphs = [graph for graph in (rules.model, rules.quant) if graph is not None]
+    left = _noted(left, [*_told(graphs), *([advice.sentence] if advice else [])])
+    return left, _noted(right, _told([rules.close] if rules.close else []))
+
+
+def _told(graphs: Iterable[OperatorGraph]) -> Iterable[str]:
+    """What the header says of rule files."""
+    for graph in graphs:
+        count = len(graph.operators)
+        yield f"{graph.source} names {count} operator{'' if count == 1 else 's'}"
+        yield from (f"{graph.source}: {note}" for note in graph.notes)
+
+
+def _noted(dump: Dump, notes: Iterable[str]) -> Dump:
+    return replace(dump, notes=(*dump.notes, *notes))
 
 
 def _size(path: Path) -> int:

@@ -93,6 +93,26 @@ OPTIONS: tuple[Option, ...] = (
         cli_flags=("-r", "--right"),
     ),
     _option(
+        "fusion",
+        "path",
+        "FILE",
+        "fusion-mapping JSON: the compiled model of the left side, as atc --mode=1 writes it",
+        cli_flags=("-f", "--fusion"),
+    ),
+    _option(
+        "quant_fusion",
+        "path",
+        "FILE",
+        "quantisation rules of AMCT (JSON): what quantisation made of the original model",
+        cli_flags=("-q", "--quant-fusion"),
+    ),
+    _option(
+        "close_fusion",
+        "path",
+        "FILE",
+        "fusion-mapping JSON of the right side, compiled with fusion off",
+    ),
+    _option(
         "config",
         "path",
         "FILE",

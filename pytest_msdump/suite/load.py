@@ -26,6 +26,8 @@ _PROJECT_FILE = "pyproject.toml"
 # What a flag says of coordinates is said of the left side, so it replaces what the file says of them there.
 _COORDINATES = ("rank", "graph", "iteration")
 
+_RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
+
 
 @dataclass(frozen=True, slots=True)
 class _Said:
@@ -144,6 +146,7 @@ def _assemble(
 ) -> Suite:
     """Make the suite of what was said, and of defaults for the rest."""
     report_dir = said.get("report_dir")
+    rule_files = {key: _normal(placed.path) for key in _RULE_FILES if (placed := said.get(key))}
     return Suite(
         name=name or (said.name.short if file else "command line"),
         file=file,
@@ -167,6 +170,7 @@ def _assemble(
         report=said.get("report", ("json",)),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
+        **rule_files,
     )
 
 

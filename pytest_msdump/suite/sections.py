@@ -124,6 +124,9 @@ def _shared(base: Path) -> dict[str, Reader]:
         "graph": _spec,
         "report": _report,
         "report_dir": path,
+        "fusion": path,
+        "quant_fusion": path,
+        "close_fusion": path,
     }
     return readers | {option.name: choice(*option.choices) for option in OPTIONS if option.choices}
 

@@ -66,6 +66,9 @@ class Suite:
         Where to.
     graph_files : tuple of Path
         Graphs kept outside the dump tree.
+    fusion, quant_fusion, close_fusion : Path, optional
+        Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
+        model compiled with fusion off.
     """
 
     name: str
@@ -83,3 +86,6 @@ class Suite:
     report: tuple[str, ...]
     report_dir: Path
     graph_files: tuple[Path, ...]
+    fusion: Path | None = None
+    quant_fusion: Path | None = None
+    close_fusion: Path | None = None

@@ -113,3 +113,47 @@ def test_a_graph_file_that_cannot_be_used_is_refused(tmp_path, name):
     run(tmp_path / "run", "Default/a")
     with pytest.raises(ConfigError, match="graph_files"):
         names(tmp_path / "run", graph_files=[str(tmp_path / name)])
+
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+
+
+def by_fusion(case: str, **table):
+    return planned(GOLDEN / case / "left", GOLDEN / case / "right", fusion=str(GOLDEN / case / "fusion.json"), **table)
+
+
+def test_the_fusion_file_pairs_names_and_orders():
+    found = by_fusion("a_fusion_nchw", io="output")
+    assert [group.name for group in found.groups][:3] == [
+        "trans_TransData_0[occ0]",
+        "conv1conv1/bnconv1/relu[occ0]",
+        "split1[occ0]",
+    ]
+    by_left = {pair.left.key.address: pair for pair in found.pairing.pairs}
+    conv = by_left["conv1conv1/bnconv1/relu:output:0"]
+    assert (conv.how, conv.right.key.op.name) == ("fused", "conv1_relu")
+    assert "fusion.json names 15 operators" in found.left.notes
+
+
+def test_without_the_fusion_file_the_header_says_what_is_lacking():
+    found = planned(GOLDEN / "a_fusion_nchw" / "left", GOLDEN / "a_fusion_nchw" / "right")
+    assert any("--msdump-fusion" in note for note in found.left.notes)
+
+
+def test_a_rule_file_that_cannot_serve_is_refused():
+    with pytest.raises(ConfigError, match="needs the model's JSON"):
+        planned(
+            GOLDEN / "a_fusion_nchw" / "left",
+            GOLDEN / "a_fusion_nchw" / "right",
+            quant_fusion=str(GOLDEN / "a_fusion_nchw" / "fusion.json"),
+        )
+
+
+def test_another_rule_file_makes_another_plan(tmp_path):
+    rules = tmp_path / "rules.json"
+    text = (GOLDEN / "a_fusion_nchw" / "fusion.json").read_text()
+    sides = (GOLDEN / "a_fusion_nchw" / "left", GOLDEN / "a_fusion_nchw" / "right")
+    rules.write_text(text)
+    before = planned(*sides, fusion=str(rules)).digest
+    rules.write_text(text + "\n")
+    assert planned(*sides, fusion=str(rules)).digest != before

@@ -20,11 +20,12 @@ from pytest_msdump.suite import SideChoice, Suite, load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'
 
-# The sample of the contract, but for its fusion key, which is not known yet.
+# The sample of the contract.
 SAMPLE = """
 [msdump]
 left   = "target"                       # relative to this file; or { path = "…", rank = 0, iteration = "0|2-3", … }
 right  = "reference"
+fusion = "fusion.json"                  # optional
 graph_files = ["trace_code_graph_0.ir"] # optional: graphs kept outside the dump tree
 profile = "default"
 io = "output"
@@ -110,6 +111,7 @@ def test_the_sample_of_the_contract_is_read_whole(tmp_path: Path) -> None:
         report=("json",),
         report_dir=tmp_path / "msdump-report",
         graph_files=(tmp_path / "trace_code_graph_0.ir",),
+        fusion=tmp_path / "fusion.json",
     )
 
 

@@ -12,8 +12,8 @@ from pytest_msdump.suite import load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'
 KEYS = (
-    "align, deselect, granularity, graph, graph_files, io, iteration, known_drift, left, left_format, map, "
-    "min_coverage, nan, profile, rank, report, report_dir, right, right_format, rule, select"
+    "align, close_fusion, deselect, fusion, granularity, graph, graph_files, io, iteration, known_drift, left, "
+    "left_format, map, min_coverage, nan, profile, quant_fusion, rank, report, report_dir, right, right_format, rule, select"
 )
 
 
@@ -43,8 +43,10 @@ def test_only_msdump_stands_at_the_top(tmp_path: Path, text: str, sentence: str)
     ("keys", "sentence"),
     [
         ('lefft = "x"', "[msdump]: unknown key 'lefft'; did you mean 'left'?"),
-        ('fusion = "f.json"', f"[msdump]: unknown key 'fusion'; known: {KEYS}"),
-        ('quant_fusion = "f.json"', f"[msdump]: unknown key 'quant_fusion'; known: {KEYS}"),
+        ('om = "net.om"', f"[msdump]: unknown key 'om'; known: {KEYS}"),
+        ("fusion = 3", "[msdump] fusion must be a text, not the number 3"),
+        ('quant_fusion = ""', "[msdump] quant_fusion must not be empty"),
+        ("close_fusion = []", "[msdump] close_fusion must be a text, not an array"),
         ("left = 3", "[msdump] left must be a path or { path = …, rank = … }, not the number 3"),
         ('left = ""', "[msdump] left must not be empty"),
         ('left = "a\\u0000b"', "[msdump] left: 'a\\x00b' holds a NUL byte, which no path can"),
@@ -265,13 +267,13 @@ def test_a_reason_of_spaces_is_no_reason(tmp_path: Path) -> None:
         ({"left": ""}, "--msdump-left must not be empty"),
         ({"right": "a\0b"}, "--msdump-right: 'a\\x00b' holds a NUL byte, which no path can"),
         ({"select": [""]}, "--msdump-select[0] must not be empty"),
-        ({"fusion": "f.json"}, None),
+        ({"localise": "f.json"}, None),
     ],
 )
 def test_options_are_refused_by_their_flags(tmp_path: Path, options: dict[str, Any], sentence: str | None) -> None:
     said = refusal(tmp_path, f"[msdump]\n{SIDES}", **options)
     if sentence is None:
-        assert said.startswith("unknown option 'fusion'; ")
+        assert said.startswith("unknown option 'localise'; ")
     else:
         assert said == sentence
 
