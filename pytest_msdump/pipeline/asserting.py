@@ -130,6 +130,7 @@ def assert_dumps_close(
     profile: str = "default",
     min_coverage: float | None = None,
     limits: Mapping[str, float] | None = None,
+    fusion: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Report:
     """Fail unless every matched tensor of two dumps is within the limits. One test for a whole dump.
@@ -146,8 +147,10 @@ def assert_dumps_close(
         Least share of the right tensors that must have a partner, 0 to 1.
     limits : mapping, optional
         Limits of all tensors by metric id or short form; they win over the profile and over rules.
+    fusion : str or Path, optional
+        Fusion-mapping JSON: the compiled model of the left side.
     **options
-        Any other key of a suite file: ``rule``, ``known_drift``, ``io``, ``nan``, ``select``, ``align``, …
+        Any other key of a suite file: ``rule``, ``known_drift``, ``quant_fusion``, ``io``, ``nan``, ``select``, …
 
     Returns
     -------
@@ -166,6 +169,8 @@ def assert_dumps_close(
     table = {"left": str(left), "right": str(right), "map": entries, "profile": profile, **options}
     if min_coverage is not None:
         table["min_coverage"] = min_coverage
+    if fusion is not None:
+        table["fusion"] = str(fusion)
     thresholds = [f"{metric}={float(bound)!r}" for metric, bound in (limits or {}).items()]
     suite = load_suite(
         file=None,

@@ -16,12 +16,13 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.opening import open_view
 
 __all__ = ["compare_pair", "compare_views"]
 
 
-def compare_pair(pair: Pair, policy: Policy) -> Record:
+def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Record:
     """Measure and judge one pair. Whatever is wrong with its files becomes the verdict `error` of this pair alone.
 
     Parameters
@@ -30,6 +31,8 @@ def compare_pair(pair: Pair, policy: Policy) -> Record:
         Both sides are opened here, read in blocks, and closed again.
     policy : Policy
         What it is judged by.
+    extras : Extras
+        A user's own code, and how much of each tensor to look at.
 
     Returns
     -------
@@ -38,7 +41,7 @@ def compare_pair(pair: Pair, policy: Policy) -> Record:
     """
     try:
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            return compare_views(pair, left, right, policy)
+            return compare_views(pair, left, right, policy, extras)
     except MsdumpError as error:
         return _error(pair, str(error))
     except OSError as error:
@@ -46,7 +49,9 @@ def compare_pair(pair: Pair, policy: Policy) -> Record:
         return _error(pair, f"{where}: cannot be read ({error.strerror or error}); check the file and its permissions")
 
 
-def compare_views(pair: Pair, left: TensorView, right: TensorView, policy: Policy) -> Record:
+def compare_views(
+    pair: Pair, left: TensorView, right: TensorView, policy: Policy, extras: Extras = NO_EXTRAS
+) -> Record:
     """Measure and judge two opened tensors; `pair` says who they are and how the right is brought to the left.
 
     Raises

@@ -23,7 +23,7 @@ WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "cs
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
     """Compare pair `number` of the plan and return its record as results.json holds it."""
-    record = compare_pair(plan.pairing.pairs[number], plan.suite.policy)
+    record = compare_pair(plan.pairing.pairs[number], plan.suite.policy, plan.extras)
     return to_json(record, left_root=plan.left.root, right_root=plan.right.root)
 
 

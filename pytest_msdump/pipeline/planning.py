@@ -21,6 +21,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
+from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.opening import index
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
@@ -29,6 +30,9 @@ from pytest_msdump.suite import SideChoice, Suite
 __all__ = ["Group", "Plan", "plan"]
 
 _ORDER_FILE = re.compile(r"ms_execution_order_graph_(\d+)\.csv")
+
+
+_NO_RULES = FusionRules()
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Plan:
     left: Dump
     right: Dump
     pairing: Pairing
-    rules: FusionRules = FusionRules()
+    rules: FusionRules = _NO_RULES
+    extras: Extras = NO_EXTRAS
 
     @cached_property
     def digest(self) -> str:
