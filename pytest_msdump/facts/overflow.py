@@ -1,0 +1,73 @@
+"""What an overflow dump (``Opdebug.Node_OpDebug.…``) holds: its fields by unit, and what status bits mean.
+
+References
+----------
+Ascend "Accuracy Debugging Tool Guide", parsing overflow and underflow data; MindSpore "Dump" documentation, overflow
+detection. The newer form begins with a magic number; the older one is always 2048 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = [
+    "ABSENT",
+    "ACC_TYPES",
+    "AI_CORE_BITS",
+    "MAGIC",
+    "NEW_FIELDS",
+    "OLD_BYTES",
+    "OLD_FIELDS",
+    "OLD_STATUS",
+    "SHOWN_AS_HEX",
+    "STATUS_COUNT",
+]
+
+MAGIC = 0x5A5A5A5A
+
+# The number of a context or thread that there is none of.
+ABSENT = 65535
+
+ACC_TYPES: Mapping[int, str] = {0: "AIC", 1: "AIV", 2: "AICPU", 3: "SDMA"}
+
+_IDS = ("model_id", "stream_id", "task_id", "task_type", "context_id")
+_CORE = (*_IDS, "thread_id", "pc_start", "para_base", "core_id", "block_id", "status")
+
+# Unit → its fields, 64 bits each, in their order.
+NEW_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "AIC": _CORE,
+    "AIV": _CORE,
+    "AICPU": (*_IDS, "cpu_id", "thread_id", "status"),
+    "SDMA": (*_IDS, "thread_id", "src_addr", "dst_addr", "channel_id", "status"),
+}
+
+# (unit, version of the record) → how many numbers its status is; one where nothing is said.
+STATUS_COUNT: Mapping[tuple[str, int], int] = {("AIC", 1): 4, ("AIV", 1): 4}
+
+SHOWN_AS_HEX = frozenset({"magic", "pc_start", "para_base", "src_addr", "dst_addr", "kernel_code"})
+
+OLD_BYTES = 2048
+_OLD = ("model_id", "stream_id", "task_id", "task_type", "pc_start", "para_base")
+
+# Unit → where its fields begin in the 2048 bytes.
+OLD_FIELDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "DHA Atomic Add": (0, _OLD),
+    "L2 Atomic Add": (128, _OLD),
+    "AI Core": (256, _OLD),
+}
+# Unit → where its status block begins, and the fields of that block.
+OLD_STATUS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "DHA Atomic Add": (512, ("status",)),
+    "L2 Atomic Add": (768, ("status",)),
+    "AI Core": (1024, ("kernel_code", "block_idx", "status")),
+}
+
+# Bits of a core's status; several can be set.
+AI_CORE_BITS: Mapping[int, str] = {
+    0x8: "negating the smallest signed integer",
+    0x10: "integer addition, subtraction or multiplication overflows",
+    0x20: "floating-point operation overflows",
+    0x80: "negative float converted to an unsigned integer",
+    0x100: "conversion to float16 overflows",
+    0x400: "CUBE accumulation overflows",
+}

@@ -1,0 +1,68 @@
+"""One entry of an overflow dump: which unit of the device saw an overflow, in whose task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS
+
+__all__ = ["OverflowEntry"]
+
+# Units whose status is the bit mask of a core.
+_CORES = frozenset({"AI Core", "AIC", "AIV"})
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowEntry:
+    """What one unit of the device reported.
+
+    Parameters
+    ----------
+    unit : str
+        ``"AIC"``, ``"AIV"``, ``"AICPU"``, ``"SDMA"``, or of older devices ``"AI Core"``, ``"L2 Atomic Add"``,
+        ``"DHA Atomic Add"``.
+    task_id, stream_id : int
+        Of the task that overflowed; a dump file's name has both.
+    context_id, thread_id : int, optional
+        ``None`` where there is none; 0 is a number like any other.
+    status : tuple of int
+        As the unit reported it. All zero: nothing overflowed.
+    fields : mapping
+        Everything else that was there, by the vendor's names.
+    """
+
+    unit: str
+    task_id: int
+    stream_id: int
+    status: tuple[int, ...]
+    context_id: int | None = None
+    thread_id: int | None = None
+    fields: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_overflow(self) -> bool:
+        """Whether the status says that something overflowed."""
+        return any(self.status)
+
+    @property
+    def words(self) -> str:
+        """The status as a sentence: what its bits mean, or the number where nobody has said.
+
+        Examples
+        --------
+        >>> OverflowEntry("AI Core", 12, 3, (272,)).words
+        'status 272: integer addition, subtraction or multiplication overflows; conversion to float16 overflows'
+        """
+        number = ", ".join(map(str, self.status))
+        if self.unit not in _CORES or len(self.status) != 1:
+            return f"status {number}"
+        known = [text for bit, text in AI_CORE_BITS.items() if self.status[0] & bit]
+        unknown = self.status[0] & ~sum(AI_CORE_BITS)
+        rest = [f"unknown bits {unknown:#x}"] if unknown else []
+        return f"status {number}" + (f": {'; '.join([*known, *rest])}" if known or rest else "")
+
+
+def present(number: int) -> int | None:
+    """Return a context's or thread's number, ``None`` where it stands for none."""
+    return None if number == ABSENT else number
