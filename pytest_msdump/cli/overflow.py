@@ -1,0 +1,132 @@
+"""``msdump overflow DIR``: which operators overflowed, where it began, and what the device says of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_msdump.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_msdump.metrics.overflow import OneSide
+    from pytest_msdump.pipeline.overflow import OperatorOverflow, Overflows
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "overflow"
+HELP = "find operators that overflow in one dump"
+DESCRIPTION = (
+    "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
+    "check. Exit code 1 when there is any."
+)
+
+_MOST_TOLD = 20
+_ORDER = ("origin", "unknown", "propagated")
+_WORDS = {"origin": "ORIGIN", "propagated": "PROPAGATED", "unknown": "OVERFLOW"}
+_WHY = {
+    "origin": "its dumped inputs are finite",
+    "propagated": "an input of it overflows already",
+    "unknown": "its inputs were not dumped, so it may have begun here or before",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the dump, and the vendor's flags for the files to write."""
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="a dump")
+    parser.add_argument("-d", dest="dump", metavar="DIR", help="the same, as the vendor's tool has it")
+    parser.add_argument("-out", "--out", metavar="OUT", help="folder for JSON, npy and overflow_summary_TIME.txt")
+    parser.add_argument(
+        "-n", dest="first", type=int, default=1, metavar="N", help="with --out: write so many overflow files, 1 to 5"
+    )
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Find, tell, write; return the exit code."""
+    from pytest_msdump.pipeline.opening import as_path, index
+    from pytest_msdump.pipeline.overflow import find_overflows
+
+    if (parsed.directory is None) == (parsed.dump is None):
+        raise ConfigError("give one dump: msdump overflow DIR")
+    if not 1 <= parsed.first <= 5:
+        raise ConfigError(f"-n {parsed.first}: give a number from 1 to 5")
+    found = find_overflows(index(as_path(parsed.directory or parsed.dump)))
+    for line in _told(found):
+        print(line)  # noqa: T201 - what the command is for
+    if parsed.out is not None:
+        _write(found, Path(parsed.out), parsed.first)
+    return int(not found.is_clean)
+
+
+def _write(found: Overflows, directory: Path, first: int) -> None:
+    from datetime import datetime
+
+    from pytest_msdump.pipeline.overflow_files import write_overflow_files
+
+    # Local time without a zone, as the vendor's file names have it.
+    files = write_overflow_files(found, directory, first=first, now=datetime.now())
+    print(f"wrote {_number(len(files), 'file')} to {directory}")  # noqa: T201 - what the command is for
+
+
+def _told(found: Overflows) -> Iterator[str]:
+    """Yield all lines: counts, origins, what follows from them, what nobody could be blamed for."""
+    dump = found.dump
+    yield f"msdump overflow: {dump.root} (reader {dump.reader})"
+    yield from _counts(found)
+    for line in dump.notes:
+        yield f"  {line}"
+    told = sorted(found.operators, key=lambda operator: (_ORDER.index(operator.role), operator.order))
+    for operator in told[:_MOST_TOLD]:
+        yield ""
+        yield from _operator(operator, _total(found))
+    if len(told) > _MOST_TOLD:
+        yield ""
+        yield f"and {len(told) - _MOST_TOLD} more operators"
+    for culprit in found.unplaced:
+        entry = culprit.entry
+        yield ""
+        yield f"NOT DUMPED  task {entry.task_id}, stream {entry.stream_id}: {entry.unit} {entry.words}"
+        yield f"            {culprit.file.path}: no dump file of that task and stream beside it"
+    for name, problem in found.unreadable:
+        yield ""
+        yield f"UNREADABLE  {problem if problem.startswith(name) else f'{name}: {problem}'}"
+
+
+def _counts(found: Overflows) -> Iterator[str]:
+    operators, files = len(found.operators), len(found.files)
+    origins = sum(operator.role == "origin" for operator in found.operators)
+    if not operators:
+        yield "  no operator overflows"
+    else:
+        yield f"  {operators} of {_total(found)} operators overflow; {origins} of them with finite inputs"
+    entries = sum(entry.is_overflow for file in found.files for entry in file.entries)
+    if files:
+        yield f"  the device's own check left {_number(files, 'file')} that report {_number(entries, 'overflow')}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _total(found: Overflows) -> int:
+    return len({ref.key.op for ref in found.dump.refs})
+
+
+def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
+    op = operator.op
+    yield f"{_WORDS[operator.role]:<11} {op.label}" + (f"  ({op.op_type})" if op.op_type else "")
+    yield f"            op {operator.order + 1} of {total}; {_WHY[operator.role]}"
+    for culprit in operator.reported:
+        entry = culprit.entry
+        yield f"            {entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
+    for ref, side in operator.tensors:
+        yield f"            {ref.key.io}:{ref.key.slot}  {_values(side)}"
+    if operator.tensors:
+        yield f"            {operator.tensors[0][0].source.path}"
+
+
+def _values(side: OneSide) -> str:
+    counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
+    told = ", ".join(f"{count} {what}" for what, count in counts if count)
+    return f"{told} of {side.elements} elements; first at {list(side.first or ())}"
