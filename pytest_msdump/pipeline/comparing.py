@@ -17,6 +17,7 @@ from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
+from pytest_msdump.pipeline.logical import logical_views
 from pytest_msdump.pipeline.opening import open_view
 
 __all__ = ["compare_pair", "compare_views"]
@@ -63,7 +64,8 @@ def compare_views(
     """
     limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=left.dtype, right_dtype=right.dtype)
     try:
-        left_met, right_met = meet(left, right, pair.transform)
+        left_logical, right_logical, transform = logical_views(left, right, pair.transform, extras.converters)
+        left_met, right_met = meet(left_logical, right_logical, transform)
         comparison = measure(left_met, right_met, rtol=limits.rtol, atol=limits.atol)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
@@ -74,8 +76,8 @@ def compare_views(
         limits=limits,
         checks=rows(comparison, limits),
         comparison=comparison,
-        left_spec=left.spec,
-        right_spec=right.spec,
+        left_spec=left_logical.spec,
+        right_spec=right_logical.spec,
     )
 
 

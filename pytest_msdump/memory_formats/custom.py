@@ -1,0 +1,121 @@
+"""A user's own conversions: ``format_convert/convert_X_to_Y.py``. They run only when their folder was named."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.errors import ConfigError, TensorShapeError
+from pytest_msdump.memory_formats.held import HeldView, held
+from pytest_msdump.model.tensor import TensorView
+
+__all__ = ["Converters", "check_code_folder", "converted", "load_converters"]
+
+Converters = Mapping[tuple[str, str], Callable[..., Any]]
+
+_FOLDER = "format_convert"
+_NAME = re.compile(r"convert_([A-Za-z0-9_]+?)_to_([A-Za-z0-9_]+)\.py")
+_GROUPED = "to_FRACTAL_Z"
+_MOST_FILES, _MOST_BYTES, _DEEPEST = 1000, 2**20, 50
+
+
+def check_code_folder(directory: Path) -> None:
+    """Refuse a folder of a user's code that cannot be one.
+
+    Raises
+    ------
+    ConfigError
+        It is not there, has more than 1000 files, one of 1 MiB or more, or folders deeper than 50 levels.
+    """
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: there is no such folder; name the one above {_FOLDER} and algorithm")
+    for count, path in enumerate(directory.rglob("*"), 1):
+        if count > _MOST_FILES or len(path.relative_to(directory).parts) > _DEEPEST:
+            raise ConfigError(
+                f"{directory}: more than {_MOST_FILES} files, or deeper than {_DEEPEST} levels; is it the right folder?"
+            )
+        if path.is_file() and path.stat().st_size >= _MOST_BYTES:
+            raise ConfigError(f"{path}: a file of 1 MiB or more beside code; is {directory} the right folder?")
+
+
+def load_converters(directory: Path) -> tuple[Converters, tuple[Path, ...]]:
+    """Load the conversions below a folder that the command line named. Runs their code.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder above ``format_convert``.
+
+    Returns
+    -------
+    converters, files
+        By (from, to), upper case; and the files that ran.
+
+    Raises
+    ------
+    ConfigError
+        A file cannot be run, or has no function ``convert`` of 3 parameters (4 when it converts to FRACTAL_Z).
+    """
+    check_code_folder(directory)
+    found: dict[tuple[str, str], Callable[..., Any]] = {}
+    files = []
+    for path in sorted((directory / _FOLDER).glob("*.py")):
+        match = _NAME.fullmatch(path.name)
+        if match:
+            found[match[1].upper(), match[2].upper()] = _function(path)
+            files.append(path)
+    return found, tuple(files)
+
+
+def _function(path: Path) -> Callable[..., Any]:
+    try:
+        function = runpy.run_path(str(path)).get("convert")
+    except Exception as error:
+        raise ConfigError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
+    wanted = 4 if _GROUPED in path.name else 3
+    if not callable(function) or len(inspect.signature(function).parameters) != wanted:
+        raise ConfigError(f"{path}: needs a function convert of exactly {wanted} parameters")
+
+    def run(*arguments: Any) -> Any:
+        try:
+            values = function(*arguments)
+        except Exception as error:
+            raise TensorShapeError(f"{path} raised {type(error).__name__}: {error}") from error
+        if not isinstance(values, np.ndarray):
+            raise TensorShapeError(f"{path} returned a {type(values).__name__}, not an array")
+        return values
+
+    return run
+
+
+def converted(
+    view: TensorView, stored: str, shape: tuple[int, ...] | None, letters: str | None, converters: Converters
+) -> TensorView | None:
+    """Convert a tensor by a user's function; ``None`` where there is none for this pair of formats.
+
+    Raises
+    ------
+    TensorShapeError
+        The function raised, or what it returned does not hold the logical shape.
+    """
+    wanted = (letters or "ND").upper()
+    function = converters.get((stored.upper(), wanted))
+    if function is None or shape is None:
+        return None
+    arguments: list[Any] = [view.shape, shape, held(view).read(0, view.size)]
+    if f"{_GROUPED}" in f"to_{wanted}":
+        arguments.append(view.spec.groups)
+    values = np.asarray(function(*arguments))
+    if values.ndim == len(shape) and values.shape != shape:
+        values = values[tuple(slice(length) for length in shape)]
+    if values.shape != shape:
+        raise TensorShapeError(
+            f"the conversion of {stored} to {wanted} returned shape {values.shape}, where {shape} was asked for"
+        )
+    return HeldView(values, view.spec, view)

@@ -1,0 +1,223 @@
+"""A tensor in a device's memory format, read as its logical one: in windows that a bounded piece of the file covers.
+
+A window is a run of the logical order: some leading indexes fixed, a range of the next axis, all of the rest. What it
+needs of the stored axes is a box, which is read in runs as long as the stored order allows, brought to the logical
+order by one transposing copy, and cut where padding begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.memory_formats.blocks import Part, Placement
+from pytest_msdump.model.tensor import TensorSpec, TensorView
+
+__all__ = ["WINDOW_ELEMENTS", "BlockedView"]
+
+Array = npt.NDArray[Any]
+
+# So many stored elements are held for a window; its logical copy takes at most as many again.
+WINDOW_ELEMENTS = 2**20
+
+
+class _Window(NamedTuple):
+    """Logical elements `start` to `stop`: `prefix` indexes, then `low` to `high` of the next axis, then all."""
+
+    start: int
+    stop: int
+    prefix: tuple[int, ...]
+    low: int
+    high: int
+
+
+class BlockedView:
+    """The logical elements of a stored tensor (a `model.tensor.TensorView`); padding is never read out.
+
+    Parameters
+    ----------
+    view : TensorView
+        In stored axes.
+    placement : Placement
+        Where each logical axis is in the stored ones.
+    order : tuple of int, optional
+        The order of the logical axes, as `numpy.transpose` takes it.
+    window_elements : int
+        How many stored elements to hold.
+    """
+
+    def __init__(
+        self,
+        view: TensorView,
+        placement: Placement,
+        *,
+        order: tuple[int, ...] | None = None,
+        window_elements: int = WINDOW_ELEMENTS,
+    ) -> None:
+        self._view = view
+        self._placement = placement
+        self._order = tuple(range(len(placement.shape))) if order is None else order
+        self._shape = tuple(placement.shape[axis] for axis in self._order)
+        self._limit = window_elements
+        self._sizes = tuple(part.size for part in placement.parts)
+        # How many logical elements one step of each axis is, and their number.
+        self._steps = tuple(prod(self._shape[place + 1 :]) for place in range(len(self._shape)))
+        self._held: tuple[_Window, Array] | None = None
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the file holds, with the logical shape."""
+        return replace(self._view.spec, logical_shape=self._shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical shape."""
+        return self._shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._view.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of logical elements."""
+        return prod(self._shape)
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return logical elements `start` to `stop` in C order."""
+        pieces: list[Array] = []
+        while start < stop:
+            if self._held is None or not self._held[0].start <= start < self._held[0].stop:
+                window = self._around(start)
+                # Let go of the last window before the next is made.
+                self._held = None
+                self._held = (window, self._gathered(window))
+            window, values = self._held
+            end = min(stop, window.stop)
+            pieces.append(values[start - window.start : end - window.start])
+            start = end
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces) if pieces else self._view.read(0, 0)
+
+    def blocks(self, block_elements: int) -> Iterator[Array]:
+        """Yield all elements, `block_elements` at a time."""
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return this tensor with its logical axes in another order; reads no data."""
+        order = tuple(self._order[axis] for axis in axes)
+        return BlockedView(self._view, self._placement, order=order, window_elements=self._limit)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._view.close()
+
+    def _around(self, element: int) -> _Window:
+        """Choose the window that has an element: as many leading indexes fixed as the limit needs."""
+        prefix: tuple[int, ...] = ()
+        for place, length in enumerate(self._shape):
+            index = element // self._steps[place] % length
+            block = max((part.block for part in self._parts(place)), default=1)
+            unit = self._box_elements(prefix, index // block * block, index // block * block + 1)
+            if unit <= self._limit or place == len(self._shape) - 1:
+                low, high = self._range(place, index, block, unit)
+                start = sum(at * step for at, step in zip(prefix, self._steps, strict=False))
+                step = self._steps[place]
+                return _Window(start + low * step, start + high * step, prefix, low, high)
+            prefix = (*prefix, index)
+        return _Window(0, 1, (), 0, 1)
+
+    def _range(self, place: int, index: int, block: int, unit: int) -> tuple[int, int]:
+        """Return the range of an axis that a window takes in: whole blocks, as many as fit."""
+        blocks = max(1, self._limit // max(1, unit))
+        width = blocks * block
+        low = index // width * width
+        return low, min(low + width, self._shape[place])
+
+    def _parts(self, place: int) -> Sequence[Part]:
+        return [part for part in self._placement.parts if part.axis == self._order[place]]
+
+    def _box(self, prefix: tuple[int, ...], low: int, high: int) -> list[tuple[int, int]]:
+        """Return the range of each stored axis that holds a window. Places in a block are always taken whole."""
+        wanted = {self._order[place]: (index, index + 1) for place, index in enumerate(prefix)}
+        if len(prefix) < len(self._order):
+            wanted[self._order[len(prefix)]] = (low, high)
+        box = []
+        for part in self._placement.parts:
+            first, last = wanted.get(part.axis, (0, self._placement.shape[part.axis]))
+            if part.kind == "inner":
+                first, last = 0, part.size
+            elif part.kind == "outer":
+                first, last = first // part.block, -(-last // part.block)
+            box.append((first, last))
+        return box
+
+    def _box_elements(self, prefix: tuple[int, ...], low: int, high: int) -> int:
+        return prod(last - first for first, last in self._box(prefix, low, high))
+
+    def _gathered(self, window: _Window) -> Array:
+        """Read a window and bring it to the logical order."""
+        box = self._box(window.prefix, window.low, window.high)
+        stored = self._read_box(box).reshape([last - first for first, last in box])
+        parts = self._placement.parts
+        axes: list[int] = []
+        merged: list[int] = []
+        cut: list[slice] = []
+        for place, axis in enumerate(self._order):
+            places = [number for number, part in enumerate(parts) if part.axis == axis]
+            places.sort(key=lambda number: parts[number].kind == "inner")
+            axes += places
+            merged.append(prod(box[number][1] - box[number][0] for number in places))
+            cut.append(self._cut(window, place, box, places))
+        logical = stored.transpose(axes).reshape(merged)[tuple(cut)]
+        return np.ascontiguousarray(logical).reshape(-1)
+
+    def _cut(self, window: _Window, place: int, box: Sequence[tuple[int, int]], places: Sequence[int]) -> slice:
+        """Return which of the elements of a logical axis that were read belong to the window."""
+        if place < len(window.prefix):
+            low, high = window.prefix[place], window.prefix[place] + 1
+        elif place == len(window.prefix):
+            low, high = window.low, window.high
+        else:
+            low, high = 0, self._shape[place]
+        parts = self._placement.parts
+        # The first part is the outer or the whole one; an axis that is one block only begins at 0.
+        first = places[0] if places else None
+        begin = 0 if first is None or parts[first].kind == "inner" else box[first][0] * parts[first].block
+        return slice(low - begin, high - begin)
+
+    def _read_box(self, box: Sequence[tuple[int, int]]) -> Array:
+        """Read a box of the stored axes, in runs as long as the stored order allows."""
+        full = len(box)
+        while full > 0 and box[full - 1] == (0, self._sizes[full - 1]):
+            full -= 1
+        # Axes from `full` on are whole; a range of the axis before them is still one run.
+        lead = max(0, full - 1)
+        run = prod(last - first for first, last in box[lead:])
+        strides = [prod(self._sizes[number + 1 :]) for number in range(len(box))]
+        offset = sum(box[number][0] * strides[number] for number in range(lead, len(box)))
+        starts = [
+            offset + sum(index * strides[number] for number, index in enumerate(indexes))
+            for indexes in product(*(range(*box[number]) for number in range(lead)))
+        ]
+        if len(starts) == 1:
+            only: Array = self._view.read(starts[0], starts[0] + run).copy()
+            return only
+        out: Array | None = None
+        for number, start in enumerate(starts):
+            piece = self._view.read(start, start + run)
+            if out is None:
+                out = np.empty((len(starts), run), piece.dtype)
+            out[number] = piece
+        if out is None:
+            return np.empty(0)
+        return out

@@ -1,0 +1,65 @@
+"""The stage before two tensors meet: each side from its stored axes to those that its original model gave it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_msdump.memory_formats.axes import known_axes
+from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
+from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import TensorView
+
+__all__ = ["logical_views"]
+
+# Rule files say one of these; which of them the right side was saved in, only its shape tells.
+_CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
+
+
+def logical_views(
+    left: TensorView, right: TensorView, transform: Transform, converters: Converters | None = None
+) -> tuple[TensorView, TensorView, Transform]:
+    """Undo the memory format of both sides; reads no data.
+
+    Parameters
+    ----------
+    left, right : TensorView
+        As they were opened, in stored axes.
+    transform : Transform
+        `left_logical_shape` and `left_logical_format` are what a rule file says of the original.
+    converters : mapping, optional
+        A user's own conversions; they win over ours.
+
+    Returns
+    -------
+    tuple
+        Both sides without padding, and the transform that is left to be done. Where the right side turns out to have
+        the left's dimensions with the channels at the other end (a rule file speaks of the framework, a reference may
+        come from another one), the left is brought to its order, unless the user named the right side's.
+
+    Raises
+    ------
+    TensorShapeError
+        A memory format and the shapes contradict each other, or nothing tells the logical shape.
+    """
+    right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
+    right = logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
+    shape, axes = target(left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape)
+    if shape is None and is_device_format(left.spec.memory_format):
+        # Padded, and nothing of the left tells by how much: the tensor it is paired with does.
+        shape, axes = right.shape, transform.right_format
+    left = logical(left, logical_shape=shape, logical_format=axes, converters=converters)
+    if axes is None or known_axes(axes) is None or transform.left_format is not None:
+        return left, right, transform
+    if transform.right_format is not None:
+        return left, right, replace(transform, left_format=axes)
+    return _turned(left, right, axes), right, transform
+
+
+def _turned(left: TensorView, right: TensorView, axes: str) -> TensorView:
+    """Move the left side's channels when the right side has them at the other end, and only then fits."""
+    other = _CHANNELS_MOVE.get(axes.upper())
+    if other is None or len(left.shape) != len(axes) or left.shape == right.shape:
+        return left
+    order = tuple(axes.upper().index(letter) for letter in other)
+    fits = tuple(left.shape[axis] for axis in order) == right.shape
+    return left.permuted(order) if fits else left
