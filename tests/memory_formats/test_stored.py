@@ -1,4 +1,4 @@
-"""Every memory format: there and back, against index-by-index formulas, with padding of NaN that nobody may ever read."""
+"""Every memory format: there and back, against index-by-index formulas, with padding of NaN that nobody may read."""
 
 from __future__ import annotations
 
@@ -55,34 +55,34 @@ def values_of(view, block: int = 10**9) -> np.ndarray:
 
 # Format → (shape, block) → the stored index of a logical one. Blocks of filters and rows are always 16.
 FORMULAS: Mapping[str, Callable[..., tuple[int, ...]]] = {
-    "NC1HWC0": lambda n, c, h, w, s, b: (n, c // b, h, w, c % b),
-    "NC1HWC0_C04": lambda n, c, h, w, s, b: (n, c // b, h, w, c % b),
-    "NHWC1C0": lambda n, c, h, w, s, b: (n, h, w, c // b, c % b),
-    "C1HWNC0": lambda n, c, h, w, s, b: (c // b, h, w, n, c % b),
+    "NC1HWC0": lambda n, c, h, w, _, b: (n, c // b, h, w, c % b),
+    "NC1HWC0_C04": lambda n, c, h, w, _, b: (n, c // b, h, w, c % b),
+    "NHWC1C0": lambda n, c, h, w, _, b: (n, h, w, c // b, c % b),
+    "C1HWNC0": lambda n, c, h, w, _, b: (c // b, h, w, n, c % b),
     "FRACTAL_Z": lambda n, c, h, w, s, b: (c // b * s[2] * s[3] + h * s[3] + w, n // 16, n % 16, c % b),
-    "FRACTAL_Z_C04": lambda n, c, h, w, s, b: (
+    "FRACTAL_Z_C04": lambda n, c, h, w, s, _: (
         ((h * s[3] + w) * 4 + c) // 16,
         n // 16,
         n % 16,
         ((h * s[3] + w) * 4 + c) % 16,
     ),
-    "NHWC": lambda n, c, h, w, s, b: (n, h, w, c),
-    "HWCN": lambda n, c, h, w, s, b: (h, w, c, n),
-    "CHWN": lambda n, c, h, w, s, b: (c, h, w, n),
-    "NCHW": lambda n, c, h, w, s, b: (n, c, h, w),
+    "NHWC": lambda n, c, h, w, *_: (n, h, w, c),
+    "HWCN": lambda n, c, h, w, *_: (h, w, c, n),
+    "CHWN": lambda n, c, h, w, *_: (c, h, w, n),
+    "NCHW": lambda n, c, h, w, *_: (n, c, h, w),
 }
 FORMULAS_5: Mapping[str, Callable[..., tuple[int, ...]]] = {
-    "NDC1HWC0": lambda n, c, d, h, w, s, b: (n, d, c // b, h, w, c % b),
+    "NDC1HWC0": lambda n, c, d, h, w, _, b: (n, d, c // b, h, w, c % b),
     "FRACTAL_Z_3D": lambda n, c, d, h, w, s, b: (
         ((d * -(-s[1] // b) + c // b) * s[3] + h) * s[4] + w,
         n // 16,
         n % 16,
         c % b,
     ),
-    "NCDHW": lambda n, c, d, h, w, s, b: (n, c, d, h, w),
-    "NDHWC": lambda n, c, d, h, w, s, b: (n, d, h, w, c),
-    "DHWCN": lambda n, c, d, h, w, s, b: (d, h, w, c, n),
-    "DHWNC": lambda n, c, d, h, w, s, b: (d, h, w, n, c),
+    "NCDHW": lambda n, c, d, h, w, *_: (n, c, d, h, w),
+    "NDHWC": lambda n, c, d, h, w, *_: (n, d, h, w, c),
+    "DHWCN": lambda n, c, d, h, w, *_: (d, h, w, c, n),
+    "DHWNC": lambda n, c, d, h, w, *_: (d, h, w, n, c),
 }
 MATRIX_FORMULAS: Mapping[str, Callable[..., tuple[int, ...]]] = {
     "FRACTAL_NZ": lambda i, j, b: (j // b, i // 16, i % 16, j % b),
