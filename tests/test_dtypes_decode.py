@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.dtypes.decode import bfloat16_values, storage_of
+from pytest_msdump.dtypes.decode import bfloat16_values, storage_of, stored_as
 from pytest_msdump.errors import TensorFileError
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -66,16 +66,30 @@ def test_two_raw_bytes_are_nothing_but_bfloat16(claimed, descr):
         storage_of(descr, claimed, where="here")
 
 
-@pytest.mark.parametrize(("claimed", "descr", "logical"), [("Int4", "|i1", "int8"), ("UInt1", "|u1", "uint8")])
-def test_types_below_one_byte_stay_what_they_are_stored_as(claimed, descr, logical):
-    assert storage_of(descr, claimed, where="here").logical == logical
+@pytest.mark.parametrize(
+    ("claimed", "descr", "logical"),
+    [("Int4", "|i1", "int4"), ("Int2", "|i1", "int2"), ("UInt1", "|u1", "uint1"), ("UInt2", "|u1", "uint2")],
+)
+def test_types_below_one_byte_are_saved_with_a_byte_each(claimed, descr, logical):
+    storage = storage_of(descr, claimed, where="here")
+    assert storage.logical == logical
+    assert storage.decode(np.array([0, 1], storage.stored)).tolist() == [0, 1]
     with pytest.raises(TensorFileError, match="neither is believed"):
         storage_of("<f4", claimed, where="here")
 
 
+@pytest.mark.parametrize("claimed", ["HiFloat8", "Float8E4M3FN", "Float8E5M2"])
+@pytest.mark.parametrize("descr", ["|u1", "|V1", "<f1"])
+def test_floats_of_8_bits_are_saved_as_their_bytes(claimed, descr):
+    storage = storage_of(descr, claimed, where="here")
+    codes = np.arange(256, dtype=np.uint8).view(storage.stored)
+    expected = stored_as(claimed).unpack(np.arange(256, dtype=np.uint8))
+    assert np.array_equal(storage.decode(codes), expected, equal_nan=True)
+
+
 def test_claim_of_a_type_without_a_table_is_refused():
-    with pytest.raises(TensorFileError, match=r"HiFloat8.*cannot be decoded; save the tensor as float32"):
-        storage_of("|u1", "HiFloat8", where="here")
+    with pytest.raises(TensorFileError, match=r"Float7.*cannot be decoded; save the tensor as float32"):
+        storage_of("|u1", "Float7", where="here")
 
 
 def test_bool_bytes_other_than_0_and_1_are_true():

@@ -24,13 +24,24 @@ def test_mindspores_camel_case_is_known(written):
 
 
 @pytest.mark.parametrize(
-    ("written", "name"), [("half", "float16"), ("DOUBLE", "float64"), ("Bf16", "bfloat16"), ("float", "float32")]
+    ("written", "name"),
+    [
+        ("half", "float16"),
+        ("DOUBLE", "float64"),
+        ("Bf16", "bfloat16"),
+        ("float", "float32"),
+        ("Float8E4M3FN", "float8_e4m3fn"),
+        ("Float8E5M2", "float8_e5m2"),
+        ("HiFloat8", "hifloat8"),
+        ("Int4", "int4"),
+        ("String", "string"),
+    ],
 )
 def test_aliases_are_known_in_any_case(written, name):
     assert canonical(written) == name
 
 
-@pytest.mark.parametrize("written", ["Int4", "HiFloat8", "Float8E4M3FN", "", "float 32", "string"])
+@pytest.mark.parametrize("written", ["Int3", "HiFloat", "Float8", "", "float 32", "str"])
 def test_unknown_types_have_no_name(written):
     assert canonical(written) is None
 
@@ -52,6 +63,10 @@ def test_tables_are_closed():
         ("bool", "float16"),
         ("uint8", "complex128"),
         ("bool", "int8", "int16", "uint32", "int64"),
+        ("bool", "uint1", "int2", "int4", "int8"),
+        ("float32", "bfloat16", "float8_e4m3fn", "hifloat8", "float8_e5m2", "float8_e8m0"),
+        ("complex128", "complex64", "complex32", "bfloat16"),
+        ("string", "bool", "float64"),
     ],
     ids=" < ".join,
 )

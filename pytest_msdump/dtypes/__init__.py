@@ -7,6 +7,8 @@ from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 
 __all__ = ["canonical", "coarser"]
 
+_KINDS = {"opaque": 0, "bool": 1, "integer": 2, "float": 3, "complex": 3}
+
 
 def canonical(name: str) -> str | None:
     """Return the name that `facts.dtypes` uses for a data type.
@@ -23,8 +25,8 @@ def canonical(name: str) -> str | None:
 
     Examples
     --------
-    >>> canonical("BFloat16"), canonical("half"), canonical("HiFloat8")
-    ('bfloat16', 'float16', None)
+    >>> canonical("BFloat16"), canonical("half"), canonical("HiFloat8"), canonical("float7")
+    ('bfloat16', 'float16', 'hifloat8', None)
     """
     lowered = name.strip().lower()
     known = ALIASES.get(lowered, lowered)
@@ -34,8 +36,9 @@ def canonical(name: str) -> str | None:
 def coarser(left: str, right: str) -> str:
     """Return the one of two data types that a pair is judged by.
 
-    Float kinds go from float64 (finest) over float32 and float16 to bfloat16; a complex type counts as its component.
-    A float or complex type is coarser than any integer, a wider integer than a narrower one, any integer than bool.
+    Float kinds go from float64 (finest) over float32, float16 and bfloat16 to the kinds of 8 bits; a complex type
+    counts as its component. A float or complex type is coarser than any integer, a wider integer than a narrower one,
+    any integer than bool, and anything than a type without numbers.
 
     Parameters
     ----------
@@ -71,6 +74,4 @@ def _known(name: str) -> str:
 def _rank(name: str) -> tuple[int, int]:
     """Sort key: bool, then integers by width, then floats by coarseness."""
     fact = DTYPES[name]
-    if fact.coarseness is not None:
-        return 2, fact.coarseness
-    return (0, 0) if fact.kind == "bool" else (1, fact.bits)
+    return _KINDS[fact.kind], fact.bits if fact.coarseness is None else fact.coarseness

@@ -2,6 +2,7 @@
 
 The name that a dump gives a tensor is its logical type; the header only says how the bytes are stored. The table of
 storage forms below is complete on purpose: two statements that it does not know as one type are a contradiction.
+Binary dumps have no second statement: `stored_as` tells how their elements lie there.
 
 References
 ----------
@@ -19,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table
+from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["Storage", "bfloat16_values", "storage_of"]
+__all__ = ["Storage", "StoredAs", "bfloat16_values", "bytes_needed", "can_decode", "storage_of", "stored_as"]
 
 Array = npt.NDArray[Any]
 
@@ -48,14 +50,22 @@ _PLAIN = {
     "T2": "bfloat16",
 }
 
+_BYTE_FLOATS = tuple(name for name in BYTE_TABLES if DTYPES[name].kind == "float")
+
 # (what the dump claims, what the header says) → logical type, where the two are not the same word.
 _STORED_AS = {
     ("bfloat16", "f4"): "bfloat16",
     ("bfloat16", "u2"): "bfloat16",
     ("bfloat16", "V2"): "bfloat16",
-    ("int4", "i1"): "int8",
-    ("uint1", "u1"): "uint8",
+    **{(name, code): name for name in _BYTE_FLOATS for code in ("u1", "V1", "f1", "f4")},
+    ("int4", "i1"): "int4",
+    ("int2", "i1"): "int2",
+    ("uint2", "u1"): "uint2",
+    ("uint1", "u1"): "uint1",
 }
+
+# Codes that hold nothing but bits until the dump says what these are.
+_BITS = {"V2": "u2", "E2": "u2", "T2": "u2", "V1": "u1", "f1": "u1"}
 
 _REFUSED = {
     "O": "pickled Python objects, which are never loaded: save numbers instead",
@@ -67,6 +77,19 @@ _REFUSED = {
     "f": "floats wider than 64 bits, which differ from machine to machine: save them as float64",
     "c": "complex numbers wider than 128 bits, which differ from machine to machine: save them as complex128",
 }
+
+
+class StoredAs(NamedTuple):
+    """How elements lie in a binary dump: bits of one element, the numpy type to read them as, what makes values of it.
+
+    `unpack` takes a 1-D array of `stored` and returns one of values, native and decoded: one for each element, all
+    elements of each byte where several share it. Where an element is several stored numbers (complex32), `stored` is
+    the type of one of them.
+    """
+
+    itemsize_bits: int
+    stored: np.dtype[Any]
+    unpack: Callable[[Array], Array]
 
 
 class Storage(NamedTuple):
@@ -94,6 +117,68 @@ def bfloat16_values(bits: Array) -> Array:
     return wide.view(np.float32)
 
 
+def can_decode(name: str) -> bool:
+    """Tell whether `stored_as` knows how a data type's bytes become numbers."""
+    known = canonical(name)
+    return known is not None and DTYPES[known].native != ""
+
+
+def stored_as(name: str) -> StoredAs:
+    """Return how a binary dump stores elements of a data type: little-endian, without gaps.
+
+    Parameters
+    ----------
+    name : str
+        In any spelling that `dtypes.canonical` knows.
+
+    Returns
+    -------
+    StoredAs
+        8-bit floats become float32, exactly; int4 and int2 int8; uint2 and uint1 uint8; complex32 complex64.
+
+    Raises
+    ------
+    UnknownNameError
+        For a type that no table knows.
+    TensorFileError
+        For one that holds no numbers, or whose packing is not known.
+
+    Examples
+    --------
+    >>> stored_as("int4").unpack(np.array([0x21, 0xF8], np.uint8)).tolist()
+    [1, 2, -8, -1]
+    """
+    known = canonical(name)
+    if known is None:
+        raise UnknownNameError(f"unknown data type '{name}'; {nearest(name, DTYPES)}")
+    if not DTYPES[known].native:
+        why = "holds no numbers" if DTYPES[known].kind == "opaque" else "has no numeric decoding that is known"
+        raise TensorFileError(f"data type {known} {why}, so it cannot be compared: leave the tensor out with deselect")
+    native, bits = np.dtype(DTYPES[known].native), DTYPES[known].bits
+    if known in BYTE_TABLES:
+        table = byte_table(known)
+        return StoredAs(bits, np.dtype(np.uint8), lambda raw: table[raw].reshape(-1))
+    if known == "bfloat16":
+        return StoredAs(bits, np.dtype("<u2"), bfloat16_values)
+    if known == "bool":
+        # A bool byte that is neither 0 nor 1 would make numpy's answers depend on the operation.
+        return StoredAs(bits, np.dtype(np.uint8), lambda raw: raw != 0)
+    if known == "complex32":
+        return StoredAs(bits, np.dtype("<f2"), lambda raw: raw.astype(np.float32).view(np.complex64))
+    return StoredAs(bits, native.newbyteorder("<"), lambda raw: raw.astype(native, copy=False))
+
+
+def bytes_needed(name: str, elements: int) -> int:
+    """Return how many bytes so many elements take in a binary dump; the last byte may hold fewer than it could.
+
+    Raises
+    ------
+    UnknownNameError, TensorFileError
+        As `stored_as`.
+    """
+    return -(-elements * stored_as(name).itemsize_bits // 8)
+
+
 def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
     """Bring an npy header's `descr` and the dump's claim together.
 
@@ -113,14 +198,15 @@ def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
     """
     order, code = _code_of(descr, where)
     logical = _logical_of(code, claimed, descr, where)
-    if code[0] in "ETV":
-        code = "u2"
+    code = _BITS.get(code, code)
     if code == "b1":
         # A bool byte that is neither 0 nor 1 would make numpy's answers depend on the operation.
         return Storage(logical, np.dtype(np.uint8), lambda raw: raw != 0)
     stored = np.dtype(order + code)
     if logical == "bfloat16" and code == "u2":
         return Storage(logical, stored, bfloat16_values)
+    if logical in _BYTE_FLOATS and code == "u1":
+        return Storage(logical, stored, stored_as(logical).unpack)
     native = np.dtype(DTYPES[logical].native)
     return Storage(logical, stored, lambda raw: raw.astype(native, copy=False))
 
@@ -133,7 +219,7 @@ def _code_of(descr: object, where: str) -> tuple[str, str]:
         )
     match = _DESCR.fullmatch(descr)
     order, code = (match[1], match[2] + match[3]) if match else ("", "")
-    if code in _PLAIN or code == "V2":
+    if code in _PLAIN or code in _BITS:
         # '|' on more than one byte and '=' mean the reading machine's own order, as in numpy.
         return order.replace("|", "="), code
     kind = code[:1] or descr[1:2]

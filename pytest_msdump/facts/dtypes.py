@@ -1,12 +1,15 @@
 """Data types: what a tensor's elements are, whatever bytes they were saved in.
 
 Names are lower case and the same for every framework. `coarseness` orders the float kinds for judging (INTERFACE 5):
-the limits of a pair are those of its coarser side. `maximum` is the largest finite magnitude.
+the limits of a pair are those of its coarser side. `maximum` is the largest finite magnitude. How bits become numbers
+is in `dtypes.decode` and `dtypes.low_precision`.
 
 References
 ----------
 MindSpore's spelling in file names (CamelCase on CPU, lower case on Ascend) and its storage of bfloat16, int4 and uint1:
-MindSpore "Dump" documentation, releases 1.3 to 2.10. float8 kinds: OCP 8-bit Floating Point Specification, 1.0.
+MindSpore "Dump" documentation, releases 1.3 to 2.10. float8_e4m3fn and float8_e5m2: OCP 8-bit Floating Point
+Specification, 1.0. float8_e8m0: OCP Microscaling Formats Specification, 1.0. hifloat8: "Ascend HiFloat8 Format for Deep
+Learning", Huawei 2024. Names without a numeric meaning: message `DumpData` of Ascend dumps.
 """
 
 from __future__ import annotations
@@ -17,7 +20,11 @@ __all__ = ["ALIASES", "DTYPES", "DtypeFact"]
 
 
 class DtypeFact(NamedTuple):
-    """One row: `kind` is float, integer, bool or complex; `native` the numpy name its values are computed in."""
+    """One row: `kind` is float, integer, bool, complex or opaque; `native` the numpy name its values are computed in.
+
+    `native` is empty where bytes cannot be turned into numbers: for opaque kinds, which hold none, and for floats whose
+    packing in dumps is not known.
+    """
 
     kind: str
     bits: int
@@ -41,17 +48,47 @@ DTYPES: dict[str, DtypeFact] = {
     "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38),
     "float16": DtypeFact("float", 16, "float16", 2, 65504.0),
     "bfloat16": DtypeFact("float", 16, "float32", 3, 3.3895313892515355e38),
+    # Coarser with each significant bit less. HiFloat8 has three of them around 1 and one at its ends.
+    "float8_e4m3fn": DtypeFact("float", 8, "float32", 4, 448.0),
+    "hifloat8": DtypeFact("float", 8, "float32", 5, 32768.0),
+    "float8_e5m2": DtypeFact("float", 8, "float32", 6, 57344.0),
+    # Nothing public says in which order a dump packs elements of 6 bits, nor which half of a byte comes first for 4.
+    "float6_e2m3": DtypeFact("float", 6, "", 7),
+    "float6_e3m2": DtypeFact("float", 6, "", 8),
+    "float4_e1m2": DtypeFact("float", 4, "", 9),
+    "float4_e2m1": DtypeFact("float", 4, "", 10),
+    # Powers of two only: the scales of blocks of other types.
+    "float8_e8m0": DtypeFact("float", 8, "float32", 11, 1.7014118346046923e38),
+    "int4": DtypeFact("integer", 4, "int8"),
+    "int2": DtypeFact("integer", 2, "int8"),
+    "uint2": DtypeFact("integer", 2, "uint8"),
+    "uint1": DtypeFact("integer", 1, "uint8"),
+    "complex32": DtypeFact("complex", 32, "complex64", 2, 65504.0, "float16"),
     "complex64": DtypeFact("complex", 64, "complex64", 1, 3.4028234663852886e38, "float32"),
     "complex128": DtypeFact("complex", 128, "complex128", 0, 1.7976931348623157e308, "float64"),
+    "dual": DtypeFact("opaque", 0, ""),
+    "dual_sub_int8": DtypeFact("opaque", 0, ""),
+    "dual_sub_uint8": DtypeFact("opaque", 0, ""),
+    "resource": DtypeFact("opaque", 0, ""),
+    "string": DtypeFact("opaque", 0, ""),
+    "string_ref": DtypeFact("opaque", 0, ""),
+    "undefined": DtypeFact("opaque", 0, ""),
+    "variant": DtypeFact("opaque", 0, ""),
 }
 
 # How else the same type is written: in file names, graphs and framework prints. Keys are lower case.
 ALIASES: dict[str, str] = {
     "bf16": "bfloat16",
+    "complexhalf": "complex32",
     "double": "float64",
     "float": "float32",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e5m2": "float8_e5m2",
+    "float8e8m0": "float8_e8m0",
+    "float8_e8m0fnu": "float8_e8m0",
     "fp16": "float16",
     "fp32": "float32",
     "fp64": "float64",
     "half": "float16",
+    "hif8": "hifloat8",
 }

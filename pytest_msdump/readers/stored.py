@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes import canonical
+from pytest_msdump.dtypes.decode import StoredAs, bytes_needed, can_decode, stored_as
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.ascend_header import StoredTensor
 from pytest_msdump.readers.buffers import BLOCK_BYTES, Scratch, StoredFile, StridedReader
-from pytest_msdump.readers.elements import StoredAs, bytes_needed, can_decode, stored_as
 
 __all__ = ["PackedReader", "StoredView", "WholeReader", "open_stored", "ordered_axes"]
 

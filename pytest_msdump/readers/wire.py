@@ -23,6 +23,8 @@ _KINDS = {VARINT: "a number", _I64: "eight bytes", _LEN: "bytes of a stated leng
 _LONGEST_VARINT = 10
 _MOST = 2**64 - 1
 _MOST_TAG = 2**32 - 1
+# A writer leaves no more in one message; a forged file of empty fields would keep the run busy for long.
+_MOST_FIELDS = 2**16
 
 
 class Span(NamedTuple):
@@ -112,12 +114,17 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
     Raises
     ------
     TensorFileError
-        When the bytes are no message: a length beyond its end, a wire type that does not exist, a field number of 0.
+        When the bytes are no message: a length beyond its end, a wire type that does not exist, a field number of 0,
+        or more fields than are believed.
     """
     position, stop = span
     if not 0 <= position <= stop <= source.size:
         raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")
+    count = 0
     while position < stop:
+        count += 1
+        if count > _MOST_FIELDS:
+            raise _damaged(source, position, f"more than {_MOST_FIELDS} fields in one message")
         tag, begin = _varint(source, position, stop)
         number, wire_type = tag >> 3, tag & 7
         if number == 0 or tag > _MOST_TAG or wire_type not in _KINDS:

@@ -186,6 +186,10 @@ def test_dimensions_are_read_packed_or_one_by_one():
         (dump2(chunk(6, b"n" * 5000)), "a name of 5000 bytes"),
         (dump2(struct.pack("<II", 0x5A5A5A5A, 1) + struct.pack("<II", 4, 9)), "a block of 9 bytes where 0 are left"),
         (dump2(struct.pack("<IIIII", 0x5A5A5A5A, 1, 4, 4, 2**31)), "0 bytes where 40 are needed"),
+        (
+            nano([], [nano_tensor("output", 1, (5,), 10)[:48] + struct.pack("<I", 500) + bytes(32)]),
+            "500 bytes of output 0 where 32 are left",
+        ),
         (struct.pack("<QI", 0, 0x5A5A5A5A), "begins like a nano dump without a header"),
     ],
 )

@@ -36,8 +36,9 @@ def test_nine_fields_are_read_and_claim_no_dtype():
         ("Bool", "bool"),
         ("UInt8", "uint8"),
         ("Complex128", "complex128"),
-        ("HiFloat8", None),
-        ("Int4", None),
+        ("HiFloat8", "hifloat8"),
+        ("Int4", "int4"),
+        ("Float7", None),
     ],
 )
 def test_dtype_field_is_known_in_any_case_and_left_to_the_header_when_unknown(word, dtype):

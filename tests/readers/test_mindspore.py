@@ -365,8 +365,8 @@ def test_a_run_that_dumped_no_tensor_is_a_dump_without_tensors(tmp_path):
     assert (dump.reader, dump.refs) == ("mindspore", ())
 
 
-def test_a_tree_of_binary_dumps_is_unknown(tmp_path):
-    touch(tmp_path, "rank_0/.dump_metadata/data_dump.json", "rank_0/Net/0/0/Add.Default_Add-op0.0.0.1795222398434088")
+def test_a_tree_of_other_files_is_unknown(tmp_path):
+    touch(tmp_path, "rank_0/.dump_metadata/data_dump.json", "rank_0/Net/0/0/Add.Default_Add-op0.ckpt")
     with pytest.raises(UnknownDumpFormatError):
         index(tmp_path)
 

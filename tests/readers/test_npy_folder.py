@@ -290,7 +290,8 @@ def test_the_order_of_writing_does_not_matter(tmp_path):
 
 
 FILE_NAMES = st.lists(
-    st.sampled_from(["a", "op", ".", "0", "12", ".npy", "0.5.npy", "rank_0", "é", ".0.0.5.output.0.ND.npy"])
+    st.sampled_from(["a", "op", ".", "0", "12", ".npy", "0.5.npy", "rank_0", "é", ".0.0.5.output.0.ND.npy"]),
+    max_size=10,
 )
 
 

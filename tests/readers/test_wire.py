@@ -84,6 +84,12 @@ def test_a_message_reaches_no_further_than_its_end():
         list(fields(Memory(data), Span(0, 6)))
 
 
+def test_a_message_of_more_fields_than_are_believed_is_refused():
+    assert len(walk(b"\x08\x01" * 2**16)) == 2**16
+    with pytest.raises(TensorFileError, match="more than 65536 fields"):
+        walk(b"\x08\x01" * (2**16 + 1))
+
+
 def test_a_list_is_no_longer_than_is_believed():
     data = chunk(1, b"\x01" * 4)
     with pytest.raises(TensorFileError, match="more than 3 numbers"):

@@ -1,0 +1,153 @@
+"""Numbers of 8 bits and fewer, decoded by tables of all 256 bytes.
+
+Notes
+-----
+float8_e4m3fn has no infinity; its two codes 0x7F and 0xFF are NaN. In float8_e8m0 only 0xFF is NaN and there is neither
+zero nor sign. HiFloat8 writes how long its exponent is into a prefix of 2 to 4 bits, so that numbers near 1 have more
+significant bits than very large and very small ones; its one zero is 0x00, its one NaN 0x80, its infinities 0x6F, 0xEF.
+
+Elements of 1 bit come most significant bit first, as the vendor's own tools unpack them. For elements of 2 and 4 bits
+nothing public says the order in dumps; what is assumed is the lowest bits first, the order that Ascend's host tools
+and other frameworks pack int4 weights in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BYTE_TABLES", "byte_table"]
+
+Array = npt.NDArray[Any]
+
+_CODES = np.arange(256)
+_SIGNS = np.where(_CODES < 128, 1.0, -1.0)
+
+
+class _Prefix(NamedTuple):
+    """A group of HiFloat8 codes: the bits that say so, how many they are, bits of exponent and of mantissa."""
+
+    bits: int
+    length: int
+    exponent_bits: int
+    mantissa_bits: int
+
+
+_HIFLOAT8 = (
+    _Prefix(0b11, 2, 4, 1),
+    _Prefix(0b10, 2, 3, 2),
+    _Prefix(0b01, 2, 2, 3),
+    _Prefix(0b001, 3, 1, 3),
+    _Prefix(0b0001, 4, 0, 3),
+)
+
+
+def byte_table(name: str) -> Array:
+    """Return what each byte holds.
+
+    Parameters
+    ----------
+    name : str
+        One of `BYTE_TABLES`.
+
+    Returns
+    -------
+    array of float32, int8 or uint8, shape (256, elements in a byte)
+        Read-only. Exact: every 8-bit float is a float32.
+    """
+    return _table(name)
+
+
+@cache
+def _table(name: str) -> Array:
+    values: Array = BYTE_TABLES[name]()
+    table = values.reshape(256, -1)
+    table.flags.writeable = False
+    return table
+
+
+def _minifloat(exponent_bits: int, mantissa_bits: int) -> Array:
+    """Sign, exponent, mantissa and subnormals as in IEEE 754; what the largest exponent means is left to the caller."""
+    bias = 2 ** (exponent_bits - 1) - 1
+    exponent = _CODES >> mantissa_bits & (2**exponent_bits - 1)
+    fraction = _CODES & (2**mantissa_bits - 1)
+    significand = np.where(exponent > 0, fraction + 2**mantissa_bits, fraction)
+    values: Array = _SIGNS * np.ldexp(significand.astype(float), np.maximum(exponent, 1) - bias - mantissa_bits)
+    return values
+
+
+def _float8_e4m3fn() -> Array:
+    values = _minifloat(4, 3)
+    values[[0x7F, 0xFF]] = np.nan
+    return values.astype(np.float32)
+
+
+def _float8_e5m2() -> Array:
+    values = _minifloat(5, 2)
+    values[[0x7C, 0xFC]] = np.inf, -np.inf
+    values[0x7D:0x80] = values[0xFD:] = np.nan
+    return values.astype(np.float32)
+
+
+def _float8_e8m0() -> Array:
+    values = np.ldexp(1.0, _CODES - 127)
+    values[0xFF] = np.nan
+    return values.astype(np.float32)
+
+
+def _hifloat8() -> Array:
+    magnitude = _CODES & 0x7F
+    # What no prefix claims: zero, and powers of two below those that have an exponent.
+    values: Array = np.ldexp(1.0, (magnitude & 7) - 23)
+    for prefix in _HIFLOAT8:
+        inside = magnitude >> (7 - prefix.length) == prefix.bits
+        exponent = _hifloat8_exponent(magnitude >> prefix.mantissa_bits, prefix.exponent_bits)
+        fraction = magnitude & (2**prefix.mantissa_bits - 1)
+        significand = (fraction + 2**prefix.mantissa_bits).astype(float)
+        values[inside] = np.ldexp(significand, exponent - prefix.mantissa_bits)[inside]
+    values *= _SIGNS
+    values[[0x00, 0x80, 0x6F, 0xEF]] = 0.0, np.nan, np.inf, -np.inf
+    return values.astype(np.float32)
+
+
+def _hifloat8_exponent(field: Array, bits: int) -> Array:
+    """Sign and magnitude, whose first bit is always 1 and not written."""
+    if bits == 0:
+        return np.zeros_like(field)
+    top = 2 ** (bits - 1)
+    magnitude: Array = field & (top - 1) | top
+    signed: Array = np.where(field & top, -magnitude, magnitude)
+    return signed
+
+
+def _lowest_first(bits: int) -> Array:
+    shifts = np.arange(0, 8, bits)
+    fields: Array = _CODES[:, np.newaxis] >> shifts & (2**bits - 1)
+    return fields.astype(np.uint8)
+
+
+def _signed(bits: int) -> Array:
+    fields: Array = _lowest_first(bits).astype(np.int8)
+    half = 2 ** (bits - 1)
+    values: Array = np.where(fields < half, fields, fields - 2 * half)
+    return values.astype(np.int8)
+
+
+def _uint1() -> Array:
+    return np.ascontiguousarray(_lowest_first(1)[:, ::-1])
+
+
+BYTE_TABLES: dict[str, Callable[[], Array]] = {
+    "float8_e4m3fn": _float8_e4m3fn,
+    "float8_e5m2": _float8_e5m2,
+    "float8_e8m0": _float8_e8m0,
+    "hifloat8": _hifloat8,
+    "int2": lambda: _signed(2),
+    "int4": lambda: _signed(4),
+    "uint1": _uint1,
+    "uint2": lambda: _lowest_first(2),
+}

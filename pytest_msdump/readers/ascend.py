@@ -1,0 +1,163 @@
+"""Dumps of Ascend devices: binary files, each with all inputs and outputs of one operator, or of one slice of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import placed_by_time
+from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorView
+from pytest_msdump.readers.ascend_index import Found, Remarks, refs_of
+from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_protobuf
+from pytest_msdump.readers.ascend_tree import Place, place_of
+from pytest_msdump.readers.base import Reader
+from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
+from pytest_msdump.readers.listing import Folder, walk
+from pytest_msdump.readers.repeats import sort_out
+from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+
+__all__ = ["AscendReader"]
+
+# Seconds since 1970 have ten digits. `libx.so.1.2.3` has the form of a dump's name, too.
+_PLAUSIBLE_TIME = 10**9
+_OVERFLOW_TYPE = "Opdebug"
+_SIDE_FILE = re.compile(r"mapping\.csv|convert_failed_file_list\.txt|statistic\.csv|acl_dump_[0-9]+\.json|hccl\.json")
+_RANK = re.compile(r"rank_[0-9]{1,9}")
+_RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
+
+_OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"
+_NO_NAME = "{files} with a number for a name that no mapping.csv explains, e.g. {example}"
+_TASK_TYPE = "{files} with a task type other than 0 to 4 in the name, which are left out, e.g. {example}"
+_OTHER_KIND = (
+    "{files} of another dump format beside Ascend dumps, left out: give them a folder of their own; e.g. {example}"
+)
+
+
+class AscendReader(Reader):
+    """Binary dump files in a flat folder, in the tree of CANN or in one of MindSpore's asynchronous dump.
+
+    Unlike other readers it reads a little of every file, the header, since nothing else tells which tensors are in it.
+    Files of other formats beside them (``op.index.timestamp.npy``, ``.pb``) are listed as unexplained.
+    """
+
+    name = "ascend"
+    looks_for = (
+        "Ascend dump files, OP_TYPE.OP.TASK[.STREAM].TIMESTAMP, in one folder, in TIME/DEVICE/MODEL/MODEL_ID/INDEX "
+        "or in rank_R/NET/GRAPH/ITERATION"
+    )
+    precedence = 5
+
+    def recognises(self, root: Path) -> bool:
+        """Tell whether a file at or below `root` is named like a dump, with a time of ten digits or more."""
+        if not root.is_dir():
+            return _is_certain(root.name)
+        return any(
+            (any(map(_is_certain, folder.files)) or (MAPPING in folder.files and any(map(_is_hashed, folder.files))))
+            and place_of(root, folder.parts) is not None
+            for folder in walk(root)
+        )
+
+    def index(self, root: Path) -> Dump:
+        """List the tensors of `root`; reads the header of each file, never more than 64 MiB of it."""
+        remarks = Remarks()
+        if not root.is_dir():
+            return _index_file(root, remarks, self.name)
+        refs: list[TensorRef] = []
+        unexplained: list[Path] = []
+        labels: dict[str, set[str]] = {}
+        for folder in walk(root):
+            place = place_of(root, folder.parts)
+            found, rest = _sorted_out(root, folder, place, remarks)
+            refs += refs_of(found, remarks, reader=self.name)
+            unexplained += map(folder.relative, (*rest, *folder.closed))
+            for title, value in place.labels if found and place else ():
+                labels.setdefault(title, set()).add(value)
+        repeats = sort_out(refs)
+        return Dump(
+            root=root,
+            reader=self.name,
+            refs=placed_by_time(repeats.newest),
+            older=repeats.older,
+            unexplained=tuple(sorted(unexplained)),
+            labels=tuple((title, ", ".join(sorted(values))) for title, values in sorted(labels.items())),
+            notes=(*repeats.notes, *remarks.notes),
+        )
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a tensor lazily in its stored axes; see `Reader.open`."""
+        from pytest_msdump.readers.ascend_file import open_part
+        from pytest_msdump.readers.ffts import open_sliced
+
+        if ref.source.pieces:
+            return open_sliced(ref.source.pieces, ref.source.part)
+        return open_part(ref.source.path, ref.source.part)
+
+
+def _is_certain(name: str) -> bool:
+    parsed = parse_ascend(name)
+    return parsed is not None and parsed.timestamp >= _PLAUSIBLE_TIME
+
+
+def _is_hashed(name: str) -> bool:
+    """Whether a name is the number that stands for one too long for the file system."""
+    return number(name) is not None
+
+
+def _index_file(path: Path, remarks: Remarks, reader: str) -> Dump:
+    parsed = parse_ascend(path.name)
+    found = [Found(path, parsed, Coordinates())] if parsed else []
+    refs = placed_by_time(refs_of(found, remarks, reader=reader))
+    return Dump(root=path, reader=reader, refs=refs, notes=remarks.notes)
+
+
+def _sorted_out(
+    root: Path, folder: Folder, place: Place | None, remarks: Remarks
+) -> tuple[Sequence[Found], Sequence[str]]:
+    """Sort the files of one directory into dumps and unexplained ones; known side files are neither."""
+    originals = _originals(root, folder, remarks)
+    path = folder.below(root)
+    found: list[Found] = []
+    rest: list[str] = []
+    for name in folder.files:
+        parsed = parse_ascend(originals.get(name, name))
+        if parsed and place and parsed.is_known and parsed.op_type != _OVERFLOW_TYPE:
+            found.append(Found(path / name, parsed, place.at))
+        elif not _is_side_file(root, folder, name, parsed, remarks):
+            rest.append(name)
+            _remark(folder.relative(name), parsed, remarks)
+    return found, rest
+
+
+def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str]:
+    """Return the names that were too long for the file system, by the numbers they were given."""
+    if MAPPING not in folder.files:
+        return {}
+    relative = folder.relative(MAPPING)
+    originals, note = read_mapping(root / relative)
+    if note:
+        remarks.say(f"{relative.as_posix()} {note}")
+    return {new: original for new, original in originals.items() if _is_hashed(new)}
+
+
+def _is_side_file(root: Path, folder: Folder, name: str, parsed: AscendName | None, remarks: Remarks) -> bool:
+    """Whether a file is no tensor, but one that is written beside them."""
+    if parsed and parsed.op_type == _OVERFLOW_TYPE:
+        remarks.add(_OVERFLOW, folder.relative(name).as_posix())
+        return True
+    levels = (root.name, *folder.parts)
+    in_rank = any(_RANK.fullmatch(above) and below in _RANK_FOLDERS for above, below in pairwise(levels))
+    return in_rank or _SIDE_FILE.fullmatch(name) is not None
+
+
+def _remark(relative: Path, parsed: AscendName | None, remarks: Remarks) -> None:
+    """Say why a file that looks like a tensor is left out."""
+    name = relative.name
+    if parsed and not parsed.is_known:
+        remarks.add(_TASK_TYPE, relative.as_posix())
+    elif _is_hashed(name):
+        remarks.add(_NO_NAME, relative.as_posix())
+    elif parse_reference(name) or parse_mindspore(name) or parse_protobuf(name):
+        remarks.add(_OTHER_KIND, relative.as_posix())

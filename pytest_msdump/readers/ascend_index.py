@@ -1,0 +1,180 @@
+"""From dump files to references: what the headers of one directory's files say, and what there is to tell of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.model.graph import file_spelling
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.readers.ascend_file import read_header
+from pytest_msdump.readers.ascend_header import Header, StoredTensor
+from pytest_msdump.readers.ascend_names import AscendName, slice_name, slice_of
+
+__all__ = ["Found", "Remarks", "refs_of"]
+
+_UNREADABLE = "{files} of which the header cannot be read, e.g. {example}"
+_WITHOUT_TENSORS = "{files} without a tensor, e.g. {example}"
+_UNTYPED = "{files} with buffers or workspaces, which are no tensors and are left out, e.g. {example}"
+_TRAILING = "{files} with more bytes than the header tells of, which were not read, e.g. {example}"
+_FIRST_THREAD = "{files} of operators in threads (FFTS+), whose inputs are the first thread's alone, e.g. {example}"
+
+
+class Found(NamedTuple):
+    """A dump file, what its name says, and where in the run it was dumped."""
+
+    path: Path
+    name: AscendName
+    at: Coordinates
+
+
+class Remarks:
+    """What is worth a sentence, each kind said once however many files it is true of."""
+
+    def __init__(self) -> None:
+        self._files: defaultdict[str, list[str]] = defaultdict(list)
+        self._said: list[str] = []
+
+    def add(self, sentence: str, example: str) -> None:
+        """Note a file; `sentence` has places for ``{files}`` and ``{example}``."""
+        self._files[sentence].append(example)
+
+    def say(self, sentence: str) -> None:
+        """Note something that is said as it is."""
+        self._said.append(sentence)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was said, and one sentence for each kind of file."""
+        counted = (
+            sentence.format(files="1 file" if len(examples) == 1 else f"{len(examples)} files", example=min(examples))
+            for sentence, examples in self._files.items()
+        )
+        return (*self._said, *counted)
+
+
+def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> Iterator[TensorRef]:
+    """Read the headers of one directory's files.
+
+    Parameters
+    ----------
+    found : iterable of Found
+        The files.
+    remarks : Remarks
+        Gets what is worth telling.
+    reader : str
+        Who opens the tensors.
+
+    Yields
+    ------
+    TensorRef
+        One for each input and output. A file whose header cannot be read gives one output, which cannot be opened.
+    """
+    sliced: defaultdict[tuple[str, str], list[Found]] = defaultdict(list)
+    for one in found:
+        if one.name.is_ffts:
+            sliced[one.name.op_type, slice_name(one.name.op).op].append(one)
+        else:
+            yield from _whole(one, remarks, reader)
+    for files in sliced.values():
+        for members in _passes(files):
+            yield from _joined(members, remarks, reader)
+
+
+def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
+    """Tell the runs of one sliced operator apart: the first file of every slice, the second of every slice, and so on.
+
+    Where one slice has more files than another, nothing tells which of them belong together. They stay one run, which
+    has too many files to be opened: better than slices of two runs in one tensor.
+    """
+    by_number: defaultdict[int, list[Found]] = defaultdict(list)
+    for one in sorted(files, key=lambda each: (each.name.timestamp, each.path.name)):
+        by_number[slice_of(one.name)].append(one)
+    ordered = [by_number[number] for number in sorted(by_number)]
+    if len({len(members) for members in ordered}) > 1:
+        return [[one for members in ordered for one in members]]
+    return list(zip(*ordered, strict=True))
+
+
+def _whole(one: Found, remarks: Remarks, reader: str) -> Iterator[TensorRef]:
+    header = _header(one, remarks)
+    if header is None:
+        yield _ref(_key(one, ""), None, None, one, (), reader)
+        return
+    op = _key(one, header.op_name)
+    for part, tensor in enumerate(header.tensors):
+        yield _ref(op, part, tensor, one, (), reader)
+
+
+def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator[TensorRef]:
+    """Make references to tensors whose slices are in several files."""
+    headers = [_header(one, remarks) for one in members]
+    first = min(members, key=attrgetter("name.timestamp"))
+    pieces = tuple(one.path for one in members)
+    header = headers[0]
+    if header is None:
+        yield _ref(_key(members[0], ""), None, None, first, pieces, reader)
+        return
+    op = _key(members[0], header.op_name)
+    by_threads = slice_name(members[0].name.op).number is None
+    for part, tensor in enumerate(header.tensors):
+        if tensor.io == "input" and by_threads and len(members) > 1:
+            remarks.add(_FIRST_THREAD, members[0].path.name)
+        yield _ref(op, part, tensor, first, pieces, reader)
+
+
+def _header(one: Found, remarks: Remarks) -> Header | None:
+    try:
+        header, size = read_header(one.path)
+    except TensorFileError:
+        remarks.add(_UNREADABLE, one.path.name)
+        return None
+    if not header.tensors:
+        remarks.add(_WITHOUT_TENSORS, one.path.name)
+    if header.untyped:
+        remarks.add(_UNTYPED, one.path.name)
+    if size > header.end:
+        remarks.add(_TRAILING, one.path.name)
+    return header
+
+
+def _key(one: Found, header_name: str) -> OpKey:
+    """Name an operator: as its file has it, and truly when the header's name is that name before it was mangled."""
+    name, true_name = one.name.op, header_name
+    if one.name.is_ffts:
+        sliced = slice_name(name)
+        name, origin = sliced.op, sliced.origin
+        true_name = slice_name(header_name).origin
+        if file_spelling(true_name) != file_spelling(origin):
+            true_name = origin
+    elif file_spelling(true_name) != file_spelling(name):
+        true_name = name
+    return OpKey(name, one.at, one.name.op_type, true_name if true_name != name else None)
+
+
+def _ref(
+    op: OpKey, part: int | None, tensor: StoredTensor | None, one: Found, pieces: tuple[Path, ...], reader: str
+) -> TensorRef:
+    path = pieces[0] if pieces else one.path
+    return TensorRef(
+        key=TensorKey(op, tensor.io if tensor else "output", tensor.slot if tensor else 0),
+        spec=_spec(tensor, sliced=bool(pieces)) if tensor else TensorSpec(),
+        source=TensorSource(path, one.name.timestamp, part, pieces),
+        reader=reader,
+    )
+
+
+def _spec(tensor: StoredTensor, *, sliced: bool) -> TensorSpec:
+    """Return what the header claims. The shapes of a sliced tensor are known when its slices are joined."""
+    return TensorSpec(
+        dtype=canonical(tensor.data_type.dtype),
+        shape=None if sliced else tensor.shape,
+        memory_format=tensor.memory_format,
+        logical_shape=None if sliced else tensor.original_shape,
+        groups=tensor.groups,
+    )
