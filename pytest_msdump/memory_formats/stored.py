@@ -76,9 +76,11 @@ def _wishes(spec: TensorSpec, rule_format: str | None, rule_shape: Shape | None)
     for shape in (spec.logical_shape, rule_shape):
         if shape is not None and letters is not None and len(letters) == len(shape):
             yield shape, letters
+    known = format_name(spec.memory_format)
+    nameless = known is not None and MEMORY_FORMATS[known].axes in NAMELESS
     for shape in (spec.logical_shape, rule_shape):
         if shape is not None:
-            yield from ((shape, order) for order in _ORDERS.get(len(shape), ()))
+            yield from ((shape, order) for order in (() if nameless else _ORDERS.get(len(shape), ())))
             yield shape, None
 
 

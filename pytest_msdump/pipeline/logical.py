@@ -52,6 +52,8 @@ def logical_views(
         return left, right, transform
     if transform.right_format is not None:
         return left, right, replace(transform, left_format=axes)
+    if transform.left_logical_format is None:
+        return left, right, transform
     return _turned(left, right, axes), right, transform
 
 
