@@ -124,12 +124,14 @@ class TensorSource:
     """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors.
 
     `pieces` are the files of a tensor that was dumped in slices, in their order, `path` being the first of them.
+    `device_address` is where the tensor was on the device, where a dump says so.
     """
 
     path: Path
     timestamp: int | None = None
     part: int | None = None
     pieces: tuple[Path, ...] = ()
+    device_address: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

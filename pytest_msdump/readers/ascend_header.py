@@ -48,7 +48,8 @@ class StoredTensor(NamedTuple):
     """One tensor of a dump file.
 
     `start` is the byte of the file where its data begins, `size` the bytes that the header gives it. `shape` is the
-    stored one, ``()`` when the header has none; `original_shape` is ``None`` when the header has none.
+    stored one, ``()`` when the header has none; `original_shape` is ``None`` when the header has none. `address` is
+    where the tensor was on the device, 0 when nobody says.
     """
 
     io: str
@@ -60,6 +61,7 @@ class StoredTensor(NamedTuple):
     groups: int
     start: int
     size: int
+    address: int = 0
 
 
 class Header(NamedTuple):
@@ -192,7 +194,7 @@ def _tensors(source: Source, parts: _Parts) -> list[StoredTensor]:
 
 def _tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
     """Read one `OpInput` or `OpOutput`. A field that is there twice counts by its last, as in protobuf."""
-    numbers = {"data_type": 0, "format": 0, "size": 0, "sub_format": 0}
+    numbers = {"data_type": 0, "format": 0, "size": 0, "sub_format": 0, "address": 0}
     shapes: dict[str, tuple[int, ...]] = {}
     data = Span(0, 0)
     for name, field in named_fields(source, span, _FIELDS[io]):
@@ -215,6 +217,7 @@ def _tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
         groups=_groups(numbers["sub_format"]),
         start=data.start,
         size=data.length or numbers["size"],
+        address=numbers["address"],
     )
 
 
@@ -285,4 +288,5 @@ def _of_nano(raw: NanoTensor) -> StoredTensor:
         groups=1,
         start=0,
         size=raw.size,
+        address=raw.address,
     )

@@ -164,7 +164,7 @@ def _ref(
     return TensorRef(
         key=TensorKey(op, tensor.io if tensor else "output", tensor.slot if tensor else 0),
         spec=_spec(tensor, sliced=bool(pieces)) if tensor else TensorSpec(),
-        source=TensorSource(path, one.name.timestamp, part, pieces),
+        source=TensorSource(path, one.name.timestamp, part, pieces, tensor.address if tensor else None),
         reader=reader,
     )
 

@@ -34,6 +34,7 @@ class NanoTensor(NamedTuple):
     shape: tuple[int, ...]
     original_shape: tuple[int, ...]
     size: int
+    address: int = 0
 
 
 def parse_nano(source: Source, span: Span, *, most: int) -> tuple[NanoTensor, ...]:
@@ -96,13 +97,20 @@ def _tensors(source: Source, span: Span, io: str) -> Iterator[NanoTensor]:
     position = span.start + _COUNT.size
     for slot in range(count):
         numbers = _unpack(source, layout, Span(position, span.stop))
-        size, length = numbers[-2:]
+        address, _, size, length = numbers[-4:]
         blocks = Span(position + layout.size, position + layout.size + length)
         if blocks.stop > span.stop:
             raise _damaged(source, position, f"{length} bytes of {io} {slot} where {span.stop - blocks.start} are left")
         shapes = _shapes(source, blocks)
         yield NanoTensor(
-            io, slot, numbers[0], numbers[1], shapes.get(_SHAPE_TAG, ()), shapes.get(_ORIGINAL_SHAPE_TAG, ()), size
+            io=io,
+            slot=slot,
+            data_type=numbers[0],
+            memory_format=numbers[1],
+            shape=shapes.get(_SHAPE_TAG, ()),
+            original_shape=shapes.get(_ORIGINAL_SHAPE_TAG, ()),
+            size=size,
+            address=address,
         )
         position = blocks.stop
 

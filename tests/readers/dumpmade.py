@@ -43,6 +43,7 @@ def op_output(
     original: Sequence[int] | None = None,
     groups: int | None = None,
     data: bytes = b"",
+    address: int = 0,
 ) -> bytes:
     """The content of an OpOutput."""
     parts = [number(1, data_type), number(2, memory_format)]
@@ -51,13 +52,17 @@ def op_output(
     parts += [number(6, size)] if size else []
     parts += [chunk(7, shape_of(*original))] if original is not None else []
     parts += [number(8, groups)] if groups is not None else []
+    parts += [number(9, address)] if address else []
     return b"".join(parts)
 
 
-def op_input(data_type: int, shape: Sequence[int], size: int, *, original: Sequence[int] | None = None) -> bytes:
+def op_input(
+    data_type: int, shape: Sequence[int], size: int, *, original: Sequence[int] | None = None, address: int = 0
+) -> bytes:
     """The content of an OpInput, whose numbers differ from an OpOutput's."""
     parts = [number(1, data_type), number(2, ND), chunk(3, shape_of(*shape)), number(5, size)]
     parts += [chunk(6, shape_of(*original))] if original is not None else []
+    parts += [number(8, address)] if address else []
     return b"".join(parts)
 
 

@@ -111,6 +111,15 @@ def test_a_nano_header_is_read():
     assert [data[one.start :][: one.size] for one in header.tensors] == [b"i" * 24, b"o" * 10]
 
 
+def test_where_a_tensor_was_on_the_device_is_told():
+    high = 2**64 - 1
+    outputs = [op_output(FLOAT, (1,), 4, address=0x12C0_4120_0000), op_output(FLOAT, (1,), 4)]
+    tensors = header_of(dump2(message(outputs=outputs, inputs=[op_input(FLOAT, (1,), 4, address=high)]))).tensors
+    assert [one.address for one in tensors] == [high, 0x12C0_4120_0000, 0]
+    # A nano header of one tensor, whose address is written as 4096 there.
+    assert [one.address for one in header_of(nano([], [nano_tensor("output", 1, (5,), 10)])).tensors] == [4096]
+
+
 def test_data_types_of_a_nano_dump_count_otherwise():
     for value, dtype in ((0, "float32"), (1, "float16"), (2, "int8"), (12, "bool"), (27, "bfloat16"), (5, "unknown")):
         (tensor,) = header_of(nano([], [nano_tensor("output", value, (1,), 8)], bytes(8))).tensors

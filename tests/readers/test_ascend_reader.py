@@ -133,6 +133,21 @@ def test_a_number_for_a_name_that_nothing_explains_is_unexplained(tmp_path, mapp
     assert "1 file with a number for a name that no mapping.csv explains, e.g. 123456789" in dump.notes
 
 
+def test_the_name_that_a_mapping_file_gives_tells_all_that_a_name_tells(tmp_path):
+    put(tmp_path, "123456789", one_output(ONES))
+    (tmp_path / "mapping.csv").write_text(f"123456789,Conv2D.conv1.3.1.{TIME}\n")
+    (ref,) = index(tmp_path).refs
+    assert (ref.key.op.op_type, ref.key.address, ref.source.timestamp) == ("Conv2D", "conv1:output:0", TIME)
+    assert ref.source.path == tmp_path / "123456789"
+
+
+def test_where_a_tensor_was_on_the_device_is_in_the_reference(tmp_path):
+    outputs, inputs = [op_output(FLOAT, (1,), 4, address=2**40)], [op_input(FLOAT, (1,), 4, address=2**41)]
+    put(tmp_path, f"Add.op.1.1.{TIME}", dump2(message(outputs=outputs, inputs=inputs), bytes(8)))
+    put(tmp_path, f"Add.unreadable.1.1.{TIME + 1}", b"")
+    assert [ref.source.device_address for ref in index(tmp_path).refs] == [2**41, 2**40, None]
+
+
 def test_a_mapping_file_explains_numbers_alone(tmp_path):
     put(tmp_path, "123456789", one_output(ONES))
     put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
