@@ -51,6 +51,7 @@ def judge(comparison: Comparison, limits: Limits, *, left_dtype: str, right_dtyp
         *types,
         *_forbidden(comparison, limits),
         *_nothing_compared(comparison, judged),
+        *_not_all_compared(comparison),
         *(finding for one in judged if (finding := one.finding()) and not _told_by_types(one, types, limits)),
         *(Finding("note", sentence) for sentence in limits.notes),
     ]
@@ -121,6 +122,14 @@ def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
 def _told_by_types(one: Judgement, types: list[Finding], limits: Limits) -> bool:
     """Whether this only repeats that the types differ: their bits cannot be compared then."""
     return bool(types) and limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
+
+
+def _not_all_compared(comparison: Comparison) -> Iterator[Finding]:
+    """What was not looked at has not passed."""
+    if comparison.total_elements is not None:
+        yield Finding(
+            "warn", f"only the first {comparison.elements} of {comparison.total_elements} elements were compared"
+        )
 
 
 def _nothing_compared(comparison: Comparison, judged: list[Judgement]) -> Iterator[Finding]:

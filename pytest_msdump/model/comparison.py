@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Comparison", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
+__all__ = ["Comparison", "CustomResult", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
 
 # An element as a report prints it: exact integers stay integers, complex numbers are (real, imaginary).
 Scalar = bool | int | float | complex
@@ -70,6 +70,14 @@ class WorstElement:
 
 
 @dataclass(frozen=True, slots=True)
+class CustomResult:
+    """What a user's own algorithm returned: two texts. It has no limit and no part in the verdict."""
+
+    value: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """All numbers of one pair.
 
@@ -85,6 +93,10 @@ class Comparison:
         Positions with right = 0 ≠ left, left out of the relative errors.
     rtol, atol : float
         The element-wise tolerance that `worst` and the metric `allclose` were measured with.
+    total_elements : int, optional
+        How many elements each side has, when only the first `elements` of them were looked at.
+    left_peak : float, optional
+        The largest finite magnitude of a float left side.
     """
 
     elements: int
@@ -98,6 +110,8 @@ class Comparison:
     atol: float = 0.0
     absolute_error_sum: float | int | None = None
     vendor: Mapping[str, float] = field(default_factory=dict)
+    total_elements: int | None = None
+    left_peak: float | None = None
 
     @property
     def equal(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.comparison import Comparison, CustomResult
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.model.verdict import Limits, Verdict
@@ -38,7 +38,8 @@ class Record:
 
     `comparison` is ``None`` when nothing could be measured (verdict `error`) or the pair was not run (`not_run`).
     `left_spec` and `right_spec` are what the files really held; a field left open there is taken from what the file's
-    name claims. `checks` are the limits one by one, as judging made them.
+    name claims. `checks` are the limits one by one, as judging made them. `custom` is what a user's own algorithms
+    returned, by name.
     """
 
     pair: Pair
@@ -48,6 +49,7 @@ class Record:
     limits: Limits
     checks: Sequence[CheckRow] = ()
     comparison: Comparison | None = None
+    custom: Mapping[str, CustomResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Report:
 
     `records`, `unmatched`, `missing` and `coverage` are results.json's entries (see `reporting.records.to_json` and
     `reporting.assemble`): they travel between processes in this form, and `msdump check` reads them back in this form.
+    `network` has an entry for each operator of the left side's compiled model, where a rule file tells of one (see
+    `matching.network`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
     """
 
     left: SideInfo
@@ -82,6 +86,8 @@ class Report:
     unmatched: tuple[Mapping[str, Any], ...] = ()
     missing: tuple[Mapping[str, Any], ...] = ()
     coverage: Mapping[str, Any] = field(default_factory=dict)
+    network: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

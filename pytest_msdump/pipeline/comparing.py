@@ -11,13 +11,13 @@ from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.memory_formats.axes import meet
-from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.logical import logical_views
+from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.opening import open_view
 
 __all__ = ["compare_pair", "compare_views"]
@@ -66,7 +66,7 @@ def compare_views(
     try:
         left_logical, right_logical, transform = logical_views(left, right, pair.transform, extras.converters)
         left_met, right_met = meet(left_logical, right_logical, transform)
-        comparison = measure(left_met, right_met, rtol=limits.rtol, atol=limits.atol)
+        comparison, custom = measure_views(left_met, right_met, pair, limits, extras)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
     verdict = judge(comparison, limits, left_dtype=left.dtype, right_dtype=right.dtype)
@@ -78,6 +78,7 @@ def compare_views(
         comparison=comparison,
         left_spec=left_logical.spec,
         right_spec=right_logical.spec,
+        custom=custom,
     )
 
 

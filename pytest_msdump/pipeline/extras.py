@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NO_EXTRAS", "Extras"]
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["NO_EXTRAS", "Extras", "load_extras"]
 
 
 @dataclass(frozen=True)
@@ -34,5 +36,40 @@ class Extras:
     first: int | None = None
     files: tuple[Path, ...] = ()
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What reports say of it; empty when there is nothing to say."""
+        code = f"ran user code: {', '.join(map(str, self.files))}" if self.files else ""
+        part = "" if self.first is None else f"looked at no more than the first {self.first} elements of each tensor"
+        return tuple(filter(None, (code, part)))
+
 
 NO_EXTRAS = Extras()
+
+
+def load_extras(directory: Path) -> Extras:
+    """Load a user's own code: ``format_convert/convert_X_to_Y.py`` and ``algorithm/alg_NAME.py``. Runs it.
+
+    Parameters
+    ----------
+    directory : Path
+        What the command line named; never what a suite file or an ini key says.
+
+    Raises
+    ------
+    ConfigError
+        There is no such folder or no such file in it, it is too large to be a folder of code, or a file cannot be run.
+    """
+    # Both rooms compute with numpy, which a command that is only asked for its help does not need.
+    from pytest_msdump.memory_formats.custom import load_converters
+    from pytest_msdump.metrics.custom import load_algorithms
+
+    converters, converter_files = load_converters(directory)
+    algorithms = load_algorithms(directory)
+    files = (*converter_files, *(algorithm.path for algorithm in algorithms.values()))
+    if not files:
+        raise ConfigError(
+            f"{directory}: holds neither format_convert/convert_FROM_to_TO.py nor algorithm/alg_NAME.py; "
+            "name the folder above format_convert and algorithm"
+        )
+    return Extras(converters=converters, algorithms=algorithms, files=files)

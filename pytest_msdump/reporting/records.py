@@ -45,6 +45,8 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
         "verdict": record.verdict.outcome,
         **_measured(record.comparison),
     }
+    if record.custom:
+        entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     entry["right"]["at"] = {
         name: value for name, value in _coordinates(pair.right.key.op.at).items() if value is not None
     }
@@ -86,7 +88,7 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> dict[str, Any]:
     """One side of a record. Where the opened file left something open, the name's claim holds."""
     shape = spec.shape if spec.shape is not None else ref.spec.shape
     logical = spec.logical_shape if spec.logical_shape is not None else ref.spec.logical_shape
-    side = {
+    side: dict[str, Any] = {
         "address": ref.key.address,
         "op_type": ref.key.op.op_type,
         "file": relative_file(ref.source.path, root),
@@ -96,6 +98,8 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> dict[str, Any]:
         "name": ref.key.op.name,
         "true_name": ref.key.op.true_name,
     }
+    if ref.source.device_address is not None:
+        side["device_address"] = ref.source.device_address
     if logical is not None and logical != shape:
         side["logical_shape"] = list(logical)
     return side
@@ -121,12 +125,15 @@ def _measured(comparison: Comparison | None) -> dict[str, Any]:
         keys = ("metrics", "undefined", "not_applicable", "where", "vendor", "nonfinite")
         return {"elements": None, "equal": None, **{key: {} for key in keys}, "worst": []}
     nonfinite = asdict(comparison.nonfinite)
+    sampled = {} if comparison.total_elements is None else {"total_elements": comparison.total_elements}
     return {
         "elements": comparison.elements,
+        **sampled,
         "equal": comparison.equal,
         "finite": comparison.finite,
         "differing": comparison.differing,
         "right_zero_mismatch": comparison.right_zero_mismatch,
+        **({} if comparison.left_peak is None else {"left_peak": encode(comparison.left_peak)}),
         "rtol": encode(comparison.rtol),
         "atol": encode(comparison.atol),
         "absolute_error_sum": encode(comparison.absolute_error_sum),

@@ -82,6 +82,8 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
         lines += _wrapped("every pair is bit-equal" if alone else sentence, width)
     for problem in coverage_problems(report):
         lines += _wrapped(f"coverage: {problem}", width)
+    for note in report.notes:
+        lines += _wrapped(one_line_text(note), width)
     if files:
         lines += _wrapped(f"reports: {', '.join(files)}", width)
     return [*lines, *_alarm(report.coverage, width)]

@@ -1,0 +1,109 @@
+"""Measure two views that have met: our metrics, a user's algorithms, and of each tensor as much as was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.metrics.custom import run_algorithms
+from pytest_msdump.metrics.measure import measure
+from pytest_msdump.model.comparison import Comparison, CustomResult
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.model.verdict import Limits
+from pytest_msdump.pipeline.extras import Extras
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["FirstElements", "measure_views"]
+
+
+class FirstElements:
+    """The first elements of a tensor in C order, at their places in the whole one (a `model.tensor.TensorView`).
+
+    Parameters
+    ----------
+    view : TensorView
+        The whole tensor.
+    count : int
+        How many elements are to be seen.
+    """
+
+    def __init__(self, view: TensorView, count: int) -> None:
+        self._view = view
+        self._count = count
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the whole tensor's file holds."""
+        return self._view.spec
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole tensor: indexes of elements are those that they have there."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._view.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements that can be read."""
+        return min(self._count, self._view.size)
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop`, which have to be among the first."""
+        return self._view.read(start, min(stop, self.size))
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield the elements, `block_elements` at a time."""
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, start + block_elements)
+
+    def permuted(self, axes: tuple[int, ...]) -> FirstElements:
+        """Return the first elements of the tensor with its axes in another order."""
+        return FirstElements(self._view.permuted(axes), self._count)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._view.close()
+
+
+def measure_views(
+    left: TensorView, right: TensorView, pair: Pair, limits: Limits, extras: Extras
+) -> tuple[Comparison, Mapping[str, CustomResult]]:
+    """Measure two tensors of one logical shape.
+
+    Parameters
+    ----------
+    left, right : TensorView
+        As `memory_formats.axes.meet` returns them.
+    pair : Pair
+        Where they come from.
+    limits : Limits
+        Its element-wise tolerance is used.
+    extras : Extras
+        A user's algorithms, and how many elements to look at.
+
+    Returns
+    -------
+    comparison, custom
+        `Comparison.total_elements` is set when not all elements were looked at.
+    """
+    total = left.size
+    is_part = extras.first is not None and extras.first < total
+    if extras.first is not None and is_part:
+        left, right = FirstElements(left, extras.first), FirstElements(right, extras.first)
+    comparison = measure(left, right, rtol=limits.rtol, atol=limits.atol)
+    custom = run_algorithms(
+        extras.algorithms,
+        left,
+        right,
+        files=(pair.left.source.path, pair.right.source.path),
+        arguments=extras.arguments,
+    )
+    return (replace(comparison, total_elements=total) if is_part else comparison), custom
