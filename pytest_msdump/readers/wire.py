@@ -21,6 +21,7 @@ VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}
 _KINDS = {VARINT: "a number", _I64: "eight bytes", _LEN: "bytes of a stated length", _I32: "four bytes"}
 _LONGEST_VARINT = 10
+_PIECE_BYTES = 2**10
 _MOST = 2**64 - 1
 _MOST_TAG = 2**32 - 1
 # A writer leaves no more in one message; a forged file of empty fields would keep the run busy for long.
@@ -83,17 +84,37 @@ def _damaged(source: Source, position: int, what: str) -> TensorFileError:
     return TensorFileError(f"{source.where}: {what} at byte {position}; the file is damaged or cut off, dump it again")
 
 
-def _varint(source: Source, position: int, stop: int) -> tuple[int, int]:
-    """Return the number at `position` and the byte behind it."""
-    value = 0
-    window = source.peek(position, min(_LONGEST_VARINT, stop - position))
-    for index, byte in enumerate(window):
-        value |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            if value > _MOST:
-                break
-            return value, position + index + 1
-    raise _damaged(source, position, "no number of at most 64 bits")
+class _Cursor:
+    """Reads numbers of one message, in order, from a piece of it that is held at a time."""
+
+    __slots__ = ("_begin", "_data", "_safe", "_source", "_stop")
+
+    def __init__(self, source: Source, stop: int) -> None:
+        self._source, self._stop = source, stop
+        self._data, self._begin, self._safe = b"", 0, 0
+
+    def varint(self, position: int) -> tuple[int, int]:
+        """Return the number at `position` and the byte behind it."""
+        at = position - self._begin
+        if at >= self._safe:
+            self._hold(position)
+            at = 0
+        data = self._data
+        if at < len(data) and data[at] < 0x80:
+            return data[at], position + 1
+        value = 0
+        for index, byte in enumerate(data[at : at + _LONGEST_VARINT]):
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80 and value <= _MOST:
+                return value, position + index + 1
+        raise _damaged(self._source, position, "no number of at most 64 bits")
+
+    def _hold(self, position: int) -> None:
+        """Take the next piece. Its last bytes are safe to begin a number at only when the message ends there, too."""
+        count = max(0, min(_PIECE_BYTES, self._stop - position))
+        self._data, self._begin = self._source.peek(position, count), position
+        whole = position + len(self._data) >= self._stop
+        self._safe = len(self._data) if whole else len(self._data) - _LONGEST_VARINT
 
 
 def fields(source: Source, span: Span) -> Iterator[Field]:
@@ -120,20 +141,19 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
     position, stop = span
     if not 0 <= position <= stop <= source.size:
         raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")
-    count = 0
-    while position < stop:
-        count += 1
-        if count > _MOST_FIELDS:
-            raise _damaged(source, position, f"more than {_MOST_FIELDS} fields in one message")
-        tag, begin = _varint(source, position, stop)
+    cursor = _Cursor(source, stop)
+    for _ in range(_MOST_FIELDS):
+        if position >= stop:
+            return
+        tag, begin = cursor.varint(position)
         number, wire_type = tag >> 3, tag & 7
         if number == 0 or tag > _MOST_TAG or wire_type not in _KINDS:
             raise _damaged(source, position, "no field of a protobuf message")
         value = 0
         if wire_type == VARINT:
-            value, end = _varint(source, begin, stop)
+            value, end = cursor.varint(begin)
         elif wire_type == _LEN:
-            length, begin = _varint(source, begin, stop)
+            length, begin = cursor.varint(begin)
             end = begin + length
         else:
             end = begin + _FIXED[wire_type]
@@ -141,6 +161,8 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
             raise _damaged(source, position, f"a field of {end - begin} bytes where {stop - begin} are left")
         yield Field(number, wire_type, value, Span(begin, end))
         position = end
+    if position < stop:
+        raise _damaged(source, position, f"more than {_MOST_FIELDS} fields in one message")
 
 
 def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
@@ -203,11 +225,12 @@ def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:
     if field.wire_type == VARINT:
         return (field.value,)
     position, stop = span_of(source, field)
+    cursor = _Cursor(source, stop)
     numbers: list[int] = []
     while position < stop:
         if len(numbers) == most:
             raise _damaged(source, field.span.start, f"more than {most} numbers in one list")
-        value, position = _varint(source, position, stop)
+        value, position = cursor.varint(position)
         numbers.append(value)
     return tuple(numbers)
 
