@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pytest_msdump.cli import check, compare, overflow
+from pytest_msdump.cli import check, compare, config, overflow
 from pytest_msdump.errors import ConfigError, MsdumpError
 
 __all__ = ["main"]
@@ -15,7 +15,7 @@ __all__ = ["main"]
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
-_COMMANDS = (compare, check, overflow)
+_COMMANDS = (compare, check, overflow, config)
 
 
 class _Parser(argparse.ArgumentParser):

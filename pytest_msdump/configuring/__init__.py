@@ -1,0 +1,1 @@
+"""Dump configurations: what MindSpore or CANN would make of one, in sentences; and new ones."""

@@ -1,0 +1,78 @@
+"""Which operators a `kernels` list names.
+
+References
+----------
+MindSpore 2.10: ``name-regex(RE)`` matches whole names; an entry with ``/`` or ``-op`` is a full name; any other is
+a type, found in the last part of a name whatever its case. Spaces and quotes are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_msdump.configuring.finding import REFUSED, WARNING, ConfigFinding
+
+__all__ = ["chosen", "kernel_findings"]
+
+_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
+_OF_FULL_NAMES = ("/", "-op")
+_KEY = "common_dump_settings.kernels"
+_COUNTER = re.compile(r"-op[0-9]+$")
+_MOST_LISTED = 3
+
+
+def chosen(entry: str, names: Iterable[str]) -> list[str]:
+    """Return the full names that one entry of a `kernels` list names.
+
+    Raises
+    ------
+    re.error
+        The entry is no regular expression that can be read.
+
+    Examples
+    --------
+    >>> chosen("ReLU", ["Default/ReLU-op1", "Gradients/ReluGrad-op2", "Default/Add-op3"])
+    ['Default/ReLU-op1', 'Gradients/ReluGrad-op2']
+    """
+    plain = entry.replace(" ", "").replace('"', "").replace("'", "")
+    match = _REGEX.fullmatch(plain)
+    if match:
+        pattern = re.compile(match[1])
+        return [name for name in names if pattern.fullmatch(name)]
+    if any(part in plain for part in _OF_FULL_NAMES):
+        return [name for name in names if name == plain]
+    return [name for name in names if plain.lower() in name.rsplit("/", 1)[-1].lower()]
+
+
+def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> Iterator[ConfigFinding]:
+    """Yield what is odd about a `kernels` list; what it matches, where the operators' full names are known."""
+    for entry in kernels:
+        if not isinstance(entry, str):
+            yield ConfigFinding(WARNING, _KEY, f"{entry!r} is no text and matches no operator")
+            continue
+        try:
+            found = chosen(entry, names or ())
+        except re.error as error:
+            yield ConfigFinding(REFUSED, _KEY, f"{entry!r} is no regular expression: {error}")
+            continue
+        if names is None:
+            continue
+        if not found:
+            yield ConfigFinding(WARNING, _KEY, f"{entry!r} matches no operator of the graph" + _hint(entry, names))
+        elif not any(part in entry for part in _OF_FULL_NAMES) and not _REGEX.fullmatch(entry):
+            yield from _other_types(entry, found)
+
+
+def _hint(entry: str, names: Sequence[str]) -> str:
+    if any(name.startswith(entry) for name in names):
+        return f"; a beginning is not enough: write name-regex({entry}.*)"
+    return ""
+
+
+def _other_types(entry: str, found: Sequence[str]) -> Iterator[ConfigFinding]:
+    types = {_COUNTER.sub("", name.rsplit("/", 1)[-1]) for name in found}
+    others = sorted(one for one in types if one.lower() != entry.lower())
+    if others and len(types) > 1:
+        listed = ", ".join(others[:_MOST_LISTED]) + (" …" if len(others) > _MOST_LISTED else "")
+        yield ConfigFinding(WARNING, _KEY, f"{entry!r} also matches {listed}; name-regex(.*/{entry}-op[0-9]+) does not")

@@ -1,0 +1,84 @@
+"""A new ``data_dump.json``, and what the script has to do for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["around_step", "new_config", "script_lines"]
+
+_ALL_DEVICES = list(range(8))
+
+
+def around_step(step: int) -> str:
+    """Return the iterations of the step that goes wrong and of the one before; steps are counted from 1.
+
+    Examples
+    --------
+    >>> around_step(10), around_step(1)
+    ('8|9', '0')
+    """
+    if step < 1:
+        raise ConfigError(f"--around-step {step}: steps are counted from 1")
+    return "0" if step == 1 else f"{step - 2}|{step - 1}"
+
+
+def new_config(
+    *, path: str, net: str, mode: str, iteration: str, kernels: Sequence[str], outputs_only: bool = False
+) -> dict[str, Any]:
+    """Return the keys of a configuration for MindSpore 2.x.
+
+    Parameters
+    ----------
+    path, net, iteration : str
+        As the keys take them.
+    mode : str
+        How the network runs, a name of `facts.config_keys.MODES`.
+    kernels : sequence of str
+        Operators; empty for all of them.
+    outputs_only : bool
+        Whether inputs are left out.
+    """
+    common: dict[str, Any] = {
+        "op_debug_mode": 0,
+        "dump_mode": 1 if kernels else 0,
+        "path": path,
+        "net_name": net,
+        "iteration": iteration,
+        "saved_data": "tensor",
+        "input_output": 2 if outputs_only else 0,
+        "kernels": list(kernels),
+        "support_device": _ALL_DEVICES,
+    }
+    if mode == "o2":
+        return {"common_dump_settings": {**common, "file_format": "npy"}}
+    return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
+
+
+def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str]:
+    """Yield what to add to the script and to its environment.
+
+    Parameters
+    ----------
+    file : str
+        The configuration's path.
+    mode : str
+        How the network runs.
+    last_step : int, optional
+        The step, counted from 1, after which nothing is dumped any more.
+    """
+    yield "# before the script starts, and before mindspore.communication.init():"
+    yield f"export MINDSPORE_DUMP_CONFIG={file}"
+    yield ""
+    yield "# in the script: short scopes, so that file names are not too long"
+    yield "mindspore.set_context(reserve_class_name_in_scope=False)"
+    yield "# one step at a time"
+    sink = "dataset_sink_mode=True, sink_size=1" if mode == "o2" else "dataset_sink_mode=False"
+    yield f"model.train(epochs, dataset, callbacks=callbacks, {sink})"
+    if last_step is not None:
+        yield f"# stop after step {last_step}: a callback with"
+        yield "def on_train_step_end(self, run_context):"
+        yield f"    if run_context.original_args().cur_step_num >= {last_step}:"
+        yield "        run_context.request_stop()"

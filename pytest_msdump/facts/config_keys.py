@@ -1,0 +1,278 @@
+"""Every key of MindSpore's ``data_dump.json`` and of Ascend's ``acl.json``: what it takes, since when, and where.
+
+References
+----------
+MindSpore "Dump" documentation, releases 1.2, 1.3, 1.5 and 2.x; answers of MindSpore 2.10 on CPU to each of these keys.
+CANN "acl.json" dump configuration, `aclInit`. Where no document says since when a key is known, it is 2.0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = [
+    "ACL_KEYS",
+    "ACL_MODEL_KEYS",
+    "ACL_STATISTICS",
+    "CATEGORIES",
+    "DEVICE_CATEGORIES",
+    "DUMP_KEYS",
+    "MODES",
+    "ConfigKey",
+]
+
+# How a network runs, as the user says it with --mode; each with what its name stands for.
+MODES = {
+    "cpu": "CPU",
+    "gpu": "GPU",
+    "o0": "Ascend, jit_level O0",
+    "o1": "Ascend, jit_level O1",
+    "o2": "Ascend, jit_level O2 (whole graph sunk)",
+    "ge": "Ascend with ENABLE_MS_GE_DUMP=1",
+    "r1-sync": "MindSpore 1.x, synchronous dump",
+    "r1-async": "MindSpore 1.x, asynchronous dump (Ascend)",
+}
+
+_FIRST = (1, 2)
+_LAST = (99,)
+_EVERYWHERE = frozenset(MODES)
+_KERNEL_BY_KERNEL = frozenset({"cpu", "gpu", "o0", "o1"})
+_ASCEND = frozenset({"o0", "o1", "o2"})
+
+Version = tuple[int, ...]
+
+
+class ConfigKey(NamedTuple):
+    """One key.
+
+    `kind` is "uint", "bool", "text", "texts", "numbers", "steps" (a text such as ``0|5-8``), "path" (absolute),
+    "name" or "models". `choices` are all values there are, empty where any will do. Known from version `since` to
+    before `until`; counts in `modes`, and is read and without effect in others.
+    """
+
+    section: str
+    name: str
+    kind: str
+    meaning: str
+    required: bool = False
+    default: object = None
+    choices: tuple[object, ...] = ()
+    since: Version = _FIRST
+    until: Version = _LAST
+    modes: frozenset[str] = _EVERYWHERE
+
+
+_COMMON, _E2E, _ASYNC = "common_dump_settings", "e2e_dump_settings", "async_dump_settings"
+
+CATEGORIES = (
+    "max",
+    "min",
+    "avg",
+    "count",
+    "negative zero count",
+    "positive zero count",
+    "nan count",
+    "negative inf count",
+    "positive inf count",
+    "zero count",
+    "l2norm",
+    "md5",
+    "hash",
+    "hash:md5",
+    "hash:sha1",
+)
+DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
+
+DUMP_KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey(
+        _COMMON,
+        "dump_mode",
+        "uint",
+        "0: every operator; 1: those in kernels; 2: what the script names with set_dump",
+        required=True,
+        choices=(0, 1, 2),
+    ),
+    ConfigKey(
+        _COMMON,
+        "path",
+        "path",
+        "where to dump to; empty: $MS_DIAGNOSTIC_DATA_PATH/debug_dump",
+        default="",
+    ),
+    ConfigKey(_COMMON, "net_name", "name", "a name for the network, which becomes a directory", required=True),
+    ConfigKey(
+        _COMMON,
+        "iteration",
+        "uint",
+        "which iteration, counted from 0; 0 alone means all of them",
+        required=True,
+        until=(1, 5),
+    ),
+    ConfigKey(
+        _COMMON,
+        "iteration",
+        "steps",
+        "which iterations, counted from 0: all, or numbers and ranges such as 0|5-8",
+        required=True,
+        since=(1, 5),
+    ),
+    ConfigKey(
+        _COMMON,
+        "input_output",
+        "uint",
+        "0: inputs and outputs; 1: inputs; 2: outputs",
+        required=True,
+        choices=(0, 1, 2),
+    ),
+    ConfigKey(
+        _COMMON,
+        "kernels",
+        "texts",
+        "operators for dump_mode 1: full names, types, or name-regex(…)",
+        required=True,
+    ),
+    ConfigKey(
+        _COMMON,
+        "support_device",
+        "numbers",
+        "devices to dump on",
+        required=True,
+        modes=_EVERYWHERE - {"cpu"},
+    ),
+    ConfigKey(
+        _COMMON,
+        "op_debug_mode",
+        "uint",
+        "0: tensors; 3: overflowing operators only; 4: inputs of an operator that raised an exception (1 and 2 mean 3)",
+        default=0,
+        choices=(0, 1, 2, 3, 4),
+        since=(1, 5),
+        modes=_ASCEND | {"ge", "r1-async"},
+    ),
+    ConfigKey(
+        _COMMON,
+        "saved_data",
+        "text",
+        "tensor, statistic, or full for both",
+        default="tensor",
+        choices=("tensor", "statistic", "full"),
+        since=(1, 6),
+    ),
+    ConfigKey(
+        _COMMON,
+        "statistic_category",
+        "texts",
+        "which statistics",
+        default=("max", "min", "l2norm"),
+        choices=CATEGORIES,
+        since=(2, 3),
+    ),
+    ConfigKey(
+        _COMMON,
+        "file_format",
+        "text",
+        "npy, or bin as the device has it",
+        default="bin",
+        choices=("npy", "bin"),
+        since=(1, 6),
+        modes=frozenset({"o2", "r1-async"}),
+    ),
+    ConfigKey(
+        _COMMON,
+        "overflow_number",
+        "uint",
+        "how many overflows to dump; 0: all",
+        default=0,
+        since=(2, 0),
+        modes=_ASCEND,
+    ),
+    ConfigKey(_COMMON, "initial_iteration", "uint", "the number that iterations begin with", default=0, since=(2, 0)),
+    ConfigKey(
+        _E2E,
+        "enable",
+        "bool",
+        "synchronous dump; false or absent: asynchronous dump on Ascend",
+        modes=_EVERYWHERE - {"cpu", "gpu"},
+    ),
+    ConfigKey(
+        _E2E,
+        "trans_flag",
+        "bool",
+        "bring tensors to their host shape and NCHW; false: as the device has them",
+        default=True,
+        modes=_EVERYWHERE - {"cpu", "gpu"},
+    ),
+    ConfigKey(
+        _E2E,
+        "stat_calc_mode",
+        "text",
+        "where statistics are computed",
+        default="host",
+        choices=("host", "device"),
+        since=(2, 3),
+        modes=frozenset({"o0", "o1"}),
+    ),
+    ConfigKey(
+        _E2E,
+        "device_stat_precision_mode",
+        "text",
+        "high: statistics on the device in float32; low: in the tensor's own type, which may overflow",
+        default="high",
+        choices=("high", "low"),
+        since=(2, 3),
+        modes=frozenset({"o0", "o1"}),
+    ),
+    ConfigKey(
+        _E2E,
+        "sample_mode",
+        "uint",
+        "1: save a sample of each tensor",
+        default=0,
+        choices=(0, 1),
+        since=(2, 3),
+        modes=frozenset({"o0", "o1"}),
+    ),
+    ConfigKey(
+        _E2E, "sample_num", "uint", "size of the sample", default=100, since=(2, 3), modes=frozenset({"o0", "o1"})
+    ),
+    ConfigKey(
+        _E2E,
+        "save_kernel_args",
+        "bool",
+        "save what operators were initialised with",
+        default=False,
+        since=(2, 3),
+        modes=frozenset({"o0", "o1"}),
+    ),
+    ConfigKey(_ASYNC, "enable", "bool", "asynchronous dump", until=(1, 5), modes=frozenset({"r1-async"})),
+    ConfigKey(
+        _ASYNC,
+        "op_debug_mode",
+        "uint",
+        "0: tensors; 1: overflow in the AI Core; 2: in atomic additions; 3: both",
+        default=0,
+        choices=(0, 1, 2, 3),
+        until=(1, 5),
+        modes=frozenset({"r1-async"}),
+    ),
+)
+
+ACL_STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")
+
+ACL_KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey(
+        "dump", "dump_path", "text", "where to dump to; has to be there already, and may hold $VARIABLES", required=True
+    ),
+    ConfigKey("dump", "dump_list", "models", "models to dump; empty for single operators"),
+    ConfigKey("dump", "dump_mode", "text", "which tensors", default="output", choices=("input", "output", "all")),
+    ConfigKey(
+        "dump", "dump_level", "text", "operators, the kernels they consist of, or both", choices=("op", "kernel", "all")
+    ),
+    ConfigKey("dump", "dump_op_switch", "text", "dump single operators", default="off", choices=("on", "off")),
+    ConfigKey("dump", "dump_step", "steps", "which iterations: numbers and ranges such as 0|3-5; absent: all"),
+    ConfigKey("dump", "dump_data", "text", "tensors or statistics", default="tensor", choices=("tensor", "stats")),
+    ConfigKey("dump", "dump_stats", "texts", "which statistics", choices=ACL_STATISTICS),
+    ConfigKey("dump", "dump_debug", "text", "overflow detection", default="off", choices=("on", "off")),
+    ConfigKey("dump", "dump_scene", "text", "exception dump, e.g. lite_exception"),
+)
+ACL_MODEL_KEYS = ("model_name", "layer")
