@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import NoReturn
 
-from pytest_msdump.cli import check, compare, config, overflow
+from pytest_msdump.cli import check, compare
 from pytest_msdump.errors import ConfigError, MsdumpError
 
 __all__ = ["main"]
@@ -15,7 +16,7 @@ __all__ = ["main"]
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
-_COMMANDS = (compare, check, overflow, config)
+_COMMANDS: tuple[ModuleType, ...] = (compare, check)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -25,13 +26,15 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; see {self.prog} --help")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = _COMMANDS) -> int:
     """Run the command.
 
     Parameters
     ----------
     argv : sequence of str, optional
         Arguments without the program's name; those of the process by default.
+    commands : sequence of module
+        The subcommands that there are.
 
     Returns
     -------
@@ -40,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         error, told in one line on standard error.
     """
     try:
-        parsed = _parser().parse_args(argv)
+        parsed = _parser(commands).parse_args(argv)
         return int(parsed.run(parsed))
     except ConfigError as error:
         print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - a command's one line of error
@@ -53,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(modules: Sequence[ModuleType]) -> argparse.ArgumentParser:
     """The whole command line. Subcommands take the place of a table: each module has NAME, HELP, arguments and run."""
     parser = _Parser(
         prog="msdump",
@@ -61,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         "1: something drifted or nothing was compared; 4: usage error.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in _COMMANDS:
+    for module in modules:
         command = commands.add_parser(module.NAME, help=module.HELP, description=module.DESCRIPTION)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

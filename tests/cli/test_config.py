@@ -6,7 +6,12 @@ import json
 
 import pytest
 
-from pytest_msdump.cli import main
+from pytest_msdump import cli
+from pytest_msdump.cli import config
+
+
+def main(arguments: list[str]) -> int:
+    return cli.main(arguments, commands=(config,))
 
 
 @pytest.fixture

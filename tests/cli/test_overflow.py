@@ -9,10 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.cli import main
+from pytest_msdump import cli
+from pytest_msdump.cli import overflow
 from pytest_msdump.pipeline.opening import index
 from pytest_msdump.pipeline.overflow import find_overflows, overflows_by_operator
 from pytest_msdump.testing.builder import write_mindspore
+
+
+def main(arguments: list[str]) -> int:
+    return cli.main(arguments, commands=(overflow,))
+
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "expected")
