@@ -16,15 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.memory_formats.blocks import Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["WINDOW_ELEMENTS", "BlockedView"]
+__all__ = ["WINDOW_BYTES", "BlockedView"]
 
 Array = npt.NDArray[Any]
 
-# So many stored elements are held for a window; its logical copy takes at most as many again.
-WINDOW_ELEMENTS = 2**20
+# So many bytes of stored elements are held for a window, twice as many where one block is no less; its logical copy
+# takes at most as many again.
+WINDOW_BYTES = 2**23
+
+# Asking a file once more costs as much time as reading so many elements that nobody needs.
+_ELEMENTS_PER_READ = 4096
 
 
 class _Window(NamedTuple):
@@ -48,8 +53,8 @@ class BlockedView:
         Where each logical axis is in the stored ones.
     order : tuple of int, optional
         The order of the logical axes, as `numpy.transpose` takes it.
-    window_elements : int
-        How many stored elements to hold.
+    window_elements : int, optional
+        How many stored elements to hold; by default what fits into `WINDOW_BYTES`.
     """
 
     def __init__(
@@ -58,14 +63,15 @@ class BlockedView:
         placement: Placement,
         *,
         order: tuple[int, ...] | None = None,
-        window_elements: int = WINDOW_ELEMENTS,
+        window_elements: int | None = None,
     ) -> None:
         self._view = view
         self._placement = placement
         self._order = tuple(range(len(placement.shape))) if order is None else order
         self._shape = tuple(placement.shape[axis] for axis in self._order)
-        self._limit = window_elements
+        self._limit = window_elements or WINDOW_BYTES // _native_bytes(view.dtype)
         self._sizes = tuple(part.size for part in placement.parts)
+        self._strides = tuple(prod(self._sizes[number + 1 :]) for number in range(len(self._sizes)))
         # How many logical elements one step of each axis is, and their number.
         self._steps = tuple(prod(self._shape[place + 1 :]) for place in range(len(self._shape)))
         self._held: tuple[_Window, Array] | None = None
@@ -128,7 +134,7 @@ class BlockedView:
             index = element // self._steps[place] % length
             block = max((part.block for part in self._parts(place)), default=1)
             unit = self._box_elements(prefix, index // block * block, index // block * block + 1)
-            if unit <= self._limit or place == len(self._shape) - 1:
+            if unit <= 2 * self._limit or place == len(self._shape) - 1:
                 low, high = self._range(place, index, block, unit)
                 start = sum(at * step for at, step in zip(prefix, self._steps, strict=False))
                 step = self._steps[place]
@@ -179,7 +185,10 @@ class BlockedView:
             merged.append(prod(box[number][1] - box[number][0] for number in places))
             cut.append(self._cut(window, place, box, places))
         logical = stored.transpose(axes).reshape(merged)[tuple(cut)]
-        return np.ascontiguousarray(logical).reshape(-1)
+        # What was read may be the file's own buffer, which the next read overwrites.
+        borrowed = np.may_share_memory(logical, stored)
+        del stored
+        return (logical.copy() if borrowed else np.ascontiguousarray(logical)).reshape(-1)
 
     def _cut(self, window: _Window, place: int, box: Sequence[tuple[int, int]], places: Sequence[int]) -> slice:
         """Return which of the elements of a logical axis that were read belong to the window."""
@@ -196,28 +205,45 @@ class BlockedView:
         return slice(low - begin, high - begin)
 
     def _read_box(self, box: Sequence[tuple[int, int]]) -> Array:
-        """Read a box of the stored axes, in runs as long as the stored order allows."""
-        full = len(box)
-        while full > 0 and box[full - 1] == (0, self._sizes[full - 1]):
-            full -= 1
-        # Axes from `full` on are whole; a range of the axis before them is still one run.
-        lead = max(0, full - 1)
-        run = prod(last - first for first, last in box[lead:])
-        strides = [prod(self._sizes[number + 1 :]) for number in range(len(box))]
-        offset = sum(box[number][0] * strides[number] for number in range(lead, len(box)))
-        starts = [
-            offset + sum(index * strides[number] for number, index in enumerate(indexes))
-            for indexes in product(*(range(*box[number]) for number in range(lead)))
-        ]
-        if len(starts) == 1:
-            only: Array = self._view.read(starts[0], starts[0] + run).copy()
-            return only
+        """Read a box of the stored axes, in as few runs as pays; may return the buffer of the view below."""
+        axis, run = self._level(box)
+        strides = self._strides
+        offset = box[axis][0] * strides[axis] if box else 0
+        inside = (slice(None), *(slice(*ends) for ends in box[axis + 1 :]))
+        lengths = (-1, *self._sizes[axis + 1 :])
+        outer = [range(*ends) for ends in box[:axis]]
+        count = prod(len(indexes) for indexes in outer)
         out: Array | None = None
-        for number, start in enumerate(starts):
-            piece = self._view.read(start, start + run)
+        for number, indexes in enumerate(product(*outer)):
+            start = offset + sum(index * stride for index, stride in zip(indexes, strides, strict=False))
+            piece = self._view.read(start, start + run).reshape(lengths)[inside]
+            if count == 1:
+                return piece
             if out is None:
-                out = np.empty((len(starts), run), piece.dtype)
+                out = np.empty((count, *piece.shape), piece.dtype)
             out[number] = piece
-        if out is None:
-            return np.empty(0)
-        return out
+        return self._view.read(0, 0) if out is None else out
+
+    def _level(self, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """Choose the stored axis of which a range is one run, and that run's length.
+
+        Axes behind it are read whole and cut afterwards: an axis further out makes runs fewer and longer.
+        """
+        if not box:
+            return 0, 1
+        inmost = len(box) - 1
+        while inmost > 0 and box[inmost] == (0, self._sizes[inmost]):
+            inmost -= 1
+        best, least = inmost, None
+        for axis in range(inmost + 1):
+            run = (box[axis][1] - box[axis][0]) * self._strides[axis]
+            cost = prod(last - first for first, last in box[:axis]) * (_ELEMENTS_PER_READ + run)
+            if (run <= self._limit or axis == inmost) and (least is None or cost < least):
+                best, least = axis, cost
+        return best, (box[best][1] - box[best][0]) * self._strides[best]
+
+
+def _native_bytes(dtype: str) -> int:
+    """Return how many bytes a decoded element takes; 8 for a type that the table does not know."""
+    fact = DTYPES.get(dtype)
+    return np.dtype(fact.native).itemsize if fact is not None and fact.native else 8

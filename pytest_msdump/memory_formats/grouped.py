@@ -15,18 +15,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import lcm, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.memory_formats.axes import ReshapedView
+from pytest_msdump.memory_formats.blocks import Part, Placement, place
 from pytest_msdump.memory_formats.held import held
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["GroupedView", "groups_side_by_side"]
+__all__ = ["GroupedPlacement", "GroupedView", "groups_side_by_side", "place_groups", "ungrouped"]
 
 Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
 
 # So many elements of the wide weight are held at a time.
 _WIDE_ELEMENTS = 2**20
@@ -118,3 +122,57 @@ class GroupedView:
     def close(self) -> None:
         """Give back the file."""
         self._wide.close()
+
+
+class GroupedPlacement(NamedTuple):
+    """Where the wide weight lies, and what it holds.
+
+    `shape` is the grouped weight's, filters and channels first; `together` is how many groups lie side by side; `order`
+    is how its axes are asked for.
+    """
+
+    placement: Placement
+    shape: Shape
+    groups: int
+    together: int
+    order: tuple[int, ...]
+
+
+def place_groups(memory_format: str, stored: Shape, logical: Shape, letters: str, groups: int) -> GroupedPlacement:
+    """Find out where a grouped weight lies; parameters as of `memory_formats.blocks.place`.
+
+    Raises
+    ------
+    TensorShapeError
+        The shapes contradict each other, the format, or the number of groups.
+    """
+    at = dict(zip(letters, logical, strict=False))
+    # Asked before anything is divided: whether these axes and lengths can be at all.
+    fits = len(stored) == 4 and sorted(letters) == sorted(MEMORY_FORMATS[memory_format].axes)
+    if not fits or len(letters) != len(logical) or min((*stored, *logical, groups)) < 1:
+        raise TensorShapeError(f"{memory_format} of stored shape {stored} cannot hold a weight of shape {logical}")
+    filters, left_over = divmod(at["N"], groups)
+    if left_over or not filters:
+        raise TensorShapeError(f"{at['N']} filters cannot be shared by {groups} groups")
+    together = groups_side_by_side(groups, filters, at["C"], block=stored[-1], rows=stored[-2])
+    # Packs of groups follow each other in memory: as the outermost part of the first stored axis.
+    packs = -(-groups // together)
+    first, rest = divmod(stored[0], packs)
+    if rest:
+        raise TensorShapeError(f"{memory_format} of stored shape {stored} cannot hold {packs} packs of groups")
+    names = "NC" + "".join(letter for letter in letters if letter not in "NC")
+    spatial = tuple(at[letter] for letter in names[2:])
+    wide = (together * filters, together * at["C"], *spatial)
+    inner = place(memory_format, (first, *stored[1:]), wide, names)
+    moved = tuple(Part(part.axis + 1, part.kind, part.size, part.block) for part in inner.parts)
+    placement = Placement((packs, *inner.shape), (Part(0, "whole", packs), *moved))
+    order = tuple(names.index(letter) for letter in letters)
+    return GroupedPlacement(placement, (at["N"], at["C"], *spatial), groups, together, order)
+
+
+def ungrouped(packed: TensorView, placed: GroupedPlacement) -> TensorView:
+    """Take each group's own channels out of the wide weight, and bring the axes to their order."""
+    packs, rows, *rest = packed.shape
+    wide = ReshapedView(packed, (packs * rows, *rest))
+    grouped = GroupedView(wide, placed.shape, groups=placed.groups, together=placed.together)
+    return grouped if placed.order == tuple(range(len(placed.order))) else grouped.permuted(placed.order)

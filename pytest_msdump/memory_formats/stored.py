@@ -12,8 +12,7 @@ from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import Part, Placement, format_name, place
 from pytest_msdump.memory_formats.custom import converted
 from pytest_msdump.memory_formats.gather import BlockedView
-from pytest_msdump.memory_formats.grouped import GroupedView, groups_side_by_side
-from pytest_msdump.memory_formats.held import held
+from pytest_msdump.memory_formats.grouped import GroupedPlacement, place_groups, ungrouped
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 __all__ = ["NAMELESS", "Converters", "completed", "is_device_format", "logical", "target"]
@@ -73,15 +72,27 @@ def _wishes(spec: TensorSpec, rule_format: str | None, rule_shape: Shape | None)
     letters = (rule_format or "").upper() or None
     if letters is not None and letters not in {order for orders in _ORDERS.values() for order in orders}:
         letters = None
-    for shape in (spec.logical_shape, rule_shape):
-        if shape is not None and letters is not None and len(letters) == len(shape):
-            yield shape, letters
     known = format_name(spec.memory_format)
+    told = (spec.logical_shape, rule_shape)
+    # A rule file may leave lengths open, such as that of the batch.
+    shapes = [_without_gaps(spec, known, shape, letters) for shape in told if shape is not None]
+    shapes = [shape for shape in shapes if min(shape, default=0) >= 0]
+    if letters is not None:
+        yield from ((shape, letters) for shape in shapes if len(letters) == len(shape))
     nameless = known is not None and MEMORY_FORMATS[known].axes in NAMELESS
-    for shape in (spec.logical_shape, rule_shape):
-        if shape is not None:
-            yield from ((shape, order) for order in (() if nameless else _ORDERS.get(len(shape), ())))
-            yield shape, None
+    for shape in shapes:
+        yield from ((shape, order) for order in (() if nameless else _ORDERS.get(len(shape), ())))
+        yield shape, None
+
+
+def _without_gaps(spec: TensorSpec, known: str | None, shape: Shape, letters: str | None) -> Shape:
+    """Fill lengths that a rule left open from the stored axes that hold nothing but that axis."""
+    if min(shape, default=0) >= 0 or known is None or spec.shape is None or len(letters or "") != len(shape):
+        return shape
+    entries = MEMORY_FORMATS[known].stored
+    whole = dict(zip(entries, spec.shape, strict=True)) if len(entries) == len(spec.shape) else {}
+    named = zip(letters or "", shape, strict=True)
+    return tuple(whole.get(letter, length) if length < 0 else length for letter, length in named)
 
 
 def logical(
@@ -146,28 +157,47 @@ def _of_unknown_format(view: TensorView, logical_shape: Shape | None) -> TensorV
 
 def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) -> TensorView:
     row = MEMORY_FORMATS[known]
-    if known == "ND" or (not is_device_format(known) and len(view.shape) != len(row.axes)):
+    plain = not is_device_format(known)
+    if known == "ND" or (plain and len(view.shape) != len(row.axes)):
         return _plain(view, shape)
+    found: TensorView
     placed = _placed(view.spec, known, shape, letters)
     if placed is None:
-        if not is_device_format(known) and prod(shape) == view.size:
+        if plain and prod(shape) == view.size:
             return _plain(view, shape)
-        # Asked again for the sentence that says what does not fit.
-        full, order = completed(shape, letters) if row.axes not in NAMELESS else (shape, "")
-        place(known, view.shape, full, order)
-        raise TensorShapeError(f"{known} of stored shape {view.shape} cannot hold a tensor of shape {shape}")
-    found: TensorView = BlockedView(view, placed.placement)
-    if placed.groups > 1:
-        found = _ungrouped(found, placed)
-    return found if found.shape == shape else _Unfolded(found, shape)
+        raise _refusal(view.spec, known, shape, letters)
+    if isinstance(placed, GroupedPlacement):
+        found = ungrouped(BlockedView(view, placed.placement), placed)
+    elif plain:
+        # No blocks: the file's own reader knows best how to take axes in another order.
+        stored_axes = [part.axis for part in placed.parts]
+        order = tuple(stored_axes.index(axis) for axis in range(len(stored_axes)))
+        found = view if order == tuple(range(len(order))) else view.permuted(order)
+    else:
+        found = BlockedView(view, placed)
+    return found if found.shape == shape else UnfoldedView(found, shape)
 
 
-class _Unfolded(ReshapedView):
-    """A tensor whose format knows it by other axes; in another order it is read whole."""
+class UnfoldedView(ReshapedView):
+    """A tensor under another shape than its format knows it by, whose axes can still change places."""
+
+    def __init__(self, view: TensorView, shape: Shape) -> None:
+        super().__init__(view, shape)
+        self._known_as = view
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
-        """Return this tensor with its axes in another order."""
-        return held(self).permuted(axes)
+        """Return this tensor with its axes in another order; reads no data."""
+        shape = tuple(self.shape[axis] for axis in axes)
+        known = self._known_as
+        long = [axis for axis, length in enumerate(known.shape) if length != 1]
+        if [known.shape[axis] for axis in long] != [length for length in self.shape if length != 1]:
+            parts = tuple(Part(axis, "whole", length) for axis, length in enumerate(self.shape))
+            return BlockedView(self, Placement(self.shape, parts), order=axes)
+        # Only axes of length 1 are new or gone: the others move where they are.
+        counterpart = dict(zip((axis for axis, length in enumerate(self.shape) if length != 1), long, strict=True))
+        ones = [axis for axis in range(len(known.shape)) if axis not in long]
+        moved = [counterpart[axis] for axis in axes if axis in counterpart]
+        return UnfoldedView(known.permuted((*moved, *ones)), shape)
 
 
 def _plain(view: TensorView, shape: Shape) -> TensorView:
@@ -176,32 +206,34 @@ def _plain(view: TensorView, shape: Shape) -> TensorView:
         return view
     same_but_ones = [length for length in shape if length != 1] == [length for length in view.shape if length != 1]
     told_by_header = shape == view.spec.logical_shape and prod(shape) == view.size
-    return ReshapedView(view, shape) if same_but_ones or told_by_header else view
+    return UnfoldedView(view, shape) if same_but_ones or told_by_header else view
 
 
-class _Placed:
-    """A placement that holds a tensor, and how its groups lie."""
-
-    def __init__(self, placement: Placement, letters: str, groups: int = 1, together: int = 1) -> None:
-        self.placement = placement
-        self.letters = letters
-        self.groups = groups
-        self.together = together
-        self.shape: Shape = ()
-
-
-def _placed(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> _Placed | None:
+def _placed(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement | None:
     """Return how a logical shape lies in a stored one; ``None`` when it does not."""
-    row = MEMORY_FORMATS[known]
     if spec.shape is None or min(shape, default=1) < 0:
         return None
-    full, order = (shape, "") if row.axes in NAMELESS else completed(shape, letters)
     try:
-        if row.is_grouped and spec.groups > 1:
-            return _grouped(known, spec.shape, full, order, spec.groups)
-        return _Placed(place(known, spec.shape, full, order), order)
+        return _place(spec, known, shape, letters)
     except TensorShapeError:
         return None
+
+
+def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement:
+    row = MEMORY_FORMATS[known]
+    full, order = (shape, "") if row.axes in NAMELESS else completed(shape, letters)
+    if row.is_grouped and spec.groups > 1:
+        return place_groups(known, spec.shape or (), full, order, spec.groups)
+    return place(known, spec.shape or (), full, order)
+
+
+def _refusal(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> TensorShapeError:
+    """Say what does not fit."""
+    try:
+        _place(spec, known, shape, letters)
+    except TensorShapeError as error:
+        return error
+    return TensorShapeError(f"{known} of stored shape {spec.shape} cannot hold a tensor of shape {shape}")
 
 
 def completed(shape: Shape, letters: str | None) -> tuple[Shape, str]:
@@ -213,45 +245,3 @@ def completed(shape: Shape, letters: str | None) -> tuple[Shape, str]:
     if len(shape) == 1:
         return (1, *shape, 1, 1), "NCHW"
     return (*shape, *(1,) * (4 - len(shape))), "NCHW"
-
-
-def _grouped(known: str, stored_axes: Shape, shape: Shape, letters: str, groups: int) -> _Placed:
-    """Place the wide weight in which groups lie side by side; axes in order filters, channels, the rest."""
-    at = dict(zip(letters, shape, strict=True))
-    if at["N"] % groups:
-        raise TensorShapeError(f"{at['N']} filters cannot be shared by {groups} groups")
-    filters = at["N"] // groups
-    together = groups_side_by_side(groups, filters, at["C"], block=stored_axes[-1], rows=stored_axes[-2])
-    rest = [letter for letter in letters if letter not in "NC"]
-    packs = -(-groups // together)
-    # The packs follow each other in memory like a depth: as the outermost part of the first stored axis.
-    wide = (packs * together * filters, together * at["C"], *(at[letter] for letter in rest))
-    placement = _packed(known, stored_axes, wide, packs, "NC" + "".join(rest))
-    found = _Placed(placement, letters, groups, together)
-    found.shape = (at["N"], at["C"], *(at[letter] for letter in rest))
-    return found
-
-
-def _packed(known: str, stored_axes: Shape, wide: Shape, packs: int, letters: str) -> Placement:
-    """Return the placement of a wide weight whose packs of filters lie behind each other."""
-    one = (wide[0] // packs, *wide[1:])
-    first, rest = divmod(stored_axes[0], packs)
-    if rest:
-        raise TensorShapeError(f"{known} of stored shape {stored_axes} cannot hold {packs} packs of groups")
-    inner = place(known, (first, *stored_axes[1:]), one, letters)
-    return _with_packs(inner, packs)
-
-
-def _with_packs(inner: Placement, packs: int) -> Placement:
-    moved = tuple(Part(part.axis + 1, part.kind, part.size, part.block) for part in inner.parts)
-    return Placement((packs, *inner.shape), (Part(0, "whole", packs), *moved))
-
-
-def _ungrouped(packed: TensorView, placed: _Placed) -> TensorView:
-    """Take each group's own channels out of the wide weight, and bring the axes to their order."""
-    packs, rows, *rest = packed.shape
-    wide = ReshapedView(packed, (packs * rows, *rest))
-    grouped: TensorView = GroupedView(wide, placed.shape, groups=placed.groups, together=placed.together)
-    names = "NC" + "".join(letter for letter in placed.letters if letter not in "NC")
-    order = tuple(names.index(letter) for letter in placed.letters)
-    return grouped if order == tuple(range(len(order))) else grouped.permuted(order)
