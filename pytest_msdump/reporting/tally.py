@@ -45,8 +45,7 @@ def coverage_problems(report: Report) -> tuple[str, ...]:
     if not coverage.get("right_paired") or not report.records:
         problems.append("nothing was compared: no left tensor has a partner on the right")
     if report.missing:
-        entries = "entry names" if len(report.missing) == 1 else "entries name"
-        problems.append(f"{len(report.missing)} map {entries} tensors that were not dumped")
+        problems.append(f"{len(report.missing)} {_who_asked(report)} tensors that were not dumped")
     wanted, value = coverage.get("min_coverage"), coverage.get("value", 0.0)
     if wanted is not None and value < wanted:
         problems.append(
@@ -54,6 +53,14 @@ def coverage_problems(report: Report) -> tuple[str, ...]:
             f"{coverage['right_paired']} of {coverage['right_total']} right tensors have a partner"
         )
     return tuple(problems)
+
+
+def _who_asked(report: Report) -> str:
+    """Who names the tensors that are missing: map entries, or also what a rule file pairs."""
+    one = len(report.missing) == 1
+    if report.network:
+        return "mapped or fused pair has" if one else "mapped or fused pairs have"
+    return "map entry names" if one else "map entries name"
 
 
 def percent(share: float) -> str:
