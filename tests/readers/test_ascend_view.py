@@ -16,7 +16,6 @@ from pytest_msdump.readers.buffers import StoredFile
 from pytest_msdump.readers.stored import PackedReader
 
 NAME = "Add.op.1.1.1600000000000001"
-GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 
 
 def opened(folder, content, part=0):
@@ -208,50 +207,6 @@ def test_a_file_that_is_refused_is_closed(tmp_path):
         with pytest.raises(TensorFileError):
             open_part(path, 0)
     assert open_files() == before
-
-
-def vendor(case, name):
-    return np.load(GOLDEN / case / "expected" / name)
-
-
-@pytest.mark.parametrize(
-    ("case", "file", "part", "expected"),
-    [
-        ("b5_broken_files", "Add.ok.5.3.1600000000000001", 0, "convert_dir/out/{file}.output.0.npy"),
-        ("b5_broken_files", "Add.zz_last.10.3.1600000000000006", 0, "convert_dir/out/{file}.output.0.npy"),
-        ("b_npu_vs_npu", "Conv2D.conv1.3.1.1600000000000003", 1, "detail_conv1/out/conv1_output_0.npy"),
-        ("f_detail_split", "Add.small.6.3.1600000000000002", 0, "small/out/small_output_0.npy"),
-        ("f_detail_split", "Add.five.7.3.1600000000000003", 0, "five_dims/out/five_output_0.npy"),
-        ("f_detail_split", "Add.big.5.3.1600000000000001", 0, "big_ml/out/big_output_0.npy"),
-        ("a_fusion_nchw", "ReduceMean.loss.9.1.1600000000000009", 1, "detail_scalar/out/loss_output_0.npy"),
-        ("m_nano", "Add.nano_op.1.2.1600000000000001", 0, "convert/out/{file}.input.0.npy"),
-        ("m_nano", "Add.nano_op.1.2.1600000000000001", 1, "convert/out/{file}.output.0.npy"),
-        ("l_ffts", "Add.auto_op.5.3.1600000000000011.4.11.1.0", 0, "convert_auto1/out/{file}.input.0.npy"),
-        ("l_ffts", "Add.auto_op.5.3.1600000000000011.4.11.1.0", 1, "convert_auto1/out/{file}.output.0.npy"),
-    ],
-)
-def test_stored_values_are_the_vendors(case, file, part, expected):
-    values = vendor(case, expected.format(file=file))
-    with open_part(GOLDEN / case / "left" / file, part) as view:
-        assert view.shape == values.shape
-        assert whole(view).tobytes() == values.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("file", "part", "expected"),
-    [
-        ("Conv2D.conv1conv1_bnconv1_relu.3.1.1600000000000003", 2, "conv_output/out/conv1conv1_bnconv1_relu_output_0"),
-        ("Conv2D.conv1conv1_bnconv1_relu.3.1.1600000000000003", 0, "conv_input0/out/conv1conv1_bnconv1_relu_input_0"),
-        ("SplitD.split1.4.1600000000000004", 2, "split_out1/out/split1_output_1"),
-    ],
-)
-def test_channels_in_groups_of_sixteen_are_the_vendors_once_put_in_order(file, part, expected):
-    values = vendor("a_fusion_nchw", f"detail_{expected}.npy")
-    with open_part(GOLDEN / "a_fusion_nchw" / "left" / file, part) as view:
-        assert view.spec.memory_format == "NC1HWC0"
-        batch, outer, height, width, inner = view.shape
-        channels = whole(view).transpose(0, 1, 4, 2, 3).reshape(batch, outer * inner, height, width)
-    assert channels[:, : values.shape[1]].tobytes() == values.tobytes()
 
 
 def low_nibble_first(raw):
