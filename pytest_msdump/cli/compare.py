@@ -1,15 +1,22 @@
-"""``msdump compare LEFT RIGHT``: the gate without pytest."""
+"""``msdump compare LEFT RIGHT``: the gate without pytest, and with the flags that the vendor's script had."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+if TYPE_CHECKING:
+    from pytest_msdump.pipeline.planning import Plan
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "gate", "nine_columns_writer", "run"]
 
 NAME = "compare"
 HELP = "compare two dumps or two tensor files"
@@ -27,6 +34,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in OPTIONS:
         if option.name not in _NOT_HERE:
             parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    _add_vendor_arguments(parser)
+
+
+def _add_vendor_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of the vendor's script that no suite file can say."""
+    parser.add_argument(
+        "-o",
+        "--table",
+        metavar="PATH",
+        help="also write the vendor's table of nine columns: to a file when PATH ends in .txt or .csv, "
+        "else to result.txt in that folder; compares inputs as well, unless --io says otherwise",
+    )
+    parser.add_argument("-csv", "--table-csv", action="store_true", help="write that table as CSV")
+    parser.add_argument(
+        "-custom",
+        "--user-code",
+        metavar="DIR",
+        help="run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -34,22 +60,70 @@ def run(parsed: argparse.Namespace) -> int:
     from pytest_msdump.pipeline.planning import plan
     from pytest_msdump.suite import load_suite
 
-    options = given(parsed) | _sides(parsed)
+    options: dict[str, Any] = given(parsed) | _sides(parsed)
     directory = Path.cwd()
+    write = _table_writer(parsed)
+    if parsed.table is not None and options["io"] is None:
+        options["io"] = "all"
     suite = load_suite(
         file=_suite_file(options.pop("config"), directory, options),
         options=options,
         directory=directory,
         spelled={option.name: option.cli_flags[-1] for option in OPTIONS} | {"left": "LEFT", "right": "RIGHT"},
     )
-    planned = plan(suite)
+    extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
+    return gate(replace(plan(suite), extras=extras), write)
+
+
+def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: []) -> int:
+    """Compare pair by pair, tell, write the suite's reports; return the exit code.
+
+    Parameters
+    ----------
+    planned : Plan
+        What is to be compared.
+    write : callable
+        What else is to be written of the report; returns the files.
+    """
     from pytest_msdump.cli.telling import tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, measured, write_report
 
     tell_header(planned)
     numbers = _watched(range(len(planned.pairing.pairs)))
     report = gathered(planned, {number: measured(planned, number) for number in numbers})
-    return tell_report(report, write_report(report, suite.report, suite.report_dir))
+    files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
+    return tell_report(report, files)
+
+
+def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
+    """What ``-o`` asks for."""
+    if parsed.table is None:
+        if parsed.table_csv:
+            raise ConfigError("-csv: there is no table to write as CSV; say where with -o PATH")
+        return lambda _report: []
+    return nine_columns_writer(parsed.table, as_csv=parsed.table_csv)
+
+
+def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[Path]]:
+    """Return what writes the vendor's nine columns of a report.
+
+    Parameters
+    ----------
+    text : str
+        What followed ``-o``.
+    as_csv : bool
+        Whether ``-csv`` was given.
+
+    Raises
+    ------
+    ConfigError
+        As `cli.table_file.table_file`.
+    """
+    from pytest_msdump.cli.table_file import table_file, write_table
+    from pytest_msdump.reporting.vendor_table import nine_columns
+
+    table = table_file(text, as_csv=as_csv)
+    return lambda report: [write_table(table, *nine_columns(report))]
 
 
 def _sides(parsed: argparse.Namespace) -> dict[str, str]:

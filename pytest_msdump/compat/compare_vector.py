@@ -1,0 +1,99 @@
+"""``python -m pytest_msdump.compat.compare_vector -l LEFT -r RIGHT … -o PATH``: the older script's command line.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vector.pyc``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_msdump.cli.compare import gate, nine_columns_writer
+from pytest_msdump.cli.table_file import table_file
+from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
+from pytest_msdump.compat.suites import said, vendor_suite
+from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
+
+__all__ = ["GRAMMAR", "main"]
+
+_PROGRAM = "compare_vector"
+_SINGLE = "comparing one operator in detail is not done by this release; leave -d, -t and -i out to compare all of them"
+
+GRAMMAR = Grammar(
+    program=f"python -m pytest_msdump.compat.{_PROGRAM}",
+    summary="Compare the dump of a run under test with its reference and write a table of nine columns. "
+    "Exit code 0: within limits; 1: something drifted or nothing was compared; 4: usage error.",
+    flags=(
+        Flag(("-l",), "left", "dump of the run under test", "DIR", required=True),
+        Flag(("-r",), "right", "dump of the reference", "DIR", required=True),
+        Flag(("-f",), "fusion", "the compiled model as JSON, as atc --mode=1 writes it", "FILE"),
+        Flag(("-q",), "quant_fusion", "quantisation rules of AMCT (JSON)", "FILE"),
+        Flag(("-o",), "table", "a file that ends in .txt or .csv, or a folder for result.txt", "PATH", required=True),
+        Flag(("-csv",), "csv", "write the table as CSV"),
+        Flag(("-custom",), "custom", "folder above format_convert and algorithm; your code in them is run", "DIR"),
+        Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
+    ),
+    refused=dict.fromkeys(("-d", "-t", "-i"), _SINGLE),
+)
+
+# Name of a flag here → flag of ``msdump compare``.
+_NEW_SPELLING = {
+    "fusion": "--fusion",
+    "quant_fusion": "--quant-fusion",
+    "table": "-o",
+    "custom": "-custom",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The gate's: 0 within limits, 1 something drifted or nothing was compared, 4 a usage error.
+    """
+    return run_program(_PROGRAM, _run, argv)
+
+
+def _run(words: Sequence[str]) -> int:
+    from pytest_msdump.pipeline.planning import plan
+
+    arguments = GRAMMAR.parse(words)
+    as_csv = "csv" in arguments
+    reports = table_file(arguments.values["table"], as_csv=as_csv).path.parent / "msdump-report"
+    options = {name: arguments.get(name) for name in ("left", "right", "fusion", "quant_fusion")}
+    suite = vendor_suite(
+        {**options, "report_dir": str(reports)},
+        {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"},
+    )
+    said(_PROGRAM, f"the same as: {_new_spelling(arguments, reports)}")
+    if "ffts" in arguments:
+        said(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")
+    custom = arguments.get("custom")
+    extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
+    write = nine_columns_writer(arguments.values["table"], as_csv=as_csv)
+    return gate(replace(plan(suite), extras=extras), write)
+
+
+def _new_spelling(arguments: Arguments, reports: Path) -> str:
+    """The command line of ``msdump`` that does the same."""
+    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
+    for name, flag in _NEW_SPELLING.items():
+        if name in arguments:
+            words += [flag, arguments.values[name]]
+    words += ["-csv"] if "csv" in arguments else []
+    return shlex.join([*words, "--report-dir", str(reports)])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

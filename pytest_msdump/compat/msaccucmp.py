@@ -1,0 +1,214 @@
+"""``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``: the newer script's command line.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_msdump.cli.compare import gate
+from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
+from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
+from pytest_msdump.compat.batch import Job, find_jobs
+from pytest_msdump.compat.outputs import Outputs, output_folder
+from pytest_msdump.compat.selecting import chosen_groups, narrowed
+from pytest_msdump.compat.suites import said, vendor_suite
+from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras, load_extras
+from pytest_msdump.reporting.vendor_table import Columns
+
+__all__ = ["GRAMMAR", "main"]
+
+_PROGRAM = "msaccucmp"
+_SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
+_ELSEWHERE = {
+    "convert": "conversion of files is not done by this release",
+    "overflow": "run msdump overflow DIR instead",
+    "file_compare": "run msdump compare FILE FILE instead",
+}
+
+GRAMMAR = Grammar(
+    program=f"python -m pytest_msdump.compat.{_PROGRAM} compare",
+    summary="Compare the dump of a run under test with its reference and write result_TIME.csv. "
+    "Exit code 0: within limits; 1: something drifted or nothing was compared; 4: usage error.",
+    flags=(
+        Flag(("-m", "--my_dump_path"), "left", "dump of the run under test, or one file", "PATH", required=True),
+        Flag(("-g", "--golden_dump_path"), "right", "dump of the reference, or one file", "PATH", required=True),
+        Flag(
+            ("-f", "--fusion_rule_file"),
+            "fusion",
+            "the compiled model as JSON, or a folder of them: then -m is the folder of one time, with all its models",
+            "PATH",
+        ),
+        Flag(("-q", "--quant_fusion_rule_file"), "quant_fusion", "quantisation rules of AMCT (JSON)", "FILE"),
+        Flag(("-cf", "--close_fusion_rule_file"), "close_fusion", "the model compiled with fusion off (JSON)", "FILE"),
+        Flag(("-out", "--output"), "out", "folder for the results; the current one by default", "DIR"),
+        Flag(("-alg", "--algorithm"), "algorithms", "numbers 0 to 9 and names, separated by commas", "LIST", many=True),
+        Flag(("-a", "--algorithm_options"), "arguments", "NAME:KEY=VALUE,KEY=VALUE;NAME:… for your algorithms", "LIST"),
+        Flag(
+            ("-c", "--custom_script_path"),
+            "custom",
+            "folder above format_convert and algorithm; your code in them is run",
+            "DIR",
+        ),
+        Flag(("-r", "--range"), "range", "start,end,step: operators by their number in the model", "RANGE"),
+        Flag(("-s", "--select"), "select", "i,j,…: operators by their number in the model", "LIST"),
+        Flag(("-map", "--mapping"), "mapping", "only write who would be compared with whom"),
+        Flag(("-max", "--max_cmp_size"), "first", "look at the first N elements of each tensor only", "N"),
+        Flag(("-overflow_detection",), "overflow", "add the column OverFlow"),
+        Flag(("-advisor",), "advisor", "also write advisor_summary.txt; adds the column OverFlow"),
+        Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
+        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files tell what they are", "N"),
+    ),
+    refused={
+        **dict.fromkeys(("-op", "--op_name", "-o", "--output_tensor", "-i", "--input_tensor"), _SINGLE),
+        **dict.fromkeys(("-n", "--topn", "-ml", "--max_line", "--ignore_single_op_result"), _SINGLE),
+        **dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read"),
+    },
+)
+
+_NO_EFFECT = {
+    "ffts": "-ffts changes nothing: the slices of a tensor are joined with or without it",
+    "version": "-v changes nothing: dump files tell what they are",
+}
+_SPELLED = {
+    "left": "-m",
+    "right": "-g",
+    "fusion": "-f",
+    "quant_fusion": "-q",
+    "close_fusion": "-cf",
+    "report_dir": "-out",
+}
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What all comparisons of one command line have in common."""
+
+    arguments: Arguments
+    folder: Path
+    extras: Extras
+    columns: Columns
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name, ``compare`` first; those of the process by default.
+
+    Returns
+    -------
+    int
+        The gate's: 0 within limits, 1 something drifted or nothing was compared, 4 a usage error; of a batch the worst.
+    """
+    return run_program(_PROGRAM, _run, argv)
+
+
+def _run(words: Sequence[str]) -> int:
+    command, rest = (words[0], words[1:]) if words else ("", ())
+    if command in ("-h", "--help"):
+        rest = ["--help"]
+    elif command in _ELSEWHERE:
+        raise ConfigError(f"{command}: {_ELSEWHERE[command]}")
+    elif command != "compare":
+        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare',))}")
+    arguments = GRAMMAR.parse(rest)
+    for name, sentence in _NO_EFFECT.items():
+        if name in arguments:
+            said(_PROGRAM, sentence)
+    wanted = _wanted(arguments)
+    fusion = arguments.get("fusion")
+    if fusion is not None and Path(fusion).is_dir():
+        return _run_batch(wanted, Path(fusion))
+    return _compared(wanted, None)
+
+
+def _wanted(arguments: Arguments) -> _Wanted:
+    """Read what does not depend on the dumps. A user's code runs here, since its names are among the algorithms'."""
+    custom = arguments.get("custom")
+    first = _count(arguments.get("first"))
+    extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
+    algorithms = chosen_algorithms(arguments.get("algorithms"), extras.algorithms)
+    passed, notes = passed_arguments(arguments.get("arguments"), extras.algorithms)
+    for note in notes:
+        said(_PROGRAM, note)
+    run = {name: extras.algorithms[name] for name in algorithms if name in extras.algorithms}
+    return _Wanted(
+        arguments=arguments,
+        folder=output_folder(arguments.get("out")),
+        extras=replace(extras, algorithms=run, arguments=passed, first=first),
+        columns=Columns(
+            algorithms=algorithms,
+            sequence="range" in arguments or "select" in arguments,
+            # The vendor's advice is given from the table, so that it brings this column along.
+            overflow="overflow" in arguments or "advisor" in arguments,
+        ),
+    )
+
+
+def _count(text: str | None) -> int | None:
+    """Read ``-max``; the vendor's 0 means all."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise ConfigError(f"-max: {text!r} is not a number of elements; 0 means all")
+    return int(text) or None
+
+
+def _run_batch(wanted: _Wanted, rules: Path) -> int:
+    """Compare model by model; what is wrong with one does not stop the others. Return the worst exit code."""
+    jobs, notes = find_jobs(Path(wanted.arguments.values["left"]).absolute(), rules)
+    for note in notes:
+        said(_PROGRAM, note)
+    codes = []
+    for job in jobs:
+        said(_PROGRAM, f"{job.dump} by {job.rules}")
+        try:
+            codes.append(_compared(wanted, job))
+        except MsdumpError as error:
+            said(_PROGRAM, f"{job.name}: {error}")
+            codes.append(4 if isinstance(error, ConfigError) else 1)
+    return max(codes)
+
+
+def _compared(wanted: _Wanted, job: Job | None) -> int:
+    """Compare one model, or only write who would be compared with whom."""
+    from pytest_msdump.pipeline.gathering import gathered
+    from pytest_msdump.pipeline.planning import plan
+
+    arguments = wanted.arguments
+    options = {name: arguments.get(name) for name in _SPELLED if name in arguments}
+    reports = wanted.folder / "msdump-report"
+    if job is not None:
+        options |= {"left": str(job.dump), "fusion": str(job.rules)}
+        reports /= job.report
+    suite = vendor_suite({**options, "report_dir": str(reports)}, _SPELLED)
+    planned = replace(plan(suite), extras=wanted.extras)
+    groups, notes = chosen_groups(planned, span=arguments.get("range"), numbers=arguments.get("select"))
+    for note in notes:
+        said(_PROGRAM, note)
+    if groups is not None:
+        planned = narrowed(planned, groups)
+    outputs = Outputs(
+        wanted.folder,
+        wanted.columns,
+        sequences=None if groups is None else {op.id for group in groups for op in group.operators},
+        with_advice="advisor" in arguments,
+        prefix="" if job is None else f"{job.name}_",
+    )
+    if "mapping" in arguments:
+        said(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(gathered(planned, {}))}")
+        return int(not planned.pairing.pairs)
+    return gate(planned, outputs.result)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

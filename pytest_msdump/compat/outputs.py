@@ -1,0 +1,151 @@
+"""The files of the newer command: a table with the time in its name, the mapping, the advice. None replaces another."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Container, Sequence
+from pathlib import Path
+
+from pytest_msdump.cli.table_file import csv_text
+from pytest_msdump.compat.advisor import advice
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.vendor_table import Columns, columns_for, vendor_table
+
+__all__ = ["Outputs", "output_folder"]
+
+_MOST_TRIES = 1000
+_UNKNOWN = "NaN"
+_NOBODY = "*"
+_MAPPING_TITLES = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath")
+_NAMES_ONLY = Columns(algorithms=(), verdict=False)
+
+
+def output_folder(text: str | None) -> Path:
+    """Return the folder that ``-out`` names, made when it was not there; the current one by default.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be made.
+    """
+    folder = Path(text or ".").absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"-out: the folder {folder} cannot be made: {error.strerror or error}") from error
+    return folder
+
+
+class Outputs:
+    """What one comparison writes.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to.
+    columns : Columns
+        Of the table; its address columns are set by what the dumps hold.
+    sequences : container of int, optional
+        Only groups with one of these operators.
+    with_advice : bool
+        Whether ``advisor_summary.txt`` is wanted.
+    prefix : str
+        What the names of its files begin with.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Columns,
+        *,
+        sequences: Container[int] | None = None,
+        with_advice: bool = False,
+        prefix: str = "",
+    ) -> None:
+        self._folder = folder
+        self._columns = columns
+        self._sequences = sequences
+        self._with_advice = with_advice
+        self._prefix = prefix
+
+    def result(self, report: Report) -> list[Path]:
+        """Write the table of a finished comparison, and the advice."""
+        files = [self._csv("result", self._table(report, self._for(report, self._columns)))]
+        if self._with_advice:
+            text = advice(*self._table(report, Columns(overflow=True))).lines
+            files.append(_written(self._folder / f"{self._prefix}advisor_summary.txt", text))
+        return files
+
+    def mapping(self, report: Report) -> Path:
+        """Write who would be compared with whom, and in which files they are."""
+        titles, rows = self._table(report, _NAMES_ONLY)
+        places = [titles.index(title) for title in _MAPPING_TITLES[:5]]
+        files = _files(report)
+        mapped = []
+        for row in rows:
+            names = [row[place] for place in places]
+            # A star on the left: what follows is the right side's own address.
+            known = files[names[2] == _NOBODY, names[-1]]
+            mapped.append((*names, *(known.pop(0) if known else (_UNKNOWN, _UNKNOWN))))
+        return self._csv("mapping", (_MAPPING_TITLES, mapped))
+
+    def _table(self, report: Report, columns: Columns) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """The vendor's rows; what only results.json tells of is left to it."""
+        return vendor_table(report, columns, right_alone=False, sequences=self._sequences)
+
+    def _for(self, report: Report, columns: Columns) -> Columns:
+        found = columns_for(report)
+        return Columns(
+            algorithms=columns.algorithms,
+            sequence=columns.sequence,
+            overflow=columns.overflow,
+            left_address=found.left_address,
+            right_address=found.right_address,
+        )
+
+    def _csv(self, kind: str, table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> Path:
+        titles, rows = table
+        return _written(self._new(f"{self._prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}"), csv_text([titles, *rows]))
+
+    def _new(self, stem: str) -> Path:
+        """Make an empty file of a name that nobody else has; of one second, the second is called _1."""
+        for number in range(_MOST_TRIES):
+            path = self._folder / f"{stem}{f'_{number}' if number else ''}.csv"
+            try:
+                path.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+            return path
+        raise MsdumpError(f"{self._folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
+
+
+def _written(path: Path, text: str) -> Path:
+    try:
+        path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    except OSError as error:
+        raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+    return path
+
+
+def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
+    """Whether the right side is alone, and an address → the files of both sides, for each run of the operator."""
+    found: dict[tuple[bool, str], list[tuple[str, str]]] = defaultdict(list)
+    for record in report.records:
+        left, right = record["left"], record["right"]
+        files = (_path(report.left.directory, left["file"]), _path(report.right.directory, right["file"]))
+        found[False, left["address"]].append(files)
+    for entry in report.unmatched:
+        if entry["side"] == "left":
+            found[False, entry["address"]].append((_path(report.left.directory, entry["file"]), _UNKNOWN))
+        else:
+            found[True, entry["address"]].append((_UNKNOWN, _path(report.right.directory, entry["file"])))
+    return found
+
+
+def _path(root: str, file: str) -> str:
+    # A dump that is one file is its own root.
+    return root if Path(root).is_file() else str(Path(root) / file)

@@ -1,0 +1,88 @@
+"""The vendor's grammar: what is known is read, what is not is refused by name and never passed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_msdump.compat import compare_vector, msaccucmp
+from pytest_msdump.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.errors import ConfigError, MsdumpError
+
+GRAMMAR = Grammar(
+    "prog",
+    "Does it.",
+    (
+        Flag(("-l", "--left"), "left", "the left side", "DIR", required=True),
+        Flag(("-r",), "range", "some of it", "RANGE"),
+        Flag(("-alg",), "algorithms", "which", "LIST", many=True),
+        Flag(("-csv",), "csv", "as CSV"),
+    ),
+    {"-d": "not yet"},
+)
+
+
+def test_values_follow_their_option_and_switches_stand_alone():
+    arguments = GRAMMAR.parse(["-csv", "--left", "a b", "-r", "-1,5"])
+    assert arguments.get("left") == "a b"
+    assert arguments.get("range") == "-1,5"
+    assert arguments.get("algorithms") is None
+    assert "csv" in arguments
+    assert "algorithms" not in arguments
+
+
+@pytest.mark.parametrize("words", [["0", "1", "9"], ["0,1", "9"], ["0,1,9"]])
+def test_several_words_are_one_list(words):
+    assert GRAMMAR.parse(["-l", "x", "-alg", *words, "-csv"]).get("algorithms") == "0,1,9"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "-l DIR is missing: the left side"),
+        (["-l"], "-l: DIR is missing after it"),
+        (["-l", "-csv"], "-l: DIR is missing after it"),
+        (["-l", "a", "--left", "b"], "--left: given twice"),
+        (["-csv", "-csv", "-l", "a"], "-csv: given twice"),
+        (["-l", "a", "-left"], "unknown option '-left'; did you mean '--left'?"),
+        (["-l", "a", "-cvs"], "unknown option '-cvs'; did you mean '-csv'?"),
+        (["-l", "a", "-zzzz"], "unknown option '-zzzz'; known: --left, -alg, -csv, -l, -r"),
+        (["-l", "a", "b"], "'b' follows no option"),
+        (["-l", "a", "-d", "op"], "-d: not yet"),
+        (["-lx"], "unknown option '-lx'; did you mean '-l'?"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_what_is_near(words, line):
+    with pytest.raises(ConfigError) as caught:
+        GRAMMAR.parse(words)
+    assert line in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [["-h"], ["-l", "x", "--help"]])
+def test_help_tells_every_option(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        GRAMMAR.parse(words)
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for flag in GRAMMAR.flags:
+        assert flag.names[0] in text
+        assert flag.help in text
+
+
+@pytest.mark.parametrize("module", [compare_vector, msaccucmp])
+def test_no_two_options_share_a_spelling_or_a_name(module):
+    flags = module.GRAMMAR.flags
+    spelled = [name for flag in flags for name in flag.names]
+    assert len(set(spelled)) == len(spelled)
+    assert len({flag.name for flag in flags}) == len(flags)
+    assert not set(spelled) & set(module.GRAMMAR.refused)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ConfigError("why"), 4), (MsdumpError("why"), 1), (KeyboardInterrupt(), 2)]
+)
+def test_an_error_is_one_line_and_pytests_number(error, code, capsys):
+    def run(_words):
+        raise error
+
+    assert run_program("prog", run, []) == code
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,0 +1,162 @@
+"""The older script's command line, and the same flags of ``msdump compare``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main as msdump
+from pytest_msdump.compat.compare_vector import main
+from pytest_msdump.testing.builder import write_reference
+
+TITLES = [
+    "LeftOp",
+    "RightOp",
+    "TensorIndex",
+    "CosineSimilarity",
+    "MaxAbsoluteError",
+    "AccumulatedRelativeError",
+    "RelativeEuclideanDistance",
+    "KullbackLeiblerDivergence",
+    "StandardDeviation",
+]
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    """Two folders, of which one operator of three differs."""
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_reference(tmp_path / "L", {"a": values, "b": values, "c": values})
+    write_reference(tmp_path / "R", {"a": values, "b": values + 9, "c": values})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def sides(left="L", right="R"):
+    return ["-l", left, "-r", right]
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "is_csv"),
+    [
+        (["-o", "x/result.txt"], "x/result.txt", False),
+        (["-o", "x/result.csv", "-csv"], "x/result.csv", True),
+        (["-o", "x/result.csv"], "x/result.csv", True),
+        (["-o", "x/r.txt", "-csv"], "x/r.txt", True),
+        (["-o", "x"], "x/result.txt", False),
+        (["-o", "x/y.z", "-csv"], "x/y.z/result.csv", True),
+        (["-o", "RESULT.TXT"], "RESULT.TXT", False),
+    ],
+)
+@pytest.mark.parametrize("program", [main, lambda words: msdump(["compare", *words])])
+def test_what_ends_in_txt_or_csv_is_a_file_else_a_folder(two, program, words, file, is_csv):
+    assert program([*sides(), *words]) == 1
+    text = (two / file).read_text()
+    rows = list(csv.reader(text.splitlines())) if is_csv else [line.split(" ") for line in text.splitlines()]
+    assert rows[0] == TITLES
+    assert [row[:3] for row in rows[1:]] == [[name, name, f"{name}:output:0"] for name in "abc"]
+    assert rows[2][4] == "9.000000"
+
+
+def test_rows_of_text_are_never_glued(tmp_path, monkeypatch):
+    """Fault 23: rows of several workers stood on one line, and the last had no end."""
+    monkeypatch.chdir(tmp_path)
+    many = {f"op{number}": np.float32([number, 1]) for number in range(200)}
+    write_reference(tmp_path / "L", many)
+    write_reference(tmp_path / "R", many)
+    assert main([*sides(), "-o", "r.txt"]) == 0
+    text = (tmp_path / "r.txt").read_text()
+    assert text.endswith("\n")
+    assert [len(line.split(" ")) for line in text.splitlines()] == [9] * 201
+
+
+def test_the_gate_decides(two):
+    assert main([*sides("L", "L"), "-o", "r.txt"]) == 0
+    assert main([*sides(), "-o", "r.txt"]) == 1
+    assert main([*sides("gone"), "-o", "r.txt"]) == 4
+    (two / "empty").mkdir()
+    assert main([*sides("empty"), "-o", "r.txt"]) == 1
+
+
+def test_the_new_spelling_is_told_once_and_does_the_same(in_case, capsys):
+    folder = in_case("a_fusion_nchw")
+    main([*sides("left", "right"), "-f", "fusion.json", "-o", "out/result.csv", "-csv"])
+    told = [line for line in capsys.readouterr().err.splitlines() if "the same as" in line]
+    (line,) = told
+    table = (folder / "out/result.csv").read_bytes()
+    report = (folder / "out/msdump-report/results.json").read_bytes()
+    (folder / "out/result.csv").unlink()
+    (folder / "out/msdump-report/results.json").unlink()
+    program, *words = shlex.split(line.partition("the same as: ")[2])
+    assert program == "msdump"
+    msdump(words)
+    assert (folder / "out/result.csv").read_bytes() == table
+    assert (folder / "out/msdump-report/results.json").read_bytes() == report
+
+
+def test_reports_are_written_beside_the_table(two):
+    main([*sides(), "-o", "x/result.txt"])
+    assert sorted(path.relative_to(two / "x").as_posix() for path in (two / "x").rglob("*.*")) == [
+        "msdump-report/.gitignore",
+        "msdump-report/results.json",
+        "result.txt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["-o", "r.txt", "-d", "a"], "comparing one operator in detail is not done by this release"),
+        (["-o", "r.txt", "-t", "output"], "comparing one operator in detail"),
+        (["-o", "r.txt", "-i", "0"], "comparing one operator in detail"),
+        (["-out", "r.txt"], "unknown option '-out'; did you mean '-o'?"),
+        (["-o", "r.txt", "-cutsom", "x"], "did you mean '-custom'?"),
+        ([], "-o PATH is missing"),
+        (["-o", ""], "-o is empty"),
+        (["-o", "L/a.0.1700000000000000.npy/r.txt"], "cannot be made"),
+        (["-o", "dir.txt"], "is a folder"),
+        (["-o", "r.txt", "-f", "gone.json"], "gone.json"),
+        (["-o", "r.txt", "-custom", "gone"], "there is no such folder"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_4(two, words, line, capsys):
+    (two / "dir.txt").mkdir()
+    assert main([*sides(), *words]) == 4
+    lines = [text for text in capsys.readouterr().err.splitlines() if "the same as" not in text]
+    assert len(lines) == 1
+    assert line in lines[0]
+
+
+@pytest.mark.parametrize(("words", "inputs"), [(["-o", "r.txt"], True), (["-o", "r.txt", "--io", "output"], False)])
+def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inputs):
+    in_case("a_fusion_nchw")
+    msdump(["compare", *sides("left", "right"), "-f", "fusion.json", *words])
+    assert ("fc1:input:0" in Path("r.txt").read_text()) == inputs
+    report = json.loads(Path("msdump-report/results.json").read_text())
+    assert any(record["left"]["address"] == "fc1:input:0" for record in report["tensors"]) == inputs
+
+
+@pytest.mark.usefixtures("two")
+def test_csv_without_a_table_is_a_usage_error(capsys):
+    assert msdump(["compare", "L", "R", "-csv"]) == 4
+    assert "-csv: there is no table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["compare_vector", "msaccucmp"])
+def test_it_runs_as_a_module(tmp_path, module):
+    words = [sys.executable, "-m", f"pytest_msdump.compat.{module}", "-zzz"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 4
+    assert re.match(rf"{module}: unknown (option|command) '-zzz'", done.stderr)
+    done = subprocess.run([*words[:-1], "--help"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "usage: python -m pytest_msdump.compat" in done.stdout

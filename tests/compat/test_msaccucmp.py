@@ -1,0 +1,285 @@
+"""The newer script's command line: what each option does, and what no run may lose."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main as msdump
+from pytest_msdump.compat.msaccucmp import main
+from pytest_msdump.testing.builder import write_reference
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    """Two folders of one operator, which differs in its last element only."""
+    left = np.arange(1, 101, dtype=np.float32).reshape(4, 25)
+    right = left.copy()
+    right[-1, -1] = -100
+    write_reference(tmp_path / "L", {"a": left})
+    write_reference(tmp_path / "R", {"a": right})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def compare(*words, left="L", right="R", out="out"):
+    return main(["compare", "-m", left, "-g", right, "-out", out, *words])
+
+
+def table(pattern="out/result_*.csv"):
+    (path,) = Path().glob(pattern)
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_results_of_one_second_do_not_replace_each_other(two, monkeypatch):
+    monkeypatch.setattr(time, "strftime", lambda _form: "20211122000000")
+    for _ in range(3):
+        compare()
+    names = sorted(path.name for path in (two / "out").glob("*.csv"))
+    assert names == ["result_20211122000000.csv", "result_20211122000000_1.csv", "result_20211122000000_2.csv"]
+    assert len({(two / "out" / name).read_bytes() for name in names}) == 1
+
+
+def test_without_a_folder_results_are_written_here(two):
+    assert main(["compare", "-m", "L", "-g", "R"]) == 1
+    assert len(list(two.glob("result_*.csv"))) == 1
+
+
+@pytest.mark.usefixtures("two")
+def test_long_spellings_are_the_same():
+    assert main(["compare", "--my_dump_path", "L", "--golden_dump_path", "R", "--output", "out"]) == 1
+    assert table()[0]["Verdict"] == "fail"
+
+
+@pytest.mark.usefixtures("two")
+def test_two_files_are_compared_whatever_they_are_called():
+    np.save("x.npy", np.float32([1, 2]))
+    np.save("y.npy", np.float32([1, 2]))
+    assert compare(left="x.npy", right="y.npy") == 0
+    assert table()[0]["Verdict"] == "pass"
+
+
+class TestFirstElements:
+    @pytest.mark.usefixtures("two")
+    def test_a_part_that_is_equal_is_never_a_pass(self):
+        assert compare("-max", "99") == 0
+        (row,) = table()
+        assert (row["Verdict"], row["MaxAbsoluteError"]) == ("warn", "0.000000")
+        assert row["Reason"] == "only the first 99 of 100 elements were compared"
+
+    @pytest.mark.usefixtures("two")
+    @pytest.mark.parametrize("count", ["0", "100", "1000"])
+    def test_as_much_as_there_is_is_all(self, count):
+        assert compare("-max", count) == 1
+        assert table()[0]["Verdict"] == "fail"
+
+    @pytest.mark.usefixtures("two")
+    def test_it_stays_a_part_when_the_result_is_judged_again(self, capsys):
+        compare("-max", "99")
+        capsys.readouterr()
+        assert msdump(["check", "out/msdump-report/results.json", "--threshold", "max_abs=5"]) == 0
+        out = capsys.readouterr().out
+        assert "1 tensor: 1 warn" in out
+        assert "only the first 99 of 100 elements were compared" in out
+
+    @pytest.mark.usefixtures("two")
+    def test_a_part_is_not_called_identical(self, capsys):
+        compare("-max", "99")
+        out = capsys.readouterr().out
+        assert "bit-equal" not in out
+        assert "looked at no more than the first 99 elements of each tensor" in out
+
+    def test_the_places_of_elements_are_those_in_the_whole(self, two):
+        right = np.arange(1, 101, dtype=np.float32).reshape(4, 25)
+        right[2, 3] = -7
+        write_reference(two / "R", {"a": right})
+        assert compare("-max", "60") == 1
+        record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
+        assert record["where"]["max_absolute_error"] == [2, 3]
+        assert (record["elements"], record["total_elements"]) == (60, 100)
+
+    @pytest.mark.usefixtures("two")
+    @pytest.mark.parametrize("count", ["-1", "x", "1.5", "", "9" * 30])
+    def test_a_count_that_is_none_is_refused(self, count, capsys):
+        assert compare("-max", count) == 4
+        assert "is not a number of elements" in capsys.readouterr().err
+
+
+class TestChoosing:
+    @pytest.mark.parametrize(
+        ("words", "line"),
+        [
+            (["-r", "1,2", "-s", "1"], "cannot both choose"),
+            (["-r", "x"], "'x' is not a number of an operator"),
+            (["-s", "1,"], "is not a number of an operator"),
+            (["-r", "1,2,3,4"], "is not start,end,step"),
+            (["-r", "5,2"], "start must not be beyond end"),
+            (["-r", "1,5,0"], "step at least 1"),
+            (["-r", "-2"], "start must not be beyond end"),
+            (["-s", "77,99"], "no operator of fusion.json has such a number; they go up to 14"),
+        ],
+    )
+    def test_numbers_that_cannot_be_meant_are_refused(self, in_case, words, line, capsys):
+        in_case("a_fusion_nchw")
+        assert compare("-f", "fusion.json", *words, left="left", right="right") == 4
+        assert line in capsys.readouterr().err
+
+    @pytest.mark.usefixtures("two")
+    def test_without_a_model_there_are_no_numbers(self, capsys):
+        assert compare("-s", "1") == 4
+        assert "give its JSON with -f" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("span", "sequences"),
+        [
+            ("13", [13, 14]),
+            ("13,-1", [13, 14]),
+            ("13,,", [13, 14]),
+            (",2", [1, 2]),
+            ("9,14,4", [9, 13, 14]),
+            ("-1", [14]),
+            ("14,99999999", [14]),
+        ],
+    )
+    def test_what_is_left_out_is_first_last_and_one(self, in_case, span, sequences):
+        in_case("a_fusion_nchw")
+        compare("-f", "fusion.json", "-r", span, left="left", right="right")
+        assert sorted({int(row["OpSequence"]) for row in table()}) == sequences
+
+    def test_a_chosen_operator_brings_its_group(self, in_case):
+        in_case("a_fusion_nchw")
+        assert compare("-f", "fusion.json", "-s", "6", left="left", right="right") == 0
+        assert {row["NPUDump"] for row in table()} == {"sm_part_a,sm_part_b"}
+        assert {row["Verdict"] for row in table()} == {"pass"}
+
+    def test_what_is_not_chosen_is_not_judged(self, in_case):
+        in_case("a_fusion_nchw")
+        assert compare("-f", "fusion.json", "-s", "8", left="left", right="right") == 0
+        report = json.loads(Path("out/msdump-report/results.json").read_text())
+        assert {record["left"]["name"] for record in report["tensors"]} == {"fc1"}
+        assert report["coverage"]["value"] == 1.0
+        assert report["missing"] == report["unmatched"] == []
+
+    def test_a_chosen_pair_without_a_file_is_missing(self, in_case):
+        in_case("a_fusion_nchw")
+        assert compare("-f", "fusion.json", "-s", "11,8", left="left", right="right") == 1
+        report = json.loads(Path("out/msdump-report/results.json").read_text())
+        assert [entry["left"] for entry in report["missing"]] == ["pool_norightfile:output:0"]
+
+
+@pytest.mark.parametrize("sign", "-+=@%")
+def test_a_name_of_any_first_letter_loses_no_row(two, sign):
+    """Fault 17: such an operator ended the table, and the rest of the rows were lost."""
+    values = np.float32([1, 2, 3])
+    for side in ("L", "R"):
+        shutil.rmtree(two / side)
+        write_reference(two / side, {"first": values, f"{sign}odd": values, "last": values})
+    assert compare() == 0
+    assert [row["NPUDump"] for row in table()] == ["first", f"{sign}odd", "last"]
+    assert {row["Verdict"] for row in table()} == {"pass"}
+
+
+@pytest.mark.usefixtures("two")
+def test_there_is_no_pool_of_workers_to_hang_or_to_be_empty(monkeypatch):
+    """Faults 19 and 20: a killed worker was waited for for ever, and a large file left a pool of none."""
+
+    def refuse(*_words, **_options):
+        raise AssertionError("a process or thread was started")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr("os.fork", refuse)
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", refuse)
+    assert compare() == 1
+    assert table()[0]["Verdict"] == "fail"
+
+
+@pytest.mark.parametrize("words", [[], ["-overflow_detection"]])
+def test_the_column_of_overflow_is_there_when_asked_for(in_case, words):
+    in_case("b_npu_vs_npu")
+    assert compare(*words, left="left", right="right") == 1
+    assert all(("OverFlow" in row) == bool(words) for row in table())
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "unknown command ''; known: compare"),
+        (["comapre"], "did you mean 'compare'?"),
+        (["convert", "-d", "x"], "convert: "),
+        (["overflow", "-d", "x"], "run msdump overflow DIR"),
+        (["file_compare"], "run msdump compare"),
+        (["compare", "-g", "R"], "-m PATH is missing"),
+        (["compare", "-m", "L", "-g", "R", "-op", "a"], "comparing one operator in detail"),
+        (["compare", "-m", "L", "-g", "R", "-algo", "0"], "did you mean '-alg'?"),
+        (["compare", "-m", "L", "-g", "R", "-alg", "10"], "known: 0=CosineSimilarity"),
+        (["compare", "-m", "L", "-g", "R", "-p", "1"], "HDF5"),
+        (["compare", "-m", "gone", "-g", "R"], "gone"),
+        (["compare", "-m", "L", "-g", "R", "-out", "L/a.0.1700000000000000.npy"], "-out: "),
+        (["compare", "-m", "L", "-g", "R", "-a", "x"], "NAME:KEY=VALUE"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_4(words, line, capsys):
+    assert main(words) == 4
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert line in err
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(("words", "line"), [(["-ffts"], "-ffts changes nothing"), (["-v", "2"], "-v changes nothing")])
+def test_what_has_no_effect_is_said(words, line, capsys):
+    compare(*words)
+    assert line in capsys.readouterr().err
+
+
+class TestBatch:
+    @pytest.fixture
+    def models(self, in_case):
+        """Two models, dumped at one time: one that is right, and one with a drift."""
+        folder = in_case("g2_pb_right")
+        rules = folder / "rules"
+        rules.mkdir()
+        for name in ("net_a", "net_b"):
+            model = json.loads((folder / "fusion.json").read_text())
+            model["graph"][0]["name"] = name
+            (rules / f"{name}.json").write_text(json.dumps(model))
+            shutil.copytree(folder / "left", folder / "20211122000000" / "0" / name / "1" / "0")
+        return folder
+
+    def test_each_model_has_its_table_and_its_report(self, models):
+        assert compare("-f", "rules", left="20211122000000", right="right") == 0
+        for name in ("net_a", "net_b"):
+            assert {row["Verdict"] for row in table(f"out/0_{name}_0_result_*.csv")} == {"pass"}
+            assert (models / "out/msdump-report" / f"0_{name}_1_0" / "results.json").is_file()
+
+    def test_the_worst_code_is_the_whole_ones_and_one_bad_model_does_not_stop_the_next(self, models, capsys):
+        """Fault 16, among models; the vendor's code is that of the last one."""
+        broken = next((models / "20211122000000/0/net_a/1/0").iterdir())
+        broken.write_bytes(broken.read_bytes()[:20])
+        assert compare("-f", "rules", left="20211122000000", right="right") == 1
+        assert {row["Verdict"] for row in table("out/0_net_b_0_result_*.csv")} == {"pass"}
+        (models / "rules" / "net_a.json").write_text('{"graph": [{"name": "net_a", "op": 3}]}')
+        shutil.rmtree("out")
+        capsys.readouterr()
+        assert compare("-f", "rules", left="20211122000000", right="right") == 4
+        assert "0_net_a_0: " in capsys.readouterr().err
+        assert table("out/0_net_b_0_result_*.csv")
+
+    def test_a_mapping_and_advice_are_written_for_each(self, models):
+        assert compare("-f", "rules", "-map", left="20211122000000", right="right") == 0
+        assert compare("-f", "rules", "-advisor", left="20211122000000", right="right") == 0
+        for name in ("net_a", "net_b"):
+            assert len(list(Path("out").glob(f"0_{name}_0_mapping_*.csv"))) == 1
+            assert (models / "out" / f"0_{name}_0_advisor_summary.txt").is_file()
