@@ -34,3 +34,17 @@ def test_the_memory_benchmark_fails_above_its_limit(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 1, ran.stdout + ran.stderr
+
+
+def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, BENCHMARK.with_name("ascend_network.py"), "--operators", "20", "--dir", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "matched 15 of 15 right tensors (100 %)" in ran.stdout
+    assert "15 tensors: 15 pass" in ran.stdout
+    assert re.search(r"^exit 0, [\d.]+ seconds, peak \d+ MiB$", ran.stdout, re.MULTILINE)
+    assert list(tmp_path.iterdir()) == []

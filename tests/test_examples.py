@@ -13,6 +13,7 @@ from docs_pages import ROOT, copy_project, run
 
 EXAMPLES = ROOT / "example_suites"
 LENET, WRONG, IN_PYTHON = "01_lenet_port", "02_failing_on_purpose", "03_in_a_python_test"
+ASCEND, QUANTISED = "04_ascend_fused_conv", "05_quantised"
 
 # Reference layer → what the operator's file is called; the oracle below opens files by these, not by our engine.
 FILES = {
@@ -102,14 +103,58 @@ def test_the_example_of_python_tests_fails_on_the_wrong_port(tmp_path: Path) -> 
     ]
 
 
+def test_the_ascend_run_passes_and_its_drifted_twin_fails_where_it_was_spoilt(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"pytest -q example_suites/{ASCEND}", project, tmp_path)
+    assert code == 0, "\n".join(printed)
+    reasons = {entry["address"]: entry["reason"] for entry in _results(project)["unmatched"]}
+    assert reasons == {
+        f"{layer}:output:0": "fused into conv1bn1relu1: its own output no longer exists in the compiled model"
+        for layer in ("conv1", "bn1")
+    }
+    drifted = f"pytest -q example_suites/{ASCEND} --msdump-left example_suites/{ASCEND}/drifted"
+    code, printed = run(drifted, project, tmp_path)
+    assert code == 1
+    failing = [record for record in _results(project)["tensors"] if record["verdict"] != "pass"]
+    assert [record["left"]["address"] for record in failing] == ["conv1bn1relu1:output:0", "pool1:output:0"]
+    assert {element["index"][1] for record in failing for element in record["worst"]} == {17}
+    assert any("conv1 + bn1 + relu1" in line for line in printed)
+
+
+def test_the_quantised_run_passes_by_its_own_rule_and_not_by_that_of_float16(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"pytest -q example_suites/{QUANTISED}", project, tmp_path)
+    assert code == 0, "\n".join(printed)
+    pairs = {record["left"]["address"]: record["right"]["address"] for record in _results(project)["tensors"]}
+    assert pairs == {"conv1_dequant_layerrelu1:output:0": "relu1:output:0", "scale1:output:0": "scale1:output:0"}
+    code, _ = run(f"pytest -q example_suites/{QUANTISED} --msdump-threshold rel_euclid=0.001", project, tmp_path)
+    assert code == 1
+
+
+@pytest.mark.parametrize("example", [ASCEND, QUANTISED])
+def test_the_scripts_make_the_files_that_are_there(example: str, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, EXAMPLES / example / "make_dumps.py", "--out", tmp_path], check=True)
+    made = sorted(file.relative_to(tmp_path) for file in tmp_path.rglob("*") if file.is_file())
+    assert len(made) >= 9
+    for file in made:
+        if file.suffix == ".npy":
+            # The order of a sum is numpy's own affair.
+            assert np.allclose(np.load(tmp_path / file), np.load(EXAMPLES / example / file), rtol=1e-4, atol=1e-5)
+        elif file.suffix == ".json":
+            assert (tmp_path / file).read_bytes() == (EXAMPLES / example / file).read_bytes()
+        else:
+            assert (tmp_path / file).stat().st_size == (EXAMPLES / example / file).stat().st_size
+
+
 def test_example_dumps_are_small() -> None:
-    for example in (LENET, WRONG):
+    for example in (LENET, WRONG, ASCEND, QUANTISED):
         total = sum(file.stat().st_size for file in (EXAMPLES / example).rglob("*") if file.is_file())
         assert total < 300_000, f"{example} holds {total} bytes"
 
 
 def test_no_dump_names_a_folder_of_the_machine_that_made_it() -> None:
     dumps = [EXAMPLES / LENET / "reference", EXAMPLES / LENET / "run", EXAMPLES / WRONG / "run"]
+    dumps += [EXAMPLES / ASCEND / "run", EXAMPLES / QUANTISED / "run"]
     files = [file for dump in dumps for file in dump.rglob("*") if file.is_file()]
     assert len(files) > 100
     for file in files:
