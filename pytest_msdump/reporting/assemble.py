@@ -24,6 +24,8 @@ def assemble(
     profile: str,
     limits: Mapping[str, Any] | None = None,
     min_coverage: float | None = None,
+    network: Iterable[Mapping[str, Any]] = (),
+    notes: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of one suite.
 
@@ -41,6 +43,10 @@ def assemble(
         What else is worth keeping of the policy (JSON values), for the report's reader.
     min_coverage : float, optional
         The least coverage that was asked for, 0 to 1.
+    network : iterable of mapping
+        The operators of the left side's compiled model (`matching.network`).
+    notes : tuple of str
+        Sentences on the run as a whole.
     """
     orders: dict[OpKey, int] = {}
     for ref in left.refs:
@@ -60,6 +66,8 @@ def assemble(
             for one in pairing.missing
         ),
         coverage=coverage_entry(pairing, min_coverage=min_coverage),
+        network=tuple(network),
+        notes=notes,
     )
 
 
@@ -95,6 +103,10 @@ def _unmatched(one: Unmatched, root: Path, order: int | None) -> dict[str, Any]:
         "file": relative_file(one.ref.source.path, root),
         "op_type": key.op.op_type,
         "dtype": one.ref.spec.dtype,
+        "io": key.io,
+        "slot": key.slot,
+        "shape": None if one.ref.spec.shape is None else list(one.ref.spec.shape),
+        "device_address": one.ref.source.device_address,
         "order": order,
         **{name: getattr(key.op.at, name) for name in COORDINATES},
         "reason": one.reason,

@@ -33,6 +33,16 @@ _ENTRIES: Mapping[str, _Fields] = {
     "unmatched": {"side": str, "address": str, "reason": str, "candidates": list},
     "missing": {"left": str, "right": str, "reason": str, "candidates": list},
 }
+# A report has these only where a rule file told of a compiled model.
+_NETWORK: _Fields = {
+    "index": int,
+    "sequence": int,
+    "name": str,
+    "op_type": str,
+    "left": list,
+    "right": list,
+    "relation": str,
+}
 _NESTED: Mapping[str, _Fields] = {
     "findings": {"outcome": str, "sentence": str},
     "checks": {"metric": str, "outcome": str},
@@ -60,6 +70,7 @@ def check_entries(values: Mapping[str, Any], *, place: str) -> None:
     for name, fields in _ENTRIES.items():
         for number, entry in enumerate(values[name]):
             _check(entry, fields, f"{place}: {name}[{number}]")
+    _check_network(values.get("network", []), f"{place}: network")
     for number, record in enumerate(values["tensors"]):
         where = f"{place}: tensors[{number}]"
         for name, fields in _NESTED.items():
@@ -78,6 +89,16 @@ def _check(entry: Any, fields: _Fields, where: str) -> None:
     for key, kind in fields.items():
         if key not in entry or not isinstance(entry[key], kind) or (kind is int and isinstance(entry[key], bool)):
             raise _damaged(f"{where}: '{key}' is missing or of another kind")
+
+
+def _check_network(entries: Any, where: str) -> None:
+    """Every operator of the compiled model has what tables say of it."""
+    if not isinstance(entries, list):
+        raise _damaged(f"{where}: no list")
+    for number, entry in enumerate(entries):
+        _check(entry, _NETWORK, f"{where}[{number}]")
+        if not all(isinstance(name, str) for name in (*entry["left"], *entry["right"])):
+            raise _damaged(f"{where}[{number}]: 'left' and 'right' are lists of names")
 
 
 def _check_verdict(record: Mapping[str, Any], where: str) -> None:

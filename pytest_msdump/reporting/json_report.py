@@ -23,6 +23,7 @@ _LARGEST_FILE_BYTES = 512 * 1024 * 1024
 
 # One entry a line: `grep` finds a tensor, and version control shows which records changed.
 _LISTS = ("missing", "unmatched", "tensors")
+_NETWORK = "network"
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def document(report: Report) -> dict[str, Any]:
         "left": _side(report.left),
         "right": _side(report.right),
         "profile": report.profile,
+        **({"notes": list(report.notes)} if report.notes else {}),
         "limits": dict(report.limits),
         "complete": report.complete,
         "counts": counts(report),
@@ -39,6 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "missing": [dict(entry) for entry in report.missing],
         "unmatched": [dict(entry) for entry in report.unmatched],
         "tensors": [dict(record) for record in report.records],
+        **({_NETWORK: [dict(entry) for entry in report.network]} if report.network else {}),
     }
 
 
@@ -115,6 +118,8 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         unmatched=tuple(values["unmatched"]),
         missing=tuple(values["missing"]),
         coverage=values["coverage"],
+        network=tuple(values.get(_NETWORK, ())),
+        notes=_texts(values.get("notes")),
     )
     if values.get("counts") != counts(report):
         raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")
@@ -170,7 +175,7 @@ def _refuse_constant(name: str) -> Any:
 
 def _value(key: str, value: Any) -> str:
     """One top-level value; the long lists with one entry a line."""
-    if key not in _LISTS or not value:
+    if key not in (*_LISTS, _NETWORK) or not value:
         return _dumps(value)
     return "[\n  " + ",\n  ".join(_dumps(entry) for entry in value) + "\n]"
 

@@ -144,3 +144,37 @@ def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path):
     with pytest.raises(MsdumpError, match="cannot be written") as refused:
         write_json(a_report(), tmp_path / "file")
     assert "\n" not in str(refused.value)
+
+
+OPERATOR = {
+    "index": 0,
+    "sequence": 3,
+    "name": "a",
+    "op_type": "Add",
+    "left": ["a"],
+    "right": ["*"],
+    "relation": "inserted",
+}
+
+
+def test_a_compiled_model_s_operators_survive_and_are_left_out_where_there_are_none(tmp_path):
+    report = a_report(network=[OPERATOR, {**OPERATOR, "name": "b"}])
+    assert report_from(read_json(write_json(report, tmp_path))) == report
+    assert "network" not in document(a_report())
+
+
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [
+        ({}, "network: no list"),
+        ([3], r"network\[0\]: no JSON object"),
+        ([OPERATOR, {**OPERATOR, "index": "0"}], r"network\[1\]: 'index'"),
+        ([{**OPERATOR, "sequence": True}], "'sequence'"),
+        ([{key: value for key, value in OPERATOR.items() if key != "op_type"}], "'op_type' is missing"),
+        ([{**OPERATOR, "right": [1]}], "lists of names"),
+    ],
+)
+def test_an_edited_operator_is_refused_by_its_place(network, told):
+    values = {**document(a_report()), "network": network}
+    with pytest.raises(ConfigError, match=told):
+        report_from(values)

@@ -1,0 +1,172 @@
+"""The vendor's tables: the network result of release 26.2.0, and the nine columns of the first releases.
+
+Titles, order and the form of each cell are the vendor's, since scripts read by position; reasons are our sentences.
+With a compiled model the rows are its operators, by group; without one, the left side's in order, then what only the
+right side has.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020 to 26.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+
+from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.vendor_cells import (
+    ALGORITHMS,
+    UNDEFINED,
+    algorithm_title,
+    number_cell,
+    overflow_cell,
+    reason_cell,
+    shape_cell,
+)
+from pytest_msdump.reporting.vendor_lines import Line
+from pytest_msdump.reporting.vendor_network import network_lines
+from pytest_msdump.reporting.vendor_rows import device_lines, plain_lines
+
+__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "titles_of", "vendor_table"]
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+# The readers of dumps that may know addresses. The vendor drops the column of a side that has an .npy file.
+_ADDRESSED = ("ascend", "proto-folder")
+_DEVICE = "ascend"
+_FIRST_SIX = ALGORITHMS[:6]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns a table has.
+
+    Parameters
+    ----------
+    algorithms : tuple of str
+        Metric ids in the order of their columns; other names are a user's own algorithms.
+    sequence, overflow, left_address, right_address : bool
+        The columns OpSequence, OverFlow and Address.
+    verdict : bool
+        Our columns Verdict and Reason, which come last.
+    """
+
+    algorithms: tuple[str, ...] = ALGORITHMS
+    sequence: bool = False
+    overflow: bool = False
+    left_address: bool = False
+    right_address: bool = False
+    verdict: bool = True
+
+
+def columns_for(report: Report) -> Columns:
+    """Return the columns of a report's ops.csv: addresses where a side may have them."""
+    return Columns(left_address=report.left.reader in _ADDRESSED, right_address=report.right.reader in _ADDRESSED)
+
+
+def titles_of(columns: Columns) -> tuple[str, ...]:
+    """Return the first line; scripts read by position, so two titles are there twice."""
+    return tuple(title for title, _ in _columns(columns))
+
+
+def vendor_table(
+    report: Report,
+    columns: Columns | None = None,
+    *,
+    right_alone: bool = True,
+    sequences: Container[int] | None = None,
+) -> Table:
+    """Return a report as the vendor's network table.
+
+    Parameters
+    ----------
+    report : Report
+        The whole result of one suite.
+    columns : Columns, optional
+        By default those of ops.csv.
+    right_alone : bool
+        Whether rows follow that the vendor's table does not have: right tensors without a partner, and with a compiled
+        model the left tensors that it passes over. Of two device dumps the vendor lists what only the right has.
+    sequences : container of int, optional
+        Only groups with one of these operators, by their number in the model.
+
+    Returns
+    -------
+    titles, rows
+        All of one length.
+    """
+    columns = columns or columns_for(report)
+    cells = [cell for _, cell in _columns(columns)]
+    lines = _lines(report, sequences, right_alone=right_alone)
+    return titles_of(columns), [tuple(cell(line) for cell in cells) for line in lines]
+
+
+def nine_columns(report: Report) -> Table:
+    """Return a report as the first releases wrote it: both operators, the tensor, six metrics."""
+    titles = ("LeftOp", "RightOp", "TensorIndex", *map(algorithm_title, _FIRST_SIX))
+    rows = [
+        (_text(line.left), _text(line.right), _text(line.tensor), *(_number(name)(line) for name in _FIRST_SIX))
+        for line in _lines(report, None, right_alone=False)
+    ]
+    return titles, rows
+
+
+def _lines(report: Report, sequences: Container[int] | None, *, right_alone: bool) -> list[Line]:
+    if report.network:
+        return network_lines(report, right_alone=right_alone, sequences=sequences)
+    if report.left.reader == report.right.reader == _DEVICE:
+        return device_lines(report)
+    return plain_lines(report, right_alone=right_alone)
+
+
+def _columns(columns: Columns) -> Iterator[tuple[str, Callable[[Line], str]]]:
+    """Yield each column's title and what makes its cells."""
+    yield "Index", lambda line: str(line.index)
+    if columns.sequence:
+        yield "OpSequence", lambda line: _text(line.sequence)
+    yield "OpType", lambda line: _text(line.op_type)
+    yield "NPUDump", lambda line: _text(line.left)
+    yield "DataType", lambda line: _text(line.left_dtype)
+    if columns.left_address:
+        yield "Address", lambda line: _text(line.left_address)
+    yield "GroundTruth", lambda line: _text(line.right)
+    yield "DataType", lambda line: _text(line.right_dtype)
+    if columns.right_address:
+        yield "Address", lambda line: _text(line.right_address)
+    yield "TensorIndex", lambda line: _text(line.tensor)
+    yield "Shape", lambda line: shape_cell(line.shape)
+    if columns.overflow:
+        yield "OverFlow", _overflow
+    for name in columns.algorithms:
+        yield algorithm_title(name), _number(name)
+    yield "CompareFailReason", lambda line: _reason(line, columns.algorithms)
+    if columns.verdict:
+        yield "Verdict", lambda line: line.verdict if line.record is None else str(line.record["verdict"])
+        yield "Reason", _findings
+
+
+def _text(value: object) -> str:
+    return UNDEFINED if value is None else str(value)
+
+
+def _number(name: str) -> Callable[[Line], str]:
+    return lambda line: UNDEFINED if line.record is None else number_cell(line.record, name)
+
+
+def _overflow(line: Line) -> str:
+    if line.entry is None:
+        return UNDEFINED
+    side = line.entry.get("left", line.entry)
+    return overflow_cell(side["dtype"], side.get("overflow"))
+
+
+def _reason(line: Line, algorithms: tuple[str, ...]) -> str:
+    return line.reason if line.record is None else reason_cell(line.record, algorithms)
+
+
+def _findings(line: Line) -> str:
+    """What the verdict rests on."""
+    if line.record is None:
+        return line.reason
+    return "; ".join(finding["sentence"] for finding in line.record["findings"] if finding["outcome"] != "note")

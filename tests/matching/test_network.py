@@ -1,0 +1,69 @@
+"""The compiled model as reports hold it: groups, originals and numbers of operators, as plain JSON values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pytest_msdump.graphs.ge_model import read_model
+from pytest_msdump.matching.network import network_of
+from pytest_msdump.matching.rules import FusionRules, combined
+from pytest_msdump.model.graph import Operator, OperatorGraph
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+
+
+def graph(*operators: Operator) -> OperatorGraph:
+    return OperatorGraph(operators, source="model.json")
+
+
+def test_operators_of_the_same_originals_have_one_number_and_each_others_names():
+    entries = network_of(
+        graph(
+            Operator("a", "Add", 7, originals=("x", "y")),
+            Operator("b", "Mul", 8, originals=("z",)),
+            Operator("c", "Sub", 9, originals=("x", "y")),
+        )
+    )
+    assert [(one["index"], one["sequence"], one["name"], one["op_type"]) for one in entries] == [
+        (0, 7, "a", "Add"),
+        (0, 9, "c", "Sub"),
+        (1, 8, "b", "Mul"),
+    ]
+    assert [(one["left"], one["right"], one["relation"]) for one in entries] == [
+        (["a", "c"], ["x", "y"], "many-to-many"),
+        (["a", "c"], ["x", "y"], "many-to-many"),
+        (["b"], ["z"], "one-to-one"),
+    ]
+
+
+def test_what_the_compiler_inserted_stands_for_nobody():
+    (entry,) = network_of(graph(Operator("pad", "PadD")))
+    assert (entry["right"], entry["relation"]) == (["*"], "inserted")
+
+
+def test_it_is_plain_json():
+    entries = network_of(graph(Operator("a", "Add", 1, originals=("x",))))
+    assert json.loads(json.dumps(entries)) == list(entries)
+
+
+def test_a_model_s_groups_are_the_vendor_s():
+    """Index, NPUDump and GroundTruth of each of its rows, by hand from its answer for this model."""
+    entries = network_of(combined(FusionRules(read_model(GOLDEN / "a_fusion_nchw" / "fusion.json"))))
+    rows = dict.fromkeys((one["index"], ",".join(one["left"]), ",".join(one["right"])) for one in entries)
+    assert list(rows) == [
+        (0, "input_1", "input_1"),
+        (1, "conv1/weights", "*"),
+        (2, "trans_TransData_0", "*"),
+        (3, "conv1conv1/bnconv1/relu", "conv1,conv1/bn,conv1/relu"),
+        (4, "split1", "split1"),
+        (5, "npu_only_pad", "*"),
+        (6, "sm_part_a,sm_part_b", "big_softmax"),
+        (7, "fc1", "fc1"),
+        (8, "loss", "loss"),
+        (9, "argmax", "argmax"),
+        (10, "pool_norightfile", "pool_norightfile"),
+        (11, "dup_relu", "dup_relu"),
+        (12, "gone", "gone"),
+        (13, "wrong_shape", "wrong_shape"),
+    ]
