@@ -81,6 +81,7 @@ class _Network:
         for operator in report.network:
             self.groups[operator["index"]].append(operator)
         self._missing = missing_of(report)
+        self._expected = {address.rsplit(":", 2)[0] for side, address in self._missing if side == "left"}
         self._is_device = report.left.reader == "ascend"
         left = [*report.records, *(entry for entry in report.unmatched if entry["side"] == "left")]
         self._tensors: defaultdict[tuple[Place, str], list[Entry]] = defaultdict(list)
@@ -117,7 +118,7 @@ class _Network:
         if listed:
             yield from listed
         elif "quantised" not in keys:
-            yield self._undumped(members[0], [entry for _, entry in found], place, index)
+            yield self._undumped(members, [entry for _, entry in found], place, index)
 
     def _line(self, member: Entry, entry: Entry, index: int) -> Line:
         """Make the line of one tensor; where nothing was compared, the vendor knows no data types."""
@@ -142,16 +143,14 @@ class _Network:
         logical: Sequence[int] = left.get("logical_shape", stored)
         return logical
 
-    def _undumped(self, member: Entry, found: Iterable[Entry], place: Place, index: int) -> Line:
-        """Make the line of a group of which nothing was dumped, or nothing that can be compared."""
+    def _undumped(self, members: Sequence[Entry], found: Iterable[Entry], place: Place, index: int) -> Line:
+        """Make the line of a group of which nothing was dumped or can be compared: that of its first operator."""
+        member = members[0]
         reason = joined(entry["reason"] for entry in found) or self._spelled.get((place, file_spelling(member["name"])))
         key = UNDUMPED_TYPES.get(member["op_type"])
         reason = reason or (REASONS[key] if key else f"the left side did not dump {member['name']}")
-        expected = any(side == "left" and operator == member["name"] for side, operator in self._missing_operators())
-        return _named(Line(index, reason=reason, verdict="missing" if expected else "unmatched"), member)
-
-    def _missing_operators(self) -> Iterator[tuple[str, str]]:
-        return ((side, address.rsplit(":", 2)[0]) for side, address in self._missing)
+        verdict = "missing" if any(each["name"] in self._expected for each in members) else "unmatched"
+        return _named(Line(index, reason=reason, verdict=verdict), member)
 
 
 def _named(line: Line, member: Entry) -> Line:

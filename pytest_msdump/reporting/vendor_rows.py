@@ -61,10 +61,11 @@ def device_lines(report: Report) -> list[Line]:
     for entry in in_order(_left_entries(report), report.left.operators):
         left.setdefault((place_of(entry), operator_of(entry)), []).append(entry)
     lines: list[Line] = []
+    missing = missing_of(report)
     for index, (key, entries) in enumerate(left.items()):
-        lines += _device(entries, right.pop(key, []), index, missing_of(report))
+        lines += _device(entries, right.pop(key, []), index, missing)
     for index, entries in enumerate(right.values(), len(left)):
-        lines += _device([], entries, index, missing_of(report))
+        lines += _device([], entries, index, missing)
     return lines
 
 

@@ -207,6 +207,11 @@ class TestNetwork:
             ("2", "lost", "o", "NaN", "missing", "Add", "2", "the left side did not dump lost"),
         ]
 
+    def test_a_group_is_missing_when_any_of_its_operators_is(self):
+        pair = ("p", "q")
+        rows = report(network=[operator(0, "p", pair), operator(0, "q", pair)], missing=[("q:output:0", "o:output:0")])
+        assert table(rows, "NPUDump", "Verdict") == [("p,q", "missing")]
+
     def test_of_a_group_operators_without_a_dump_are_left_out_unless_there_is_no_other(self):
         pair, none = ("p", "q"), ("s", "t")
         network = [operator(0, "p", pair), operator(0, "q", pair), operator(1, "s", none), operator(1, "t", none)]

@@ -24,6 +24,7 @@ from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.overflow_column import with_overflow
 from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.vendor_table import columns_for, vendor_table
 from pytest_msdump.suite import load_suite
 
@@ -337,3 +338,18 @@ def test_as_many_cells_are_compared_and_as_few_listed_as_are_told() -> None:
     """A row that gets lost on either side changes these numbers; so does a table without its rows."""
     count = {label: (sum(1 for _ in cells(label)), len(listed(label))) for label in CASES}
     assert tuple(map(sum, zip(*count.values(), strict=True))) == (COMPARED, IN_LIST), count
+
+
+@pytest.mark.parametrize("folder", sorted({label.split("/")[0] for label in CASES}))
+def test_ops_csv_is_the_vendor_s_table_and_then_what_it_leaves_out(folder: str, tmp_path: Path) -> None:
+    report = report_of(folder, None, overflow=False)
+    titles, *rows = csv.reader(write_csv(report, tmp_path).read_text(encoding="utf-8").splitlines())
+    vendors = [list(row) for row in vendor_table(report, right_alone=False)[1]]
+    assert (titles[-2:], rows[: len(vendors)]) == (["Verdict", "Reason"], vendors)
+    assert {row[-2] for row in rows[len(vendors) :]} <= {"unmatched", "missing"}
+    told = {row[titles.index("TensorIndex")] for row in rows} | {
+        row[titles.index(title)] for row in rows for title in ("NPUDump", "GroundTruth") if row[-3]
+    }
+    addresses = [record["left"]["address"] for record in report.records] + [one["address"] for one in report.unmatched]
+    lost = [address for address in addresses if address not in told and address.rsplit(":", 2)[0] not in told]
+    assert lost == []
