@@ -156,6 +156,14 @@ class TestCells:
         (row,) = table(report([undefined]), "CompareFailReason", columns=Columns(("kl_divergence",)))
         assert row == ("KullbackLeiblerDivergence: it is complex",)
 
+    def test_a_metric_that_does_not_apply_has_a_reason_too(self):
+        scalar = record("a:output:0", not_applicable={"cosine_similarity": "one element"})
+        assert table(report([scalar]), "CompareFailReason") == [("CosineSimilarity: one element",)]
+
+    def test_right_tensors_without_a_partner_are_there_on_demand(self):
+        rows = report([record("a:output:0")], [alone("b:output:0", side="right")])
+        assert table(rows, "TensorIndex", right_alone=False) == [("a:output:0",)]
+
     @pytest.mark.parametrize(
         ("dtype", "overflow", "cell"),
         [
