@@ -86,7 +86,7 @@ def test_a_command_is_left_out_only_where_it_needs_the_network_or_a_framework(pa
     for block in blocks(page):
         if block.kind == "console" and block.note == "not run":
             for command in block.commands():
-                assert re.search(r"pip install|make_dumps\.py|\.ci/run|git clone|benchmarks/", command.text), (
+                assert re.search(r"pip install|make_dumps\.py|\.ci/run|git clone|benchmarks/|^atc ", command.text), (
                     command.text
                 )
 
@@ -204,6 +204,22 @@ def test_every_key_of_a_suite_file_is_documented() -> None:
         *limits._DRIFT_KEYS.keys() - metrics,
     }
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+
+
+def test_every_memory_format_has_its_row() -> None:
+    from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+
+    table = re.findall(r"^\| (`.+`) \|", (REFERENCE / "memory_formats.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(" ".join(table).replace("`", "").split()) == sorted(MEMORY_FORMATS)
+
+
+def test_every_reason_is_told_in_its_own_words() -> None:
+    from pytest_msdump.facts.operators import REASONS
+
+    page = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
+    words = {"op": "OP", "rule": "RULE", "slot": "N", "group": "G", "io": "input/output"}
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE))
+    assert rows == {key: text.format(**words) for key, text in REASONS.items()}
 
 
 def test_every_key_of_results_json_is_documented(tmp_path: Path) -> None:
