@@ -51,7 +51,8 @@ def device_lines(report: Report) -> list[Line]:
     """Return the lines of two dumps of devices: by left operator in execution order, then what only the right has.
 
     An operator of which nothing could be compared has one line, which tells all reasons. Where something could, every
-    tensor has its line. Shapes are as stored, padding and all. Runs of one operator inside an iteration share a number.
+    tensor has its line; so it has where nothing was run at all. Shapes are as stored, padding and all. Runs of one
+    operator inside an iteration share a number.
     """
     right: dict[tuple[Place, str], list[Entry]] = {}
     for entry in report.unmatched:
@@ -60,12 +61,12 @@ def device_lines(report: Report) -> list[Line]:
     left: dict[tuple[Place, str], list[Entry]] = {}
     for entry in in_order(_left_entries(report), report.left.operators):
         left.setdefault((place_of(entry), operator_of(entry)), []).append(entry)
+    operators = [(entries, right.pop(key, [])) for key, entries in left.items()]
+    operators += [([], entries) for entries in right.values()]
+    missing, was_run = missing_of(report), not report.records or any(map(_was_run, report.records))
     lines: list[Line] = []
-    missing = missing_of(report)
-    for index, (key, entries) in enumerate(left.items()):
-        lines += _device(entries, right.pop(key, []), index, missing)
-    for index, entries in enumerate(right.values(), len(left)):
-        lines += _device([], entries, index, missing)
+    for index, (of_left, of_right) in enumerate(operators):
+        lines += _device(of_left, of_right, index, missing, may_join=was_run)
     return lines
 
 
@@ -83,15 +84,24 @@ def _plain(entry: Entry, after: int, missing: frozenset[tuple[str, str]]) -> Lin
     return compared(entry, index) if "left" in entry else alone(entry, index, missing)
 
 
+def _was_run(record: Entry) -> bool:
+    return bool(record["verdict"] != "not_run")
+
+
 def _device(
-    left: Sequence[Entry], right: Sequence[Entry], index: int, missing: frozenset[tuple[str, str]]
+    left: Sequence[Entry],
+    right: Sequence[Entry],
+    index: int,
+    missing: frozenset[tuple[str, str]],
+    *,
+    may_join: bool,
 ) -> list[Line]:
     """Make the lines of one operator from its left tensors and those that the right alone has."""
     records = [entry for entry in left if "left" in entry]
     left_name = operator_of(left[0]) if left else NOBODY
     right_name = compared(records[0], index).right if records else operator_of(right[0]) if right else NOBODY
     lines = [_stored(entry, index, missing) for entry in (*left, *right)]
-    if any(record["elements"] is not None for record in records):
+    if not may_join or any(record["elements"] is not None or not _was_run(record) for record in records):
         return [replace(line, left=left_name, right=right_name) for line in lines]
     return [_whole_operator(lines, Line(index, left=left_name, right=right_name))]
 
@@ -114,10 +124,5 @@ def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
     told = [(line, line.reason if line.record is None else reason_cell(line.record, ())) for line in lines]
     several = len(lines) > 1
     reason = joined(f"{port_of(line.entry)}: {text}" if several and line.entry else text for line, text in told if text)
-    verdict = max(verdicts, key=_severity) if verdicts else joined(line.verdict for line in lines)
+    verdict = max(verdicts, key=OUTCOMES.index) if verdicts else joined(line.verdict for line in lines)
     return replace(about, reason=reason, verdict=verdict)
-
-
-def _severity(verdict: str) -> int:
-    # What was not run is not known to be any of the others.
-    return OUTCOMES.index(verdict) if verdict in OUTCOMES else -1

@@ -370,16 +370,35 @@ class TestDevices:
             ("0", "a", "a", "a:output:2", "unmatched", "NaN"),
         ]
 
-    def test_the_worst_verdict_is_the_row_s_and_not_run_is_none(self):
-        def row(*verdicts):
-            records = [
-                record(f"a:output:{slot}", elements=None, verdict=verdict, order=0)
-                for slot, verdict in enumerate(verdicts)
-            ]
-            return table(self.devices(records), "Verdict")
+    def test_the_worst_verdict_is_the_row_s(self):
+        records = [
+            record(f"a:output:{slot}", elements=None, verdict=verdict)
+            for slot, verdict in enumerate(("undefined", "error", "fail"))
+        ]
+        assert table(self.devices(records), "Verdict") == [("error",)]
 
-        assert row("not_run", "error") == [("error",)]
-        assert row("not_run") == [("not_run",)]
+    def test_a_tensor_that_was_not_run_keeps_its_row(self):
+        broken, waiting = (
+            record("a:output:0", elements=None),
+            record("b:output:0", elements=None, verdict="not_run", order=1),
+        )
+        assert table(self.devices([broken, waiting]), "TensorIndex", "Verdict") == [
+            ("NaN", "error"),
+            ("b:output:0", "not_run"),
+        ]
+
+    def test_of_a_plan_every_tensor_of_both_sides_has_a_row(self):
+        waiting = record("a:output:0", "a:output:0", elements=None, verdict="not_run")
+        entries = [alone("b:output:0", order=1), alone("c:output:0", side="right")]
+        assert table(self.devices([waiting], entries), *NAMES) == [
+            ("0", "a", "a", "a:output:0", "not_run"),
+            ("1", "b", "*", "b:output:0", "unmatched"),
+            ("2", "*", "c", "c:output:0", "unmatched"),
+        ]
+
+    def test_where_nothing_was_paired_operators_have_one_row_each(self):
+        entries = [alone("b:output:0"), alone("c:output:0", side="right")]
+        assert table(self.devices([], entries), "TensorIndex") == [("NaN",), ("NaN",)]
 
     def test_a_file_with_a_number_for_a_name_tells_no_type(self):
         hashed = record("a:output:0")
