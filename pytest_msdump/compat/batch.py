@@ -137,8 +137,8 @@ def _graph_of(model: str, graphs: Mapping[str, Path]) -> tuple[str | None, str]:
     if model in graphs:
         return model, ""
     numbers = _DIGITS.findall(model)
-    alike = [graph for graph in graphs if len(numbers) == 2 and _DIGITS.findall(graph)[1:] == numbers[1:]]
-    alike = [graph for graph in alike if len(_DIGITS.findall(graph)) == 2]
+    found = {graph: _DIGITS.findall(graph) for graph in graphs}
+    alike = [graph for graph in graphs if len(numbers) == len(found[graph]) == 2 and numbers[1] == found[graph][1]]
     if len(alike) != 1:
         return None, ""
     return alike[0], f"{model} is compared by the rules of {alike[0]}, which was compiled at another time"

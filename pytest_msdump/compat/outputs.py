@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from pytest_msdump.cli.table_file import csv_text
+from pytest_msdump.cli.table_file import TableFile, write_table
 from pytest_msdump.compat.advisor import advice
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.report import Report
@@ -86,8 +86,9 @@ class Outputs:
         mapped = []
         for row in rows:
             names = [row[place] for place in places]
-            # A star on the left: what follows is the right side's own address.
-            known = files[names[2] == _NOBODY, names[-1]]
+            # A star on the left: the row is of a right operator as a whole.
+            is_right = names[2] == _NOBODY
+            known = files[is_right, names[3] if is_right else names[4]]
             mapped.append((*names, *(known.pop(0) if known else (_UNKNOWN, _UNKNOWN))))
         return self._csv("mapping", (_MAPPING_TITLES, mapped))
 
@@ -106,8 +107,12 @@ class Outputs:
         )
 
     def _csv(self, kind: str, table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> Path:
-        titles, rows = table
-        return _written(self._new(f"{self._prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}"), csv_text([titles, *rows]))
+        path = self._new(f"{self._prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
+        try:
+            return write_table(TableFile(path, as_csv=True), *table, flag="-out")
+        except MsdumpError:
+            path.unlink(missing_ok=True)
+            raise
 
     def _new(self, stem: str) -> Path:
         """Make an empty file of a name that nobody else has; of one second, the second is called _1."""
@@ -132,7 +137,7 @@ def _written(path: Path, text: str) -> Path:
 
 
 def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
-    """Whether the right side is alone, and an address → the files of both sides, for each run of the operator."""
+    """Whether the right side is alone, and an address, or then an operator → the files of both sides, run by run."""
     found: dict[tuple[bool, str], list[tuple[str, str]]] = defaultdict(list)
     for record in report.records:
         left, right = record["left"], record["right"]
@@ -142,7 +147,8 @@ def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
         if entry["side"] == "left":
             found[False, entry["address"]].append((_path(report.left.directory, entry["file"]), _UNKNOWN))
         else:
-            found[True, entry["address"]].append((_UNKNOWN, _path(report.right.directory, entry["file"])))
+            files = (_UNKNOWN, _path(report.right.directory, entry["file"]))
+            found[True, entry["address"].rsplit(":", 2)[0]].append(files)
     return found
 
 

@@ -48,9 +48,9 @@ class Algorithm:
         try:
             returned = self.function(left, right, arguments)
         except _FAILURES as error:
-            return CustomResult(_UNDEFINED, f"{self.path.name} raised {_what(error, self.path)}")
+            return CustomResult(_UNDEFINED, _writable(f"{self.path.name} raised {_what(error, self.path)}"))
         if isinstance(returned, tuple) and len(returned) == 2 and all(isinstance(part, str) for part in returned):
-            return CustomResult(*returned)
+            return CustomResult(*map(_writable, returned))
         kinds = [type(part).__name__ for part in returned] if isinstance(returned, tuple) else type(returned).__name__
         return CustomResult(_UNDEFINED, f"{self.path.name} returned {kinds}, not two texts (value, message)")
 
@@ -189,12 +189,14 @@ def run_algorithms(
         "ground_truth_dump_file": str(files[1]),
         "shape_type": _shape_type(left.shape),
     }
-    return {
-        name: algorithm(
-            _whole(left, both_bool), _whole(right, both_bool), AlgorithmArguments({**arguments.get(name, {}), **told})
-        )
-        for name, algorithm in algorithms.items()
-    }
+    found = {}
+    for name, algorithm in algorithms.items():
+        passed = AlgorithmArguments({**arguments.get(name, {}), **told})
+        try:
+            found[name] = algorithm(_whole(left, both_bool), _whole(right, both_bool), passed)
+        except MemoryError:
+            found[name] = CustomResult(_UNDEFINED, f"{left.size} elements a side are more than memory can hold at once")
+    return found
 
 
 def _whole(view: TensorView, as_it_is: bool) -> npt.NDArray[Any]:
@@ -208,6 +210,11 @@ def _shape_type(shape: tuple[int, ...]) -> str:
     if all(length == 1 for length in shape):
         return "scalar"
     return {1: "vector", 2: "matrix"}.get(len(shape), "tensor")
+
+
+def _writable(text: str) -> str:
+    """A text that any file can hold: half of a surrogate pair is written as an escape."""
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 def _what(error: BaseException, path: Path) -> str:

@@ -17,6 +17,7 @@ from pytest_msdump.cli import main as msdump
 from pytest_msdump.compat.compare_vector import main
 from pytest_msdump.testing.builder import write_reference
 
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 TITLES = [
     "LeftOp",
     "RightOp",
@@ -89,18 +90,28 @@ def test_the_gate_decides(two):
 
 def test_the_new_spelling_is_told_once_and_does_the_same(in_case, capsys):
     folder = in_case("a_fusion_nchw")
-    main([*sides("left", "right"), "-f", "fusion.json", "-o", "out/result.csv", "-csv"])
+    main([*sides("left", "right"), "-f", "fusion.json", "-o", "out/result.txt", "-csv"])
     told = [line for line in capsys.readouterr().err.splitlines() if "the same as" in line]
     (line,) = told
-    table = (folder / "out/result.csv").read_bytes()
+    table = (folder / "out/result.txt").read_bytes()
     report = (folder / "out/msdump-report/results.json").read_bytes()
-    (folder / "out/result.csv").unlink()
+    (folder / "out/result.txt").unlink()
     (folder / "out/msdump-report/results.json").unlink()
     program, *words = shlex.split(line.partition("the same as: ")[2])
     assert program == "msdump"
     msdump(words)
-    assert (folder / "out/result.csv").read_bytes() == table
+    assert (folder / "out/result.txt").read_bytes() == table
     assert (folder / "out/msdump-report/results.json").read_bytes() == report
+
+
+def test_rules_of_quantisation_alone_are_enough(in_case):
+    in_case("c_caffe_quant")
+    main([*sides("left", "right"), "-q", "quant.json", "-o", "r.csv"])
+    with Path("r.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (GOLDEN / "c_caffe_quant" / "expected" / "default" / "out" / "result.csv").open(newline="") as file:
+        theirs = list(csv.DictReader(file))
+    assert [(row["LeftOp"], row["RightOp"]) for row in rows] == [(row["NPUDump"], row["GroundTruth"]) for row in theirs]
 
 
 def test_reports_are_written_beside_the_table(two):
@@ -125,6 +136,7 @@ def test_reports_are_written_beside_the_table(two):
         (["-o", "L/a.0.1700000000000000.npy/r.txt"], "cannot be made"),
         (["-o", "dir.txt"], "is a folder"),
         (["-o", "r.txt", "-f", "gone.json"], "gone.json"),
+        (["-o", "r.txt", "-f", "L"], "L: cannot be read"),
         (["-o", "r.txt", "-custom", "gone"], "there is no such folder"),
     ],
 )

@@ -113,7 +113,7 @@ def test_the_mapping_has_what_only_the_right_side_has(in_case):
     (written,) = Path("out").glob("mapping_*.csv")
     alone = [row for row in mapped(written) if row[2] == "*"]
     assert alone
-    assert all(row[5] == "NaN" for row in alone)
+    assert all(row[5] == "NaN" and f".{row[3]}." in row[6] for row in alone)
 
 
 def mapped(path: Path) -> list[list[str]]:

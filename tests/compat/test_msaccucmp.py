@@ -82,6 +82,8 @@ class TestFirstElements:
     def test_as_much_as_there_is_is_all(self, count):
         assert compare("-max", count) == 1
         assert table()[0]["Verdict"] == "fail"
+        assert compare("-max", count, left="R", out="same") == 0
+        assert table("same/result_*.csv")[0]["Verdict"] == "pass"
 
     @pytest.mark.usefixtures("two")
     def test_it_stays_a_part_when_the_result_is_judged_again(self, capsys):
@@ -177,6 +179,20 @@ class TestChoosing:
         assert [entry["left"] for entry in report["missing"]] == ["pool_norightfile:output:0"]
 
 
+def test_a_table_that_cannot_be_written_leaves_nothing_behind(two, monkeypatch, capsys):
+    replace = Path.replace
+
+    def full(path, target):
+        if target.suffix == ".csv":
+            raise OSError(28, "No space left on device")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert compare() == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert list((two / "out").glob("*.csv")) == []
+
+
 @pytest.mark.parametrize("sign", "-+=@%")
 def test_a_name_of_any_first_letter_loses_no_row(two, sign):
     """Fault 17: such an operator ended the table, and the rest of the rows were lost."""
@@ -226,6 +242,9 @@ def test_the_column_of_overflow_is_there_when_asked_for(in_case, words):
         (["compare", "-m", "L", "-g", "R", "-alg", "10"], "known: 0=CosineSimilarity"),
         (["compare", "-m", "L", "-g", "R", "-p", "1"], "HDF5"),
         (["compare", "-m", "gone", "-g", "R"], "gone"),
+        (["compare", "-m", "L", "-g", "R", "-f", "gone.json"], "gone.json"),
+        (["compare", "-m", "L", "-g", "R", "-q", "gone.json"], "gone.json"),
+        (["compare", "-m", "L", "-g", "R", "-cf", "gone.json"], "gone.json"),
         (["compare", "-m", "L", "-g", "R", "-out", "L/a.0.1700000000000000.npy"], "-out: "),
         (["compare", "-m", "L", "-g", "R", "-a", "x"], "NAME:KEY=VALUE"),
     ],

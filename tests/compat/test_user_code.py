@@ -110,6 +110,8 @@ def test_only_what_was_asked_for_runs_with_its_arguments(in_case, capsys):
         "CosineSimilarity",
         "MyAlg",
     ]
+    record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
+    assert list(record["custom"]) == ["MyAlg"]
 
 
 def test_a_users_algorithm_wins_over_a_built_in_of_its_name(code):
@@ -119,6 +121,14 @@ def test_a_users_algorithm_wins_over_a_built_in_of_its_name(code):
     assert row["CosineSimilarity"] == "-0.5"
     record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
     assert record["metrics"]["cosine_similarity"] == 1.0
+
+
+@pytest.mark.usefixtures("code")
+def test_where_only_built_in_ones_were_asked_for_no_other_runs():
+    msaccucmp.main(["compare", "-m", "L", "-g", "R", "-c", "code", "-out", "out", "-alg", "0"])
+    report = json.loads(Path("out/msdump-report/results.json").read_text())
+    assert "custom" not in report["tensors"][0]
+    assert report["notes"] == ["ran user code: code/algorithm/alg_Mine.py"]
 
 
 def test_a_users_numbers_have_no_part_in_the_verdict(code):

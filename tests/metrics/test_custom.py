@@ -109,7 +109,14 @@ def test_an_argument_that_was_not_passed_is_named():
 
 @pytest.mark.parametrize(
     ("shape", "kind"),
-    [((), "scalar"), ((1, 1), "scalar"), ((1, 0), "matrix"), ((3,), "vector"), ((2, 2, 2), "tensor")],
+    [
+        ((), "scalar"),
+        ((1, 1), "scalar"),
+        ((1, 0), "matrix"),
+        ((2, 0), "matrix"),
+        ((3,), "vector"),
+        ((2, 2, 2), "tensor"),
+    ],
 )
 def test_the_kind_of_shape(folder, shape, kind):
     write(folder, "Kind", "def compare(l, r, a):\n    return a.shape_type, ''\n")
@@ -136,6 +143,22 @@ def test_whatever_goes_wrong_is_nan_and_a_reason_and_the_next_one_runs(folder, b
     assert found["Bad"].value == "NaN"
     assert re.search(reason, found["Bad"].message)
     assert found["Good"].value == "0.0"
+
+
+def test_tensors_that_memory_cannot_hold_are_nan_and_a_reason(folder):
+    class Huge(ArrayView):
+        def read(self, *_range):
+            raise MemoryError
+
+    write(folder, "Sum")
+    views = Huge(np.ones(3)), Huge(np.ones(3))
+    found = run_algorithms(load_algorithms(folder), *views, files=(folder, folder), arguments={})
+    assert found["Sum"] == CustomResult("NaN", "3 elements a side are more than memory can hold at once")
+
+
+def test_texts_that_no_file_can_hold_are_escaped(folder):
+    write(folder, "Odd", "def compare(l, r, a):\n    return '\\ud800', 'é'\n")
+    assert run(folder, np.ones(1), np.ones(1))["Odd"] == CustomResult("\\ud800", "é")
 
 
 @pytest.mark.parametrize(
