@@ -95,8 +95,6 @@ class Comparison:
         The element-wise tolerance that `worst` and the metric `allclose` were measured with.
     total_elements : int, optional
         How many elements each side has, when only the first `elements` of them were looked at.
-    left_peak : float, optional
-        The largest finite magnitude of a float left side.
     """
 
     elements: int
@@ -111,7 +109,6 @@ class Comparison:
     absolute_error_sum: float | int | None = None
     vendor: Mapping[str, float] = field(default_factory=dict)
     total_elements: int | None = None
-    left_peak: float | None = None
 
     @property
     def equal(self) -> bool:

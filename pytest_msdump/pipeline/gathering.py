@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.judging.policy import Policy
+from pytest_msdump.matching.network import network_of
+from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.planning import Plan
@@ -48,6 +50,8 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
+        network=network_of(combined(plan.rules)) if plan.rules.base else (),
+        notes=plan.extras.sentences,
     )
 
 

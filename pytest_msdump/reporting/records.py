@@ -133,7 +133,6 @@ def _measured(comparison: Comparison | None) -> dict[str, Any]:
         "finite": comparison.finite,
         "differing": comparison.differing,
         "right_zero_mismatch": comparison.right_zero_mismatch,
-        **({} if comparison.left_peak is None else {"left_peak": encode(comparison.left_peak)}),
         "rtol": encode(comparison.rtol),
         "atol": encode(comparison.atol),
         "absolute_error_sum": encode(comparison.absolute_error_sum),
