@@ -1,0 +1,199 @@
+"""The gate through the fusion-mapping JSON, as a user types it: pytest in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+FUSED = GOLDEN / "a_fusion_nchw"
+
+
+def gate(folder: Path, *arguments: str, left: Path, right: Path) -> tuple[int, str, dict[str, Any]]:
+    """Exit code, what was printed, results.json."""
+    own = ("-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider")
+    sides = ("--msdump-left", str(left), "--msdump-right", str(right))
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *own, *sides, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    file = folder / "msdump-report" / "results.json"
+    results = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return ran.returncode, ran.stdout + ran.stderr, results
+
+
+def failing(results: dict[str, Any]) -> dict[str, str]:
+    return {
+        record["left"]["address"]: record["verdict"] for record in results["tensors"] if record["verdict"] != "pass"
+    }
+
+
+def missing(results: dict[str, Any]) -> list[str]:
+    return [entry["left"] for entry in results["missing"]]
+
+
+def without_repeats(folder: Path) -> tuple[Path, Path]:
+    """The same dumps as one run would leave them: of a tensor that is there twice, the newer file alone."""
+    for side in ("left", "right"):
+        shutil.copytree(FUSED / side, folder / side)
+    (folder / "left" / "Relu.dup_relu.12.1.1600000000000012").unlink()
+    (folder / "right" / "conv1_relu.0.1600000000000050.npy").unlink()
+    return folder / "left", folder / "right"
+
+
+def test_exactly_what_is_wrong_fails(tmp_path):
+    left, right = without_repeats(tmp_path)
+    code, said, results = gate(tmp_path, "--msdump-fusion", str(FUSED / "fusion.json"), left=left, right=right)
+    assert code == 1
+    assert failing(results) == {"loss:output:0": "fail", "argmax:output:0": "fail", "wrong_shape:output:0": "error"}
+    assert missing(results) == ["pool_norightfile:output:0", "gone:output:0"]
+    items = set(re.findall(r"^FAILED \S*?::?(\S+) - ", said, re.MULTILINE)) or set(
+        re.findall(r"^FAILED (\S+) - ", said, re.MULTILINE)
+    )
+    assert {item.rsplit("::", 1)[-1] for item in items} == {"loss", "argmax", "wrong_shape", "coverage"}
+
+
+def test_the_older_of_two_files_is_an_occurrence_and_not_passed_over(tmp_path):
+    """The vendor's tool compares the newest file of a name in silence; here each is an occurrence (INTERFACE 2).
+
+    On the right conv1_relu was dumped twice, the older time with other values; on the left dup_relu.
+    """
+    code, _, results = gate(
+        tmp_path, "--msdump-fusion", str(FUSED / "fusion.json"), left=FUSED / "left", right=FUSED / "right"
+    )
+    assert code == 1
+    assert failing(results) == {
+        "conv1conv1/bnconv1/relu:output:0": "fail",
+        "loss:output:0": "fail",
+        "argmax:output:0": "fail",
+        "dup_relu:output:0": "fail",
+        "wrong_shape:output:0": "error",
+    }
+    alone = {(entry["side"], entry["address"], entry["occurrence"]) for entry in results["unmatched"]}
+    assert ("left", "dup_relu:output:0", 1) in alone
+    assert ("right", "conv1_relu:output:0", 1) in alone
+
+
+def test_messages_name_the_originals(tmp_path):
+    _, said, results = gate(
+        tmp_path, "--msdump-fusion", str(FUSED / "fusion.json"), left=FUSED / "left", right=FUSED / "right"
+    )
+    assert "paired: fusion.json: conv1 + conv1/bn + conv1/relu" in said
+    by = {record["left"]["address"]: record["by"] for record in results["tensors"]}
+    assert by["conv1conv1/bnconv1/relu:output:0"] == "fusion.json: conv1 + conv1/bn + conv1/relu"
+
+
+def test_workers_give_the_same_results(tmp_path):
+    pytest.importorskip("xdist")
+    files = []
+    for name, more in (("one", ()), ("two", ("-n", "2"))):
+        folder = tmp_path / name
+        folder.mkdir()
+        arguments = ("--msdump-fusion", str(FUSED / "fusion.json"), "--msdump-report", "json,csv", *more)
+        code, said, _ = gate(folder, *arguments, left=FUSED / "left", right=FUSED / "right")
+        assert code == 1, said
+        files.append([(folder / "msdump-report" / file).read_bytes() for file in ("results.json", "ops.csv")])
+    assert files[0] == files[1]
+
+
+# -- rule files that cannot be used: one line, exit code 4, with and without workers ----------------------------------
+
+MODEL = {"name": "a", "type": "Relu"}
+REFUSED: list[tuple[str, object, str]] = [
+    ("model.om", b"IMOD....", "atc --mode=1 --om={path} --json="),
+    ("model.air", b"x", "atc --mode=1 --om="),
+    ("model.pb", b"x", "atc --mode=1 --om="),
+    ("fusion.json", b"IMOD...", "atc --mode=1 --om="),
+    ("fusion.json", b"{", "fusion.json"),
+    ("fusion.json", b"[]", "fusion.json"),
+    ("fusion.json", {"graph": [{"op": [{"type": "Relu"}]}]}, "'name'"),
+    ("fusion.json", {"graph": [{"op": [{"name": 3, "type": "Relu"}]}]}, "name"),
+    ("fusion.json", {"graph": [{"op": 3}]}, "op"),
+    ("fusion.json", {"graph": [{"op": [{"name": "other", "type": "Relu"}]}]}, "knows no operator of the left side"),
+    ("missing.json", None, "missing.json"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), REFUSED, ids=[f"{row[0]}-{row[2][:20]}" for row in REFUSED])
+def test_a_rule_file_that_cannot_be_used_is_one_line_and_4(name, content, says, tmp_path):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    code, said, _ = gate(tmp_path, "--msdump-fusion", str(path), left=FUSED / "left", right=FUSED / "right")
+    assert code == 4
+    lines = [line for line in said.splitlines() if line.startswith("ERROR: ")]
+    assert len(lines) == 1
+    assert says.format(path=path) in lines[0]
+    assert "Traceback" not in said
+
+
+def test_the_same_with_workers(tmp_path):
+    pytest.importorskip("xdist")
+    (tmp_path / "model.om").write_bytes(b"IMOD")
+    arguments = ("--msdump-fusion", str(tmp_path / "model.om"), "-n", "2")
+    code, said, _ = gate(tmp_path, *arguments, left=FUSED / "left", right=FUSED / "right")
+    assert code == 4
+    assert "atc --mode=1" in said
+    assert "INTERNALERROR" not in said
+
+
+def test_cycles_duplicates_and_lacking_parts_are_told_and_survived(tmp_path):
+    operators = [
+        {"name": "loss", "type": "ReduceMean", "input": ["argmax:0"]},
+        {"name": "argmax", "type": "ArgMaxD", "input": ["loss:0"]},
+        {"name": "loss", "type": "Other"},
+        {"name": "split1", "type": "SplitD", "input": ["", "nobody:3"]},
+    ]
+    rules = tmp_path / "fusion.json"
+    rules.write_text(json.dumps({"graph": [{"op": operators}]}))
+    code, _, results = gate(tmp_path, "--msdump-fusion", str(rules), left=FUSED / "left", right=FUSED / "right")
+    assert code == 1
+    notes = " ".join(results["left"]["notes"])
+    assert "loss" in notes
+    assert "circle" in notes
+    pairs = {record["left"]["address"]: record["how"] for record in results["tensors"]}
+    assert pairs["loss:output:0"] == pairs["split1:output:0"] == "fused"
+
+
+def test_a_hundred_thousand_operators_are_no_burden(tmp_path):
+    operators = [
+        {"id": number, "name": f"net/op{number}", "type": "Relu", "input": [f"net/op{number - 1}:0"] if number else []}
+        for number in range(100_000)
+    ]
+    operators.append({"id": 100_000, "name": "loss", "type": "ReduceMean", "input": ["net/op99999:0"]})
+    rules = tmp_path / "fusion.json"
+    rules.write_text(json.dumps({"graph": [{"op": operators}]}))
+    code, _, results = gate(tmp_path, "--msdump-fusion", str(rules), left=FUSED / "left", right=FUSED / "right")
+    assert code == 1
+    assert "fusion.json names 100001 operators" in results["left"]["notes"]
+    assert "loss:output:0" in {record["left"]["address"] for record in results["tensors"]}
+
+
+def test_a_killed_worker_ends_the_run(tmp_path):
+    """Fault 19: the vendor's tool waits for ever for a worker that the system killed."""
+    pytest.importorskip("xdist")
+    (tmp_path / "conftest.py").write_text(
+        "import os, signal\n"
+        "def pytest_runtest_setup(item):\n"
+        "    if item.name.startswith('argmax') and hasattr(item.config, 'workerinput'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    arguments = ("--msdump-fusion", str(FUSED / "fusion.json"), "-n", "2", "--max-worker-restart=0", "--confcutdir=.")
+    code, said, results = gate(tmp_path, *arguments, str(tmp_path), left=FUSED / "left", right=FUSED / "right")
+    assert code != 0
+    assert "crashed" in said
+    assert results["complete"] is False
+    verdicts = {record["left"]["address"]: record["verdict"] for record in results["tensors"]}
+    assert verdicts["argmax:output:0"] == "not_run"
