@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorView
 from pytest_msdump.readers.ascend_index import Found, Remarks, refs_of
-from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_protobuf
+from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_converted, parse_protobuf
 from pytest_msdump.readers.ascend_tree import Place, place_of
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
@@ -31,6 +31,7 @@ _RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
 _OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"
 _NO_NAME = "{files} with a number for a name that no mapping.csv explains, e.g. {example}"
 _TASK_TYPE = "{files} with a task type other than 0 to 4 in the name, which are left out, e.g. {example}"
+_MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
 _OTHER_KIND = (
     "{files} of another dump format beside Ascend dumps, left out: give them a folder of their own; e.g. {example}"
 )
@@ -48,17 +49,18 @@ class AscendReader(Reader):
         "Ascend dump files, OP_TYPE.OP.TASK[.STREAM].TIMESTAMP, in one folder, in TIME/DEVICE/MODEL/MODEL_ID/INDEX "
         "or in rank_R/NET/GRAPH/ITERATION"
     )
-    precedence = 5
+    # Above readers of arrays, which dumps have beside them once a tool has converted them.
+    precedence = 12
 
     def recognises(self, root: Path) -> bool:
-        """Tell whether a file at or below `root` is named like a dump, with a time of ten digits or more."""
+        """Tell whether a file at or below `root` is named like a dump, with a time of ten digits or more.
+
+        Not so where MindSpore wrote its own arrays and left the device's files only where it could not convert them.
+        """
         if not root.is_dir():
             return _is_certain(root.name)
-        return any(
-            (any(map(_is_certain, folder.files)) or (MAPPING in folder.files and any(map(_is_hashed, folder.files))))
-            and place_of(root, folder.parts) is not None
-            for folder in walk(root)
-        )
+        folders = [folder for folder in walk(root) if place_of(root, folder.parts) is not None]
+        return any(map(_has_dumps, folders)) and not any(map(_has_arrays, folders))
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; reads the header of each file, never more than 64 MiB of it."""
@@ -101,6 +103,30 @@ def _is_certain(name: str) -> bool:
     return parsed is not None and parsed.timestamp >= _PLAUSIBLE_TIME
 
 
+def _has_dumps(folder: Folder) -> bool:
+    if any(map(_is_certain, folder.files)):
+        return True
+    return MAPPING in folder.files and any(map(_is_hashed, folder.files))
+
+
+def _has_arrays(folder: Folder) -> bool:
+    """Whether there are arrays of MindSpore's other than those made of dumps that are still beside them."""
+    arrays = [name for name in folder.files if parse_mindspore(name)]
+    runs = {_run(parsed) for parsed in map(parse_ascend, folder.files if arrays else ()) if parsed}
+    return not all(_is_made_of(name, runs) for name in arrays)
+
+
+def _run(parsed: AscendName) -> tuple[object, ...]:
+    """Identify one run of an operator; its name may be shorter in arrays that were made of its dump."""
+    return (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
+
+
+def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:
+    """Whether an array was made of one of the dumps `runs`."""
+    converted = parse_converted(name)
+    return converted is not None and _run(converted.dump) in runs
+
+
 def _is_hashed(name: str) -> bool:
     """Whether a name is the number that stands for one too long for the file system."""
     return number(name) is not None
@@ -120,11 +146,18 @@ def _sorted_out(
     originals = _originals(root, folder, remarks)
     path = folder.below(root)
     found: list[Found] = []
-    rest: list[str] = []
+    others: list[tuple[str, AscendName | None]] = []
     for name in folder.files:
         parsed = parse_ascend(originals.get(name, name))
         if parsed and place and parsed.is_known and parsed.op_type != _OVERFLOW_TYPE:
             found.append(Found(path / name, parsed, place.at))
+        else:
+            others.append((name, parsed))
+    runs = {_run(one.name) for one in found}
+    rest: list[str] = []
+    for name, parsed in others:
+        if _is_made_of(name, runs):
+            remarks.add(_MADE_OF_DUMPS, folder.relative(name).as_posix())
         elif not _is_side_file(root, folder, name, parsed, remarks):
             rest.append(name)
             _remark(folder.relative(name), parsed, remarks)
@@ -159,5 +192,5 @@ def _remark(relative: Path, parsed: AscendName | None, remarks: Remarks) -> None
         remarks.add(_TASK_TYPE, relative.as_posix())
     elif _is_hashed(name):
         remarks.add(_NO_NAME, relative.as_posix())
-    elif parse_reference(name) or parse_mindspore(name) or parse_protobuf(name):
+    elif any(parse(name) for parse in (parse_reference, parse_mindspore, parse_converted, parse_protobuf)):
         remarks.add(_OTHER_KIND, relative.as_posix())

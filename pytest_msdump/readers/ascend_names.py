@@ -21,8 +21,10 @@ from pytest_msdump.readers.filename import ReferenceName, number, parse_referenc
 __all__ = [
     "PROTOBUF_SUFFIXES",
     "AscendName",
+    "ConvertedName",
     "SliceName",
     "parse_ascend",
+    "parse_converted",
     "parse_protobuf",
     "slice_name",
     "slice_numbers",
@@ -35,6 +37,8 @@ PROTOBUF_SUFFIXES = (".pb", ".quant")
 _TIMESTAMP_DIGITS = 10
 _FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
 _SLICE = re.compile(r"_lxslice([0-9]{1,9})")
+_CONVERTED = re.compile(r"(.+)\.(input|output)\.([0-9]{1,9})(?:\.([^.]+))?\.npy", re.DOTALL)
+_SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
 _SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
 # How many numbers may stand behind the timestamp.
 _EXTRAS = (0, 3, 4)
@@ -62,6 +66,28 @@ class AscendName(NamedTuple):
     def is_known(self) -> bool:
         """Whether the task type, when there is one, is one that exists."""
         return self.task_type is None or self.task_type in TASK_TYPES
+
+
+class ConvertedName(NamedTuple):
+    """Name of an array that a tool made of one tensor of a dump file: the file's name, and which tensor it was.
+
+    `form` is what stands behind: the shape, as in ``2x19x5x7``, the memory format, or nothing.
+    """
+
+    dump: AscendName
+    io: str
+    slot: int
+    form: str | None
+
+    @property
+    def has_shape(self) -> bool:
+        """Whether `form` is a shape."""
+        return self.form is not None and _SHAPE.fullmatch(self.form) is not None
+
+    @property
+    def memory_format(self) -> str | None:
+        """The memory format, where the name tells it."""
+        return None if self.has_shape else self.form
 
 
 class SliceName(NamedTuple):
@@ -181,3 +207,17 @@ def parse_protobuf(name: str) -> ReferenceName | None:
     """
     stem, dot, suffix = name.rpartition(".")
     return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None
+
+
+def parse_converted(name: str) -> ConvertedName | None:
+    """Read the name of an array that was made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``.
+
+    Examples
+    --------
+    >>> parsed = parse_converted("Conv2D.conv1.3.1.1600000000000003.output.0.2x19x5x7.npy")
+    >>> parsed.dump.op, parsed.io, parsed.slot, parsed.form
+    ('conv1', 'output', 0, '2x19x5x7')
+    """
+    match = _CONVERTED.fullmatch(name)
+    dump = parse_ascend(match[1]) if match else None
+    return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None

@@ -25,7 +25,14 @@ class ForeignReader(Reader):
 
 
 def test_every_reader_in_the_folder_is_found():
-    assert set(registry.load("readers", "Reader")) == {"ascend", "mindspore", "npy-file", "npy-folder", "proto-folder"}
+    assert set(registry.load("readers", "Reader")) == {
+        "ascend",
+        "converted",
+        "mindspore",
+        "npy-file",
+        "npy-folder",
+        "proto-folder",
+    }
 
 
 def test_every_reader_says_what_it_looks_for():

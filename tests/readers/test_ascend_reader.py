@@ -71,7 +71,9 @@ def test_index_reads_headers_and_no_data(tmp_path, monkeypatch):
     original = StoredFile.read_into
     monkeypatch.setattr(StoredFile, "read_into", counting)
     assert index(tmp_path).refs[0].spec.shape == (100_000,)
-    assert sum(count for _, count in read) <= 3 * 4096 < path.stat().st_size
+    # One short read for a header of any usual size.
+    assert read == [(0, 4096)]
+    assert path.stat().st_size > 4096
 
 
 def test_a_reference_is_made_for_each_input_and_output(tmp_path):

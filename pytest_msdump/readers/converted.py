@@ -1,0 +1,103 @@
+"""Arrays that the vendor's tool made of dump files, one of each tensor, without the files they were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import placed_by_time
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.readers.ascend_names import ConvertedName, parse_converted
+from pytest_msdump.readers.ascend_tree import place_of
+from pytest_msdump.readers.base import Reader
+from pytest_msdump.readers.filename import parse_mindspore
+from pytest_msdump.readers.listing import Folder, walk
+from pytest_msdump.readers.repeats import sort_out
+from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+
+__all__ = ["ConvertedReader"]
+
+# What the tool leaves beside them.
+_SIDE_FILES = frozenset({MAPPING, "convert_failed_file_list.txt", "simple_op_mapping.csv"})
+
+
+class ConvertedReader(Reader):
+    """Arrays whose names are those of dump files and, behind, the tensor's number and maybe its shape.
+
+    They hold what the tool made of the tensor, whose memory format is unknown where the name does not tell it. Names
+    that tell it are those of MindSpore's own arrays, too: a directory with nothing but such is left to that reader.
+    """
+
+    name = "converted"
+    looks_for = "arrays made of Ascend dump files, OP_TYPE.OP.TASK[.STREAM].TIMESTAMP.output.K[.2x3x4].npy"
+    precedence = 11
+
+    def recognises(self, root: Path) -> bool:
+        """Tell whether a name below `root` has this form and no other."""
+        if not root.is_dir():
+            return False
+        folders = [folder for folder in walk(root) if place_of(root, folder.parts)]
+        names = [original for folder in folders for original, _ in _originals(root, folder)[0]]
+        return any(map(_is_ours, names)) and not any(map(_is_mindspores, names))
+
+    def index(self, root: Path) -> Dump:
+        """List the tensors of `root` by name; see `Reader.index`."""
+        refs: list[TensorRef] = []
+        unexplained: list[Path] = []
+        notes: list[str] = []
+        for folder in walk(root):
+            place = place_of(root, folder.parts)
+            names, note = _originals(root, folder)
+            notes += note
+            unexplained += map(folder.relative, folder.closed)
+            for original, name in names:
+                parsed = parse_converted(original) if place else None
+                if place and parsed:
+                    refs.append(_ref(parsed, folder.below(root) / name, place.at, self.name))
+                elif name not in _SIDE_FILES:
+                    unexplained.append(folder.relative(name))
+        repeats = sort_out(refs)
+        return Dump(
+            root=root,
+            reader=self.name,
+            refs=placed_by_time(repeats.newest),
+            older=repeats.older,
+            unexplained=tuple(sorted(unexplained)),
+            notes=(*repeats.notes, *notes),
+        )
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a tensor lazily; see `Reader.open`."""
+        from pytest_msdump.readers.npy import open_npy
+
+        return open_npy(ref.source.path, ref.spec)
+
+
+def _is_ours(name: str) -> bool:
+    parsed = parse_converted(name)
+    return parsed is not None and parsed.memory_format is None
+
+
+def _is_mindspores(name: str) -> bool:
+    return parse_mindspore(name) is not None and not _is_ours(name)
+
+
+def _originals(root: Path, folder: Folder) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
+    """Return a directory's names, each behind what it was before it was shortened, and what is to be told."""
+    if MAPPING not in folder.files:
+        return [(name, name) for name in folder.files], ()
+    relative = folder.relative(MAPPING)
+    originals, note = read_mapping(root / relative)
+    return [(originals.get(name, name), name) for name in folder.files], (
+        (f"{relative.as_posix()} {note}",) if note else ()
+    )
+
+
+def _ref(parsed: ConvertedName, path: Path, at: Coordinates, reader: str) -> TensorRef:
+    return TensorRef(
+        key=TensorKey(OpKey(parsed.dump.op, at, parsed.dump.op_type), parsed.io, parsed.slot),
+        spec=TensorSpec(memory_format=parsed.memory_format),
+        source=TensorSource(path, parsed.dump.timestamp),
+        reader=reader,
+    )
