@@ -73,6 +73,19 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
     dumped = list(_dumped(root))
     if not dumped:
         raise ConfigError(f"-m: {root} holds no {_LAYOUT.split('/', 1)[1]} with files; is it the right folder?")
+    jobs, notes = _matched(dumped, graphs, rules)
+    if not jobs:
+        raise ConfigError(
+            f"no model below {root} ({_some(one.model for one in dumped)}) is named by a rule file in {rules} "
+            f"({_some(graphs)})"
+        )
+    return jobs, notes
+
+
+def _matched(
+    dumped: Iterable[_Dumped], graphs: Mapping[str, Path], rules: Path
+) -> tuple[tuple[Job, ...], tuple[str, ...]]:
+    """The jobs, and what is to be said of who stays alone."""
     jobs, notes, met = [], [], set()
     for one in dumped:
         graph, note = _graph_of(one.model, graphs)
@@ -83,11 +96,6 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
         met.add(graph)
         name = f"{one.device}_{one.model}_{one.step}"
         jobs.append(Job(one.path, graphs[graph], name, f"{one.device}_{one.model}_{one.model_id}_{one.step}"))
-    if not jobs:
-        raise ConfigError(
-            f"no model below {root} ({_some(one.model for one in dumped)}) is named by a rule file in {rules} "
-            f"({_some(graphs)})"
-        )
     notes += [f"{graphs[graph]}: nothing was dumped of {graph}" for graph in graphs if graph not in met]
     return tuple(jobs), tuple(dict.fromkeys(notes))
 

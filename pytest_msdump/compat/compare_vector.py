@@ -7,15 +7,14 @@ Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vecto
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.cli.compare import gate, nine_columns_writer
 from pytest_msdump.cli.table_file import table_file
-from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
-from pytest_msdump.compat.suites import said, vendor_suite
+from pytest_msdump.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 
 __all__ = ["GRAMMAR", "main"]
@@ -39,14 +38,6 @@ GRAMMAR = Grammar(
     ),
     refused=dict.fromkeys(("-d", "-t", "-i"), _SINGLE),
 )
-
-# Name of a flag here → flag of ``msdump compare``.
-_NEW_SPELLING = {
-    "fusion": "--fusion",
-    "quant_fusion": "--quant-fusion",
-    "table": "-o",
-    "custom": "-custom",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,23 +67,15 @@ def _run(words: Sequence[str]) -> int:
         {**options, "report_dir": str(reports)},
         {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"},
     )
-    said(_PROGRAM, f"the same as: {_new_spelling(arguments, reports)}")
     if "ffts" in arguments:
         said(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")
     custom = arguments.get("custom")
     extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
     write = nine_columns_writer(arguments.values["table"], as_csv=as_csv)
-    return gate(replace(plan(suite), extras=extras), write)
-
-
-def _new_spelling(arguments: Arguments, reports: Path) -> str:
-    """The command line of ``msdump`` that does the same."""
-    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
-    for name, flag in _NEW_SPELLING.items():
-        if name in arguments:
-            words += [flag, arguments.values[name]]
-    words += ["-csv"] if "csv" in arguments else []
-    return shlex.join([*words, "--report-dir", str(reports)])
+    planned = replace(plan(suite), extras=extras)
+    written = ["-o", arguments.values["table"], *(["-csv"] if as_csv else []), "--report-dir", str(reports)]
+    said(_PROGRAM, f"the same as: {new_spelling(arguments, *written)}")
+    return gate(planned, write)
 
 
 if __name__ == "__main__":

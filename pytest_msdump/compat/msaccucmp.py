@@ -17,7 +17,7 @@ from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
 from pytest_msdump.compat.batch import Job, find_jobs
 from pytest_msdump.compat.outputs import Outputs, output_folder
 from pytest_msdump.compat.selecting import chosen_groups, narrowed
-from pytest_msdump.compat.suites import said, vendor_suite
+from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.reporting.vendor_table import Columns
@@ -72,10 +72,13 @@ GRAMMAR = Grammar(
     },
 )
 
+_REPORTS = "msdump-report"
 _NO_EFFECT = {
     "ffts": "-ffts changes nothing: the slices of a tensor are joined with or without it",
     "version": "-v changes nothing: dump files tell what they are",
 }
+# With one of these there is no command line of ``msdump`` that does the same.
+_ONLY_HERE = ("range", "select", "first", "mapping")
 _SPELLED = {
     "left": "-m",
     "right": "-g",
@@ -186,7 +189,7 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
 
     arguments = wanted.arguments
     options = {name: arguments.get(name) for name in _SPELLED if name in arguments}
-    reports = wanted.folder / "msdump-report"
+    reports = wanted.folder / _REPORTS
     if job is not None:
         options |= {"left": str(job.dump), "fusion": str(job.rules)}
         reports /= job.report
@@ -207,6 +210,9 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     if "mapping" in arguments:
         said(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(gathered(planned, {}))}")
         return int(not planned.pairing.pairs)
+    if job is None and not any(name in arguments for name in _ONLY_HERE):
+        told = new_spelling(arguments, "--io", "all", "--report-dir", str(reports))
+        said(_PROGRAM, f"the same gate as: {told}")
     return gate(planned, outputs.result)
 
 

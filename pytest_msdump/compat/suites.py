@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_msdump.compat.arguments import Arguments
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["said", "vendor_suite"]
+__all__ = ["new_spelling", "said", "vendor_suite"]
+
+# What both of the vendor's programs can say → flag of ``msdump compare``.
+_NEW_FLAGS = {
+    "fusion": "--fusion",
+    "quant_fusion": "--quant-fusion",
+    "close_fusion": "--close-fusion",
+    "custom": "-custom",
+}
 
 
 def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
@@ -29,6 +39,15 @@ def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) 
     """
     names = {option.name: option.cli_flags[-1] for option in OPTIONS}
     return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
+
+
+def new_spelling(arguments: Arguments, *more: str) -> str:
+    """Return the command line of ``msdump`` that compares the same; `more` follows it."""
+    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
+    for name, flag in _NEW_FLAGS.items():
+        if name in arguments:
+            words += [flag, arguments.values[name]]
+    return shlex.join([*words, *more])
 
 
 def said(program: str, sentence: str) -> None:

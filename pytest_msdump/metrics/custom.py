@@ -183,19 +183,25 @@ def run_algorithms(
     are widened so that differences of small integers and of float16 do not wrap or overflow in a user's arithmetic;
     two tensors of bools stay what they are.
     """
-    both_bool = left.dtype == right.dtype == "bool"
     told = {
         "my_output_dump_file": str(files[0]),
         "ground_truth_dump_file": str(files[1]),
         "shape_type": _shape_type(left.shape),
     }
-    found = {}
-    for name, algorithm in algorithms.items():
-        passed = AlgorithmArguments({**arguments.get(name, {}), **told})
-        try:
-            found[name] = algorithm(_whole(left, both_bool), _whole(right, both_bool), passed)
-        except MemoryError:
-            found[name] = CustomResult(_UNDEFINED, f"{left.size} elements a side are more than memory can hold at once")
+    return {
+        name: _run(algorithm, (left, right), AlgorithmArguments({**arguments.get(name, {}), **told}))
+        for name, algorithm in algorithms.items()
+    }
+
+
+def _run(
+    algorithm: Callable[..., Any], sides: tuple[TensorView, TensorView], arguments: AlgorithmArguments
+) -> CustomResult:
+    both_bool = all(side.dtype == "bool" for side in sides)
+    try:
+        found: CustomResult = algorithm(*(_whole(side, both_bool) for side in sides), arguments)
+    except MemoryError:
+        return CustomResult(_UNDEFINED, f"{sides[0].size} elements a side are more than memory can hold at once")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import shutil
 import subprocess
 import threading
@@ -53,6 +54,25 @@ def test_results_of_one_second_do_not_replace_each_other(two, monkeypatch):
 def test_without_a_folder_results_are_written_here(two):
     assert main(["compare", "-m", "L", "-g", "R"]) == 1
     assert len(list(two.glob("result_*.csv"))) == 1
+
+
+@pytest.mark.parametrize("words", [[], ["-alg", "0"], ["-overflow_detection"]])
+def test_the_new_spelling_is_told_once_and_is_the_same_gate(in_case, words, capsys):
+    folder = in_case("a_fusion_nchw")
+    code = compare("-f", "fusion.json", *words, left="left", right="right")
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "the same gate as: " in line)
+    report = (folder / "out/msdump-report/results.json").read_bytes()
+    (folder / "out/msdump-report/results.json").unlink()
+    program, *typed = shlex.split(line.partition("the same gate as: ")[2])
+    assert program == "msdump"
+    assert msdump(typed) == code
+    assert (folder / "out/msdump-report/results.json").read_bytes() == report
+
+
+@pytest.mark.usefixtures("two")
+def test_where_there_is_no_new_spelling_none_is_told(capsys):
+    compare("-max", "9")
+    assert "the same gate" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("two")
