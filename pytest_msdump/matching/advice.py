@@ -14,7 +14,12 @@ from pytest_msdump.model.graph import OperatorGraph
 __all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
 
 # By the reader that knew a dump; by the ending of a file where one reader reads several kinds.
-_KIND_OF_READER = {"ascend": "device", "npy-folder": "original", "npy-file": "original"}
+_KIND_OF_READER = {
+    "ascend": "device",
+    "npy-folder": "original",
+    "npy-file": "original",
+    "proto-folder": "original",
+}
 _KIND_OF_SUFFIX = {".npy": "original", ".pb": "original", ".quant": "quantised original"}
 
 _FLAGS = {
