@@ -1,0 +1,322 @@
+"""The faults of the vendor's tool that concern comparison, each with the right answer. Numbers as they were collected.
+
+Each test goes through the command. Faults of reading alone are in tests/readers, those of its tables in
+test_vendor_tables, 19 (a killed worker) also in test_fusion_gate, 24 in tests/compat.
+"""
+
+from __future__ import annotations
+
+import csv
+import resource
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from semantics import ascend_made as made
+from semantics.gate import ask, ask_arrays
+from test_dtypes_low_precision import e4m3fn, e5m2, hifloat8
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+RNG = np.random.default_rng(11)
+HALF = RNG.standard_normal((2, 19, 5, 7)).astype(np.float16)
+
+
+def golden(case: str, tmp_path: Path, *flags: str):
+    reports = tmp_path / "reports"
+    return ask(GOLDEN / case / "left", GOLDEN / case / "right", "--io", "all", *flags, reports=reports)
+
+
+def verdicts(answer) -> dict[str, str]:
+    return {record["left"]["address"]: record["verdict"] for record in answer.results["tensors"]}
+
+
+def test_fault_01_all_channels_of_an_nhwc_origin_are_compared(tmp_path):
+    answer = golden("b_npu_vs_npu", tmp_path)
+    (record,) = [one for one in answer.results["tensors"] if one["left"]["address"] == "nhwc_origin:output:0"]
+    assert record["verdict"] == "fail"
+    assert record["elements"] == 2 * 5 * 7 * 19
+    # 14 of the 19 channels were replaced by 100.
+    assert record["differing"] == 2 * 5 * 7 * 14
+
+
+def test_fault_03_a_scalar_of_another_value_fails(tmp_path):
+    answer = ask_arrays(tmp_path, np.array(-7.5, np.float32), np.array(1.25, np.float32))
+    assert answer.code == 1
+    assert "cosine_similarity" not in answer.metrics
+
+
+@pytest.mark.parametrize("right", [0.0, np.nan])
+def test_fault_04_a_right_side_of_nothing_but_zero_or_nan_fails(right, tmp_path):
+    answer = ask_arrays(tmp_path, np.ones(5, np.float32), np.full(5, right, np.float32))
+    assert answer.code == 1
+    assert "max_relative_error" not in answer.metrics
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (np.array([2**24 + 1], np.int32), np.array([2**24], np.int32)),
+        (np.array([2**53 + 1], np.int64), np.array([2**53], np.int64)),
+        (np.array([1.0, 1e25], np.float32), np.array([1.0, -1e25], np.float32)),
+        (np.array([1 + 2j, 3 - 1j], np.complex64), np.array([1 - 2j, 3 + 1j], np.complex64)),
+        (np.array([1e300]), np.array([1.1e300])),
+    ],
+    ids=["int32", "int64", "large norms", "conjugates", "float64"],
+)
+def test_fault_05_nothing_is_lost_in_a_cast_to_float32(left, right, tmp_path):
+    assert ask_arrays(tmp_path, left, right).code == 1
+
+
+def test_fault_05_large_norms_that_agree_have_a_cosine_of_one(tmp_path):
+    values = RNG.standard_normal(100).astype(np.float32) * np.float32(1e25)
+    answer = ask_arrays(tmp_path, values, values * np.float32(1.0000002))
+    assert answer.code == 0
+    assert answer.metrics["cosine_similarity"] > 0.999999
+
+
+def test_fault_07_every_weight_of_a_grouped_convolution_is_kept(tmp_path):
+    """48 groups of one filter of one channel: three packs of 16 groups, of which the vendor's tool keeps one."""
+    weight = RNG.standard_normal((48, 1, 3, 2)).astype(np.float16)
+    stored = np.full((3 * 1 * 6, 1, 16, 16), np.nan, np.float16)
+    for group in range(48):
+        pack, inside = divmod(group, 16)
+        for place in range(6):
+            stored[pack * 6 + place, 0, inside, inside] = weight[group, 0].reshape(-1)[place]
+    left, right = tmp_path / "left", tmp_path / "right"
+    made.device(left, "Const", "w", stored, memory_format="FRACTAL_Z", original=weight.shape, groups=48)
+    made.original(right, "w", weight)
+    assert ask(left, right).code == 0
+    changed = weight.copy()
+    changed[40, 0, 2, 1] += 3
+    made.original(right, "w", changed)
+    answer = ask(left, right)
+    assert answer.code == 1
+    assert answer.record["worst"][0]["index"] == [40, 0, 2, 1]
+
+
+def test_fault_08_data_that_is_shorter_than_its_shape_is_an_error(tmp_path):
+    answer = golden("b5_broken_files", tmp_path)
+    assert answer.code == 1
+    assert verdicts(answer)["shortdata:output:0"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("data_type", "decoder"), [(33, hifloat8), (34, e5m2), (35, e4m3fn)], ids=["HiF8", "E5M2", "E4M3FN"]
+)
+def test_fault_09_all_codes_of_eight_bit_floats_decode_exactly(data_type, decoder, tmp_path):
+    codes = np.arange(256, dtype=np.uint8)
+    expected = [decoder(code) for code in range(256)]
+    values = np.array([float(one) for one in expected])
+    assert all(Fraction(float(one)) == one for one in expected if isinstance(one, Fraction))
+    made.device(tmp_path / "left", "Cast", "x", codes, data_type=data_type)
+    made.original(tmp_path / "right", "x", values)
+    exactly = ("--threshold", "max_abs=0")
+    answer = ask(tmp_path / "left", tmp_path / "right", *exactly)
+    assert answer.code == 0, answer.text
+    assert answer.record["equal"] is True
+    wrong = values.copy()
+    wrong[0x10] *= 2
+    made.original(tmp_path / "right", "x", wrong)
+    assert ask(tmp_path / "left", tmp_path / "right", *exactly).code == 1
+
+
+def test_fault_10_what_the_divergence_is_blind_to_fails_by_other_metrics(tmp_path):
+    right = RNG.standard_normal(500).astype(np.float32)
+    answer = ask_arrays(tmp_path, 3 * right + 10, right)
+    assert answer.metrics["kl_divergence"] < 1e-6
+    assert answer.code == 1
+
+
+def test_fault_11_operators_that_share_a_file_name_are_not_taken_for_each_other(tmp_path):
+    answer = golden("j2_name_matching", tmp_path, "-f", str(GOLDEN / "j2_name_matching" / "fusion.json"))
+    assert not {address for address in verdicts(answer) if address.startswith("collide")}
+    reasons = [one["reason"] for one in answer.results["unmatched"] if "collide" in one["address"]]
+    assert any("collide/x, collide_x of fusion.json are written alike" in reason for reason in reasons)
+
+
+def test_fault_12_every_repeat_of_an_operator_is_accounted_for(tmp_path):
+    answer = golden("b_npu_vs_npu", tmp_path)
+    assert verdicts(answer)["two_iters:output:0"] == "fail"
+    told = [one for one in answer.results["unmatched"] if one["address"] == "two_iters:output:0"]
+    assert [(one["side"], one["occurrence"]) for one in told] == [("left", 1)]
+
+
+def test_fault_16_one_bad_operator_stops_no_other(tmp_path):
+    answer = golden("b6_one_bad_op_aborts", tmp_path)
+    assert answer.code == 1
+    assert verdicts(answer) == {
+        "good_first:output:0": "pass",
+        "perm_same_dims:output:0": "error",
+        "good_last:output:0": "pass",
+    }
+
+
+@pytest.mark.parametrize("name", ["-minus", "=1+1", "+plus", "@at", "%percent"])
+def test_fault_17_a_name_that_begins_with_an_operator_sign_is_a_row_like_any(name, tmp_path):
+    for side, time in (("left", 0), ("right", 900)):
+        made.device(tmp_path / side, "Add", "before", HALF, time=time)
+        made.device(tmp_path / side, "Add", name, HALF, time=time + 1)
+        made.device(tmp_path / side, "Add", "after", HALF, time=time + 2)
+    answer = ask(tmp_path / "left", tmp_path / "right", "--report", "json,csv")
+    assert answer.code == 0, answer.text
+    with (tmp_path / "reports" / "ops.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["NPUDump"] for row in rows] == ["before", name, "after"]
+    assert {row["Verdict"] for row in rows} == {"pass"}
+
+
+def test_fault_18_odd_files_beside_a_dump_stop_nothing(tmp_path):
+    for side in ("left", "right"):
+        folder = tmp_path / side
+        made.device(folder, "Add", "good", HALF)
+        (folder / "mapping.csv").write_text("")
+        shutil.copy(folder / f"Add.good.1.1.{made.TIME}", folder / f"Add.odd.5.3.{made.TIME + 1}.7.11.0.0")
+        shutil.copy(folder / f"Add.good.1.1.{made.TIME}", folder / "12345678901234567890")
+        shutil.copy(folder / f"Add.good.1.1.{made.TIME}", folder / f"Opdebug.Node_OpDebug.5.{made.TIME + 9}")
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert answer.code == 0, answer.text
+    assert verdicts(answer) == {"good:output:0": "pass"}
+    notes = " ".join(answer.results["left"]["notes"])
+    assert "task type" in notes
+    assert "no mapping.csv explains" in notes
+
+
+def test_fault_20_a_file_larger_than_memory_would_like_is_compared(tmp_path):
+    """The vendor's tool starts no worker when one file is more than a quarter of what is free; here nothing is held."""
+    for side, factor in (("left", 1.0), ("right", 1.0001)):
+        (tmp_path / side).mkdir()
+        np.save(
+            tmp_path / side / f"big.0.{made.TIME}.npy", (np.arange(2**25, dtype=np.float32) + 1) * np.float32(factor)
+        )
+    most = 700 * 2**20
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+    command = [sys.executable, "-m", "pytest_msdump", "compare", "left", "right"]
+    environment = {"OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(
+        command, cwd=tmp_path, preexec_fn=limited, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_fault_25_what_the_vendors_tool_converted_is_compared_again(tmp_path):
+    for side in ("left", "right"):
+        folder = tmp_path / side
+        folder.mkdir()
+        for slot in (0, 1):
+            np.save(folder / f"SplitD.split1.4.1.{made.TIME}.output.{slot}.npy", HALF[slot])
+        np.save(folder / f"Add.add1.5.1.{made.TIME + 1}.output.0.2x19x5x7.npy", HALF)
+    np.save(tmp_path / "left" / f"SplitD.split1.4.1.{made.TIME}.output.1.npy", -HALF[1])
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert answer.code == 1, answer.text
+    assert verdicts(answer) == {
+        "split1:output:0": "pass",
+        "split1:output:1": "fail",
+        "add1:output:0": "pass",
+    }
+
+
+def test_fault_26_every_row_has_a_cell_under_each_title(tmp_path):
+    answer = golden("b_npu_vs_npu", tmp_path, "--report", "json,csv")
+    assert answer.code == 1
+    with (tmp_path / "reports" / "ops.csv").open(newline="", encoding="utf-8") as stream:
+        titles, *rows = csv.reader(stream)
+    assert len(rows) > 10
+    assert {len(row) for row in rows} == {len(titles)}
+
+
+def test_fault_27_nothing_of_the_vendor_is_needed_to_read_a_dump(tmp_path):
+    answer = golden("g2_pb_right", tmp_path, "-f", str(GOLDEN / "g2_pb_right" / "fusion.json"))
+    assert answer.code == 0
+    code = (
+        "import sys; from pytest_msdump import open_dump; "
+        f"dump = open_dump({str(GOLDEN / 'm_nano' / 'left')!r}); [dump.read(address) for address in dump]; "
+        "sys.exit('google' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["a/b", "a.b", "a b", "a\\b", "onnx::node:1"])
+def test_fault_28_names_with_odd_characters_meet(name, tmp_path):
+    plain = name.replace("/", "_").replace(".", "_").replace(" ", "_").replace("\\", "_").replace(":", "_")
+    made.device(tmp_path / "left", "Add", plain, HALF, original=HALF.shape)
+    made.original(tmp_path / "right", plain, HALF)
+    rules = made.rules(tmp_path / "fusion.json", made.operator(name, "Add"))
+    answer = ask(tmp_path / "left", tmp_path / "right", "-f", str(rules))
+    assert answer.code == 0, answer.text
+    assert answer.record["left"]["address"] == f"{name}:output:0"
+
+
+def test_fault_28_a_reference_with_a_dot_in_its_name_meets(tmp_path):
+    made.device(tmp_path / "left", "Add", "a_dot", HALF, original=HALF.shape)
+    (tmp_path / "right").mkdir()
+    np.save(tmp_path / "right" / f"a.dot.0.{made.TIME}.npy", HALF)
+    rules = made.rules(tmp_path / "fusion.json", made.operator("a.dot", "Add"))
+    assert ask(tmp_path / "left", tmp_path / "right", "-f", str(rules)).code == 0
+
+
+def test_fault_29_a_name_with_quant_in_it_makes_no_dump_a_quantised_one(tmp_path):
+    made.device(tmp_path / "left", "Mul", "my_quant", HALF, original=HALF.shape)
+    made.original(tmp_path / "right", "my_quant", HALF)
+    rules = made.rules(tmp_path / "fusion.json", made.operator("my_quant", "Mul"))
+    answer = ask(tmp_path / "left", tmp_path / "right", "-f", str(rules))
+    assert answer.code == 0
+    assert "quant_fusion" not in " ".join(answer.results["left"]["notes"])
+
+
+def test_fault_30_inputs_that_cannot_be_compared_are_told(tmp_path):
+    for side, size in (("left", 6), ("right", 5)):
+        made.device(tmp_path / side, "Add", "in_bad", HALF, slot_of_inputs=(np.ones(size, np.float16),))
+    answer = ask(tmp_path / "left", tmp_path / "right", "--io", "all")
+    assert answer.code == 1
+    assert verdicts(answer) == {"in_bad:input:0": "error", "in_bad:output:0": "pass"}
+
+
+def test_fault_31_int8_matrices_are_padded_to_32_columns(tmp_path):
+    values = RNG.integers(-100, 100, (20, 33)).astype(np.int8)
+    stored = made.fractal_nz(values, 32)
+    made.device(tmp_path / "left", "MatMul", "nz8", stored, memory_format="FRACTAL_NZ", original=values.shape)
+    made.original(tmp_path / "right", "nz8", values)
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert answer.code == 0, answer.text
+    assert answer.record["elements"] == 20 * 33
+
+
+def test_fault_32_an_input_that_nothing_feeds_keeps_its_slot(tmp_path):
+    first, third = RNG.standard_normal((2, 5)).astype(np.float16)
+    inputs = (first, np.zeros(5, np.float16), third)
+    made.device(tmp_path / "left", "Add", "sum", HALF, original=HALF.shape, slot_of_inputs=inputs)
+    for name, values in (("a", first), ("b", third), ("sum", HALF)):
+        made.original(tmp_path / "right", name, values)
+    rules = made.rules(
+        tmp_path / "fusion.json",
+        made.operator("a", "Relu"),
+        made.operator("b", "Relu"),
+        made.operator("sum", "Add", inputs=("a:0", "", "b:0")),
+    )
+    answer = ask(tmp_path / "left", tmp_path / "right", "--io", "all", "-f", str(rules))
+    pairs = {record["left"]["address"]: record["right"]["address"] for record in answer.results["tensors"]}
+    assert pairs == {"sum:input:0": "a:output:0", "sum:input:2": "b:output:0", "sum:output:0": "sum:output:0"}
+    assert set(verdicts(answer).values()) == {"pass"}
+
+
+def test_fault_13_slices_are_joined_in_the_order_of_their_numbers(tmp_path):
+    whole = np.arange(24, dtype=np.float32).reshape(12, 2)
+    attribute = made.dumpmade.sliced_json(threads=False, total=12, cuts=[[12, 1]])
+    for side, start in (("left", 0), ("right", 900)):
+        for number in range(12):
+            part = whole[number : number + 1]
+            # Written in another order than they are numbered in.
+            name = f"Add.op_lxslice{number}.6.3.{made.TIME + start + 12 - number}.4.12.0.0"
+            made.dumpmade.put(tmp_path / side, name, made.dumpmade.one_output(part, attribute=attribute))
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert answer.code == 0, answer.text
+    from pytest_msdump import open_dump
+
+    assert np.array_equal(open_dump(tmp_path / "left").read("op"), whole)
