@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_msdump.errors import ConfigError, TensorShapeError
+from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.held import HeldView, held
 from pytest_msdump.model.tensor import TensorView
 
@@ -55,7 +57,7 @@ def load_converters(directory: Path) -> tuple[Converters, tuple[Path, ...]]:
     Returns
     -------
     converters, files
-        By (from, to), upper case; and the files that ran.
+        By (from, to), as `facts.memory_formats` spells them where it knows them; and the files that ran.
 
     Raises
     ------
@@ -68,24 +70,28 @@ def load_converters(directory: Path) -> tuple[Converters, tuple[Path, ...]]:
     for path in sorted((directory / _FOLDER).glob("*.py")):
         match = _NAME.fullmatch(path.name)
         if match:
-            found[match[1].upper(), match[2].upper()] = _function(path)
+            found[_spelled(match[1]), _spelled(match[2])] = _function(path)
             files.append(path)
     return found, tuple(files)
+
+
+def _spelled(name: str) -> str:
+    return format_name(name) or name.upper()
 
 
 def _function(path: Path) -> Callable[..., Any]:
     try:
         function = runpy.run_path(str(path)).get("convert")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
     wanted = 4 if _GROUPED in path.name else 3
-    if not callable(function) or len(inspect.signature(function).parameters) != wanted:
+    if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != wanted:
         raise ConfigError(f"{path}: needs a function convert of exactly {wanted} parameters")
 
     def run(*arguments: Any) -> Any:
         try:
             values = function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TensorShapeError(f"{path} raised {type(error).__name__}: {error}") from error
         if not isinstance(values, np.ndarray):
             raise TensorShapeError(f"{path} returned a {type(values).__name__}, not an array")
@@ -99,6 +105,9 @@ def converted(
 ) -> TensorView | None:
     """Convert a tensor by a user's function; ``None`` where there is none for this pair of formats.
 
+    The function gets the stored shape, the logical one and all values at once, decoded, in stored order; what it
+    returns may still have padding behind each axis.
+
     Raises
     ------
     TensorShapeError
@@ -108,14 +117,19 @@ def converted(
     function = converters.get((stored.upper(), wanted))
     if function is None or shape is None:
         return None
-    arguments: list[Any] = [view.shape, shape, held(view).read(0, view.size)]
-    if f"{_GROUPED}" in f"to_{wanted}":
+    whole = held(view).read(0, view.size)
+    arguments: list[Any] = [view.shape, shape, whole]
+    if _GROUPED in f"to_{wanted}":
         arguments.append(view.spec.groups)
-    values = np.asarray(function(*arguments))
-    if values.ndim == len(shape) and values.shape != shape:
+    values: npt.NDArray[Any] = function(*arguments)
+    if values.ndim == len(shape):
         values = values[tuple(slice(length) for length in shape)]
     if values.shape != shape:
         raise TensorShapeError(
             f"the conversion of {stored} to {wanted} returned shape {values.shape}, where {shape} was asked for"
         )
-    return HeldView(values, view.spec, view)
+    if not np.can_cast(values.dtype, whole.dtype, "same_kind"):
+        raise TensorShapeError(
+            f"the conversion of {stored} to {wanted} returned {values.dtype}, which cannot stand for {whole.dtype}"
+        )
+    return HeldView(values.astype(whole.dtype, copy=False), view.spec, view)

@@ -207,15 +207,16 @@ class BlockedView:
     def _read_box(self, box: Sequence[tuple[int, int]]) -> Array:
         """Read a box of the stored axes, in as few runs as pays; may return the buffer of the view below."""
         axis, run = self._level(box)
-        strides = self._strides
-        offset = box[axis][0] * strides[axis] if box else 0
+        first = box[axis][0] * self._strides[axis] if box else 0
         inside = (slice(None), *(slice(*ends) for ends in box[axis + 1 :]))
         lengths = (-1, *self._sizes[axis + 1 :])
-        outer = [range(*ends) for ends in box[:axis]]
-        count = prod(len(indexes) for indexes in outer)
+        steps = [
+            [index * stride for index in range(*ends)] for ends, stride in zip(box[:axis], self._strides, strict=False)
+        ]
+        count = prod(map(len, steps))
         out: Array | None = None
-        for number, indexes in enumerate(product(*outer)):
-            start = offset + sum(index * stride for index, stride in zip(indexes, strides, strict=False))
+        for number, offsets in enumerate(product(*steps)):
+            start = first + sum(offsets)
             piece = self._view.read(start, start + run).reshape(lengths)[inside]
             if count == 1:
                 return piece

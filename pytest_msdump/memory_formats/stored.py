@@ -109,7 +109,7 @@ def logical(
     view : TensorView
         In stored axes; its `spec` names the memory format.
     logical_shape : tuple of int, optional
-        Shape without padding; by default the header's.
+        Shape without padding; by default the header's, also for lengths below 0, which nobody knows.
     logical_format : str, optional
         What its axes are, e.g. ``"NHWC"``; found out by `target` by default.
     converters : mapping, optional
@@ -126,8 +126,8 @@ def logical(
         The format and the shapes contradict each other, the format is unknown, or nothing tells the logical shape.
     """
     spec = view.spec
-    if logical_shape is None:
-        logical_shape, logical_format = target(spec, rule_format=logical_format, rule_shape=None)
+    if logical_shape is None or min(logical_shape, default=0) < 0:
+        logical_shape, logical_format = target(spec, rule_format=logical_format, rule_shape=logical_shape)
     known = format_name(spec.memory_format)
     own = converted(view, known or str(spec.memory_format), logical_shape, logical_format, converters or {})
     if own is not None:

@@ -128,7 +128,14 @@ def test_matrices_lie_where_the_formula_says(name, shape, block):
 
 @pytest.mark.parametrize(
     ("groups", "filters", "channels", "spatial"),
-    [(48, 1, 1, (3, 2)), (4, 16, 16, (1, 1)), (2, 3, 5, (3, 3)), (6, 4, 3, (2, 2)), (7, 5, 9, (1, 3))],
+    [
+        (48, 1, 1, (3, 2)),
+        (4, 16, 16, (1, 1)),
+        (2, 3, 5, (3, 3)),
+        (6, 4, 3, (2, 2)),
+        (7, 5, 9, (1, 3)),
+        (4, 3, 16, (1, 1)),
+    ],
 )
 def test_groups_lie_where_the_formula_says_and_none_overwrites_another(groups, filters, channels, spatial):
     """Fault 7 of the vendor's tool: a depthwise 48x1x3x2 weight keeps 96 of its 288 values there."""
