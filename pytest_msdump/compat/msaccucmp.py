@@ -28,7 +28,7 @@ _PROGRAM = "msaccucmp"
 _SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
 _ELSEWHERE = {
     "convert": "conversion of files is not done by this release",
-    "overflow": "run msdump overflow DIR instead",
+    "overflow": "finding overflows is not done by this release",
     "file_compare": "run msdump compare FILE FILE instead",
 }
 
@@ -185,6 +185,7 @@ def _run_batch(wanted: _Wanted, rules: Path) -> int:
 def _compared(wanted: _Wanted, job: Job | None) -> int:
     """Compare one model, or only write who would be compared with whom."""
     from pytest_msdump.pipeline.gathering import gathered
+    from pytest_msdump.pipeline.overflow_column import with_overflow
     from pytest_msdump.pipeline.planning import plan
 
     arguments = wanted.arguments
@@ -213,7 +214,9 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     if job is None and not any(name in arguments for name in _ONLY_HERE):
         told = new_spelling(arguments, "--io", "all", "--report-dir", str(reports))
         said(_PROGRAM, f"the same gate as: {told}")
-    return gate(planned, outputs.result)
+    if not wanted.columns.overflow:
+        return gate(planned, outputs.result)
+    return gate(planned, lambda report: outputs.result(with_overflow(planned, report)))
 
 
 if __name__ == "__main__":

@@ -322,3 +322,12 @@ class TestBatch:
         for name in ("net_a", "net_b"):
             assert len(list(Path("out").glob(f"0_{name}_0_mapping_*.csv"))) == 1
             assert (models / "out" / f"0_{name}_0_advisor_summary.txt").is_file()
+
+
+def test_the_column_overflow_is_filled(tmp_path):
+    case = Path(__file__).parents[1] / "data" / "ascend_golden" / "b_npu_vs_npu"
+    line = ["compare", "-m", str(case / "left"), "-g", str(case / "right"), "-out", str(tmp_path), "-overflow_detection"]
+    assert main(line) == 1
+    (file,) = tmp_path.glob("result_*.csv")
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    assert [row["OverFlow"] for row in rows if row["TensorIndex"] == "nz:output:0"] == ["NO"]
