@@ -254,7 +254,7 @@ def test_the_column_of_overflow_is_there_when_asked_for(in_case, words):
         ([], "unknown command ''; known: compare"),
         (["comapre"], "did you mean 'compare'?"),
         (["convert", "-d", "x"], "convert: "),
-        (["overflow", "-d", "x"], "run msdump overflow DIR"),
+        (["overflow", "-d", "x"], "not done by this release"),
         (["file_compare"], "run msdump compare"),
         (["compare", "-g", "R"], "-m PATH is missing"),
         (["compare", "-m", "L", "-g", "R", "-op", "a"], "comparing one operator in detail"),
