@@ -193,6 +193,7 @@ def test_dimensions_are_read_packed_or_one_by_one():
         (dump2(chunk(3, chunk(3, b"\x08\x01" * 33))), "more than 32 axes"),
         (dump2(chunk(3, b"") * 8193), "more than 8192 tensors"),
         (dump2(chunk(6, b"n" * 5000)), "a name of 5000 bytes"),
+        (nano([], [nano_tensor("output", 1, (1,), 2)] * 8193), "more than 8192 tensors"),
         (dump2(struct.pack("<II", 0x5A5A5A5A, 1) + struct.pack("<II", 4, 9)), "a block of 9 bytes where 0 are left"),
         (dump2(struct.pack("<IIIII", 0x5A5A5A5A, 1, 4, 4, 2**31)), "0 bytes where 40 are needed"),
         (
@@ -223,6 +224,12 @@ def test_a_header_that_is_cut_anywhere_is_refused(whole):
 
 def test_a_header_is_read_though_no_data_follows():
     assert len(header_of(BY_HAND[:56]).tensors) == 2
+
+
+def test_a_buffer_whose_data_is_inside_the_header_takes_no_place_behind_it():
+    header = message(outputs=[op_output(FLOAT, (1,), 4)]) + chunk(5, chunk(2, b"data") + number(3, 4))
+    data = dump2(header, bytes(4))
+    assert (header_of(data).untyped, header_of(data).end) == (1, len(data))
 
 
 def test_bytes_behind_all_data_are_told():

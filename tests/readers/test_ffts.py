@@ -298,3 +298,44 @@ def test_no_file_stays_open_when_slices_are_refused_or_closed(tmp_path):
     assert open_files() == before + 4
     view.close()
     assert open_files() == before
+
+
+def test_threads_that_do_not_tell_what_they_wrote_are_joined_by_their_shapes(tmp_path):
+    values = np.arange(12, dtype="<f4").reshape(2, 6)
+    write_threads(tmp_path, values, 1, [1, 3], boxes=[])
+    (ref,) = index(tmp_path).refs
+    assert whole(ref).tolist() == values.tolist()
+
+
+def test_a_slice_without_the_tensor_is_refused(tmp_path):
+    attribute = sliced_json(threads=False, total=2, cuts=[[2], [2]])
+    for number, count in enumerate((2, 1)):
+        outputs = [op_output(FLOAT, (1,), 4)] * count
+        content = dump2(message(outputs=outputs, attribute=attribute), bytes(4 * count))
+        put(tmp_path, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", content)
+    first, second = index(tmp_path).refs
+    assert whole(first).tolist() == [0.0, 0.0]
+    with pytest.raises(TensorFileError, match="has no output 1, the first slice has"):
+        opened(second)
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_slice_that_cannot_be_read_is_an_error_of_its_operator(tmp_path, broken):
+    write_threads(tmp_path, np.ones((4, 2), "<f4"), 0, [2])
+    put(tmp_path, f"Add.other.1.1.{TIME}", one_output(np.ones(2, "<f4")))
+    target = next(tmp_path.glob(f"Add.op.*.{broken}.0"))
+    target.write_bytes(b"")
+    dump = index(tmp_path)
+    (sliced,) = (ref for ref in dump.refs if ref.key.op.name == "op")
+    with pytest.raises(TensorFileError, match="is empty"):
+        opened(sliced)
+    assert [whole(ref).tolist() for ref in dump.refs if ref.key.op.name == "other"] == [[1.0, 1.0]]
+    assert any("header cannot be read" in note for note in dump.notes)
+
+
+def test_an_attribute_that_is_no_text_is_refused(tmp_path):
+    for thread in (0, 1):
+        header = message(outputs=[op_output(FLOAT, (1,), 4)], attribute="@")
+        put(tmp_path, f"Add.op.6.3.{TIME + thread}.4.12.{thread}.0", dump2(header.replace(b"@", b"\xff"), bytes(4)))
+    with pytest.raises(TensorFileError, match="a text in its header is no text"):
+        opened(index(tmp_path).refs[0])
