@@ -62,14 +62,18 @@ def load_converters(directory: Path) -> tuple[Converters, tuple[Path, ...]]:
     Raises
     ------
     ConfigError
-        A file cannot be run, or has no function ``convert`` of 3 parameters (4 when it converts to FRACTAL_Z).
+        A file cannot be run, lies outside of `directory`, or has no function ``convert`` of 3 parameters (4 when it
+        converts to FRACTAL_Z).
     """
     check_code_folder(directory)
+    root = directory.resolve()
     found: dict[tuple[str, str], Callable[..., Any]] = {}
     files = []
     for path in sorted((directory / _FOLDER).glob("*.py")):
         match = _NAME.fullmatch(path.name)
         if match:
+            if not path.resolve().is_relative_to(root):
+                raise ConfigError(f"{path}: leads out of {directory}; only files within the folder you named are run")
             found[_spelled(match[1]), _spelled(match[2])] = _function(path)
             files.append(path)
     return found, tuple(files)

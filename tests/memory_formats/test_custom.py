@@ -160,3 +160,13 @@ def test_too_many_files_and_folders_too_deep_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="deeper than 50"):
         load_converters(deep)
     assert load_converters(tmp_path / "deep" / "d") == ({}, ())
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_run(tmp_path):
+    outside = tmp_path / "convert_ND_to_NCHW.py"
+    outside.write_text("raise SystemExit(3)\ndef convert(a, b, c): return c\n")
+    folder = tmp_path / "mine" / "format_convert"
+    folder.mkdir(parents=True)
+    (folder / outside.name).symlink_to(outside)
+    with pytest.raises(ConfigError, match="leads out of"):
+        load_converters(tmp_path / "mine")
