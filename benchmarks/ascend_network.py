@@ -4,8 +4,8 @@ python benchmarks/ascend_network.py                  2,000 operators of 4,000 el
 python benchmarks/ascend_network.py --operators 400 --elements 200000
 python benchmarks/ascend_network.py --tool ARG …     another command line in place of ours; {left} {right} {fusion}
 
-Every fourth operator is three originals fused into one (NC1HWC0), a matrix product (FRACTAL_NZ), one that was not
-touched (ND), and a TransData that the compiler put in (NC1HWC0). Prints time and the kernel's count of peak memory.
+Of four operators one is three originals fused into one (NC1HWC0), one a matrix product (FRACTAL_NZ), one was renamed
+(ND), and one is a TransData that the compiler put in (NC1HWC0). Prints time and the kernel's count of peak memory.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "example_suites" / "04_ascend_fused_conv"))
 
-from dump_file import fractal_nz, nc1hwc0, output, write_dump
+from dump_file import write_dump
+from model_file import model, operator
 
-_TIME = 1600000000000000
 _CHANNELS = 19
 
 
@@ -55,57 +56,29 @@ def make(folder: Path, operators: int, elements: int) -> None:
         (folder / side).mkdir()
     rng = np.random.default_rng(1)
     edge = max(1, round((elements / _CHANNELS) ** 0.5))
-    model: list[dict[str, Any]] = []
-    values = rng.standard_normal((1, _CHANNELS, edge, edge)).astype(np.float32)
+    written: list[dict[str, Any]] = []
     for number in range(operators):
-        model.append(_operator(folder, number, values, rng))
-        if number % 4 == 2:
-            values = rng.standard_normal(values.shape).astype(np.float32)
-    document = {"name": "network", "graph": [{"name": "network", "op": model}]}
-    (folder / "fusion.json").write_text(json.dumps(document), encoding="utf-8")
+        # A TransData carries on what the operator before it put out.
+        if number % 4 != 3:
+            values = rng.standard_normal((1, _CHANNELS, edge, edge)).astype(np.float32)
+        written.append(_operator(folder, number, values))
+    (folder / "fusion.json").write_text(json.dumps(model("network", written)), encoding="utf-8")
 
 
-def _operator(folder: Path, number: int, values: np.ndarray[Any, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """Write one operator's file, its original's file, and return its entry of the JSON."""
+def _operator(folder: Path, number: int, values: npt.NDArray[np.float32]) -> dict[str, Any]:
+    """Write one operator's file and its original's, and return its entry of the JSON."""
     name = f"block{number // 4}/op{number}"
-    kind = number % 4
-    half = values.astype(np.float16)
-    originals = [[f"{name}/conv", f"{name}/bn", f"{name}/relu"], [name], [name], []][kind]
-    op_type = ("Conv2D", "MatMulV2", "Relu", "TransData")[kind]
-    shape = half.shape
-    if kind == 1:
-        shape = (half.size // half.shape[-1], half.shape[-1])
-        stored, memory_format = fractal_nz(half.reshape(shape)), "FRACTAL_NZ"
-    elif kind == 2:
-        half = rng.permutation(half.reshape(-1)).reshape(shape)
-        stored, memory_format = half, "ND"
-    else:
-        stored, memory_format = nc1hwc0(half), "NC1HWC0"
-    moment = _TIME + number
-    if kind != 3:
-        write_dump(folder / "left", op_type, name, number, moment, output(stored, memory_format, shape), stored)
-        reference = half.astype(np.float32).reshape(shape) * np.float32(1.0001)
-        np.save(folder / "right" / f"{originals[-1].replace('/', '_')}.0.{moment}.npy", reference)
-    return _entry(number, name, op_type, originals, shape)
-
-
-def _entry(number: int, name: str, op_type: str, originals: list[str], shape: tuple[int, ...]) -> dict[str, Any]:
-    names = {"list": {"s": originals}} if originals else {"list": {}}
-    described: dict[str, Any] = {}
+    originals = ((f"{name}/conv", f"{name}/bn", f"{name}/relu"), (name,), (f"old_{number}",), ())[number % 4]
+    op_type = ("Conv2D", "MatMulV2", "Relu", "TransData")[number % 4]
+    memory_format = ("NC1HWC0", "FRACTAL_NZ", "ND", "NC1HWC0")[number % 4]
+    if memory_format == "FRACTAL_NZ":
+        values = values.reshape(-1, values.shape[-1])
+    write_dump(folder / "left", op_type, name, number, values.astype(np.float16), memory_format)
     if originals:
-        described["attr"] = [
-            {"key": "_datadump_origin_name", "value": {"s": originals[-1]}},
-            {"key": "_datadump_origin_output_index", "value": {"i": 0}},
-            {"key": "_datadump_origin_format", "value": {"s": "NCHW" if len(shape) == 4 else "ND"}},
-        ]
-    return {
-        "id": number,
-        "name": name,
-        "type": op_type,
-        "input": [f"block{(number - 1) // 4}/op{number - 1}:0"] if number else [],
-        "attr": [{"key": "_datadump_original_op_names", "value": names}],
-        "output_desc": [described],
-    }
+        file = f"{originals[-1].replace('/', '_')}.0.{1600000000000000 + number}.npy"
+        np.save(folder / "right" / file, values * np.float32(1.0001))
+    inputs = (f"block{(number - 1) // 4}/op{number - 1}:0",) if number else ()
+    return operator(name, op_type, inputs=inputs, originals=originals, shape=values.shape)
 
 
 def measured(command: list[str], folder: Path) -> int:

@@ -2,7 +2,7 @@
 
 python make_dumps.py [--out FOLDER]
 
-Nothing here needs a device, a framework or pytest-msdump: `dump_file.py` writes the bytes.
+Nothing here needs a device, a framework or pytest-msdump: `dump_file.py` writes the bytes, `model_file.py` the JSON.
 """
 
 from __future__ import annotations
@@ -10,101 +10,85 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from dump_file import fractal_nz, nc1hwc0, output, write_dump
+import numpy.typing as npt
+from dump_file import write_dump
+from model_file import model, operator
 
-TIME = 1600000000000000
+Layers = dict[str, npt.NDArray[np.float32]]
+
 # {time}/{device}/{model}/{model_id}/{index of the run}
 TREE = "20260121093000/0/fused_conv/1/0"
+RANDOM = np.random.default_rng(4)
 
 
-def convolution(image: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Correlate with 3 x 3 filters, one pixel of zeros around the image."""
+def random(*shape: int) -> npt.NDArray[np.float32]:
+    """Draw normal numbers."""
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+DATA, FILTERS, MATRIX = random(2, 3, 8, 8), random(19, 3, 3, 3) / 5, random(304, 21) / 17
+SCALE, SHIFT = 1 + random(19, 1, 1) / 5, random(19, 1, 1) / 4
+
+
+def convolution(image: npt.NDArray[np.float32], filters: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Correlate with 3 x 3 filters; one pixel of zeros around the image."""
     padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-    return np.einsum("nchwij,ocij->nohw", windows, weight)
+    return np.einsum("nchwij,ocij->nohw", windows, filters)
 
 
-def network(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return what each layer of the original network puts out, in float32."""
-    data = rng.standard_normal((2, 3, 8, 8)).astype(np.float32)
-    weight = rng.standard_normal((19, 3, 3, 3)).astype(np.float32) / 5
-    scale, shift = rng.uniform(0.5, 1.5, 19).astype(np.float32), rng.standard_normal(19).astype(np.float32) / 10
-    conv1 = convolution(data, weight)
-    bn1 = conv1 * scale[:, None, None] + shift[:, None, None]
-    relu1 = np.maximum(bn1, 0)
-    pool1 = relu1.reshape(2, 19, 4, 2, 4, 2).max(axis=(3, 5))
-    fc1 = pool1.reshape(2, -1) @ (rng.standard_normal((304, 21)).astype(np.float32) / 17)
-    return {"data": data, "conv1": conv1, "bn1": bn1, "relu1": relu1, "pool1": pool1, "fc1": fc1}
+def network(shift: npt.NDArray[np.float32]) -> Layers:
+    """Compute what each layer puts out."""
+    layers = {"data": DATA, "conv1": convolution(DATA, FILTERS)}
+    layers["bn1"] = layers["conv1"] * SCALE + shift
+    layers["relu1"] = np.maximum(layers["bn1"], 0)
+    layers["pool1"] = layers["relu1"].reshape(2, 19, 4, 2, 4, 2).max(axis=(3, 5))
+    layers["fc1"] = layers["pool1"].reshape(2, -1) @ MATRIX
+    return layers
 
 
-def write_reference(folder: Path, layers: dict[str, np.ndarray]) -> None:
-    """Write op.index.timestamp.npy of each layer."""
-    folder.mkdir(parents=True)
+def write_reference(folder: Path, layers: Layers) -> None:
+    """Write {op}.{index}.{timestamp}.npy of each layer."""
+    folder.mkdir(parents=True, exist_ok=True)
     for place, (name, values) in enumerate(layers.items()):
-        np.save(folder / f"{name}.0.{TIME + place}.npy", values)
+        np.save(folder / f"{name}.0.{1600000000000000 + place}.npy", values)
 
 
-def write_run(folder: Path, layers: dict[str, np.ndarray]) -> None:
-    """Write what a device dumps: one operator for conv1, bn1 and relu1, and one that the compiler put in."""
+def write_run(folder: Path, layers: Layers) -> None:
+    """Write what a device dumps, in float16: `data` and constants are not executed and not dumped."""
     folder = folder / TREE
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     half = {name: values.astype(np.float16) for name, values in layers.items()}
-    stored = {name: nc1hwc0(half[name]) for name in ("data", "relu1", "pool1")}
-    operators = (
-        ("TransData", "trans_TransData_0", "data"),
-        ("Conv2D", "conv1bn1relu1", "relu1"),
-        ("MaxPool", "pool1", "pool1"),
-    )
-    for task, (op_type, name, layer) in enumerate(operators, 2):
-        message = output(stored[layer], "NC1HWC0", half[layer].shape)
-        write_dump(folder, op_type, name, task, TIME + 100 + task, message, stored[layer])
-    matrix = fractal_nz(half["fc1"])
-    write_dump(folder, "MatMulV2", "fc1", 5, TIME + 105, output(matrix, "FRACTAL_NZ", half["fc1"].shape), matrix)
+    write_dump(folder, "TransData", "trans_TransData_0", 2, half["data"], "NC1HWC0")
+    write_dump(folder, "Conv2D", "conv1bn1relu1", 3, half["relu1"], "NC1HWC0")
+    write_dump(folder, "MaxPool", "pool1", 4, half["pool1"], "NC1HWC0")
+    write_dump(folder, "MatMulV2", "fc1", 5, half["fc1"], "FRACTAL_NZ")
 
 
-def operator(number: int, name: str, op_type: str, inputs: list[str], originals: list[str], shape: tuple[int, ...]):
-    """Return one operator as ATC writes it into the JSON of a compiled model."""
-    names = {"list": {"s": originals}} if originals else {"list": {}}
-    attributes = [{"key": "_datadump_original_op_names", "value": names}]
-    described = {}
-    if originals:
-        described["attr"] = [
-            {"key": "_datadump_origin_name", "value": {"s": originals[-1]}},
-            {"key": "_datadump_origin_output_index", "value": {"i": 0}},
-            {"key": "_datadump_origin_format", "value": {"s": "NCHW" if len(shape) == 4 else "ND"}},
-            {"key": "origin_shape", "value": {"list": {"i": list(shape)}}},
-        ]
-    return {
-        "id": number,
-        "name": name,
-        "type": op_type,
-        "input": inputs,
-        "attr": attributes,
-        "output_desc": [{"dtype": "DT_FLOAT16", **described}],
-    }
-
-
-def model(layers: dict[str, np.ndarray]) -> dict[str, object]:
-    """Return the JSON of the compiled model."""
+def compiled(layers: Layers) -> dict[str, Any]:
+    """Say what the compiler made of the network: one operator of three, and one that was not there before."""
     shapes = {name: values.shape for name, values in layers.items()}
-    operators = [
-        operator(0, "data", "Data", [], ["data"], shapes["data"]),
-        operator(1, "conv1/weight", "Const", [], [], (19, 3, 3, 3)),
-        operator(2, "trans_TransData_0", "TransData", ["data:0"], [], shapes["data"]),
-        operator(
-            3,
-            "conv1bn1relu1",
-            "Conv2D",
-            ["trans_TransData_0:0", "conv1/weight:0"],
-            ["conv1", "bn1", "relu1"],
-            shapes["relu1"],
-        ),
-        operator(4, "pool1", "MaxPool", ["conv1bn1relu1:0"], ["pool1"], shapes["pool1"]),
-        operator(5, "fc1", "MatMulV2", ["pool1:0"], ["fc1"], shapes["fc1"]),
-    ]
-    return {"name": "fused_conv", "graph": [{"name": "fused_conv", "op": operators}]}
+    fused = operator(
+        "conv1bn1relu1",
+        "Conv2D",
+        inputs=("trans_TransData_0:0", "conv1/weight:0"),
+        originals=("conv1", "bn1", "relu1"),
+        shape=shapes["relu1"],
+    )
+    return model(
+        "fused_conv",
+        [
+            operator("data", "Data", originals=("data",), shape=shapes["data"]),
+            operator("conv1/weight", "Const", shape=FILTERS.shape),
+            operator("trans_TransData_0", "TransData", inputs=("data:0",), shape=shapes["data"]),
+            fused,
+            operator("pool1", "MaxPool", inputs=("conv1bn1relu1:0",), originals=("pool1",), shape=shapes["pool1"]),
+            operator("fc1", "MatMulV2", inputs=("pool1:0",), originals=("fc1",), shape=shapes["fc1"]),
+        ],
+    )
 
 
 def main() -> None:
@@ -112,16 +96,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="where to (default: here)")
     out = parser.parse_args().out
-    layers = network(np.random.default_rng(4))
-    write_reference(out / "reference", layers)
-    write_run(out / "run", layers)
-    # The drifted run: one filter of nineteen lost its bias, and all that follows is computed from that.
-    drifted = dict(layers)
-    drifted["relu1"] = layers["relu1"].copy()
-    drifted["relu1"][:, 17] = np.maximum(layers["bn1"][:, 17] - 0.25, 0)
-    drifted["pool1"] = drifted["relu1"].reshape(2, 19, 4, 2, 4, 2).max(axis=(3, 5))
-    write_run(out / "drifted", drifted)
-    (out / "fusion.json").write_text(json.dumps(model(layers), indent=1) + "\n", encoding="utf-8")
+    right = network(SHIFT)
+    # In the drifted run one channel of nineteen lost what batch normalisation adds; all that follows suffers from it.
+    wrong = SHIFT.copy()
+    wrong[18] = 0
+    write_reference(out / "reference", right)
+    write_run(out / "run", right)
+    write_run(out / "drifted", network(wrong))
+    (out / "fusion.json").write_text(json.dumps(compiled(right), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
