@@ -16,6 +16,7 @@ __all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
 # By the reader that knew a dump; by the ending of a file where one reader reads several kinds.
 _KIND_OF_READER = {
     "ascend": "device",
+    "converted": "device",
     "npy-folder": "original",
     "npy-file": "original",
     "proto-folder": "original",

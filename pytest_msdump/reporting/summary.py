@@ -23,7 +23,7 @@ _ALARMING_COVERAGE = 0.5
 _LABELS = {"ms_version": "MindSpore {value}", "device_target": "{value}"}
 
 # Readers whose dumps come from a run under test; a reference folder on the left of one looks swapped.
-_RUN_READERS = ("mindspore", "ascend")
+_RUN_READERS = ("mindspore", "ascend", "converted")
 _REFERENCE_READER = "npy-folder"
 
 _WORDS = {"fail": "fail", "undefined": "undefined", "error": "error", "not_run": "not run"}

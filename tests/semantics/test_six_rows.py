@@ -235,3 +235,15 @@ def test_two_device_dumps_of_which_one_was_compiled_with_fusion_off(tmp_path):
     answer = ask(tmp_path / "left", tmp_path / "right", "-f", str(model), "--close-fusion", str(close))
     assert answer.code == 0, answer.text
     assert answer.record["right"]["address"] == "bn1_op:output:0"
+
+
+def test_arrays_made_of_a_device_dump_are_a_device_dump(tmp_path):
+    (tmp_path / "left").mkdir()
+    stem = f"Conv2D.conv1bn1.1.1.{made.TIME}.output.0"
+    np.save(tmp_path / "left" / f"{stem}.2x19x5x7.npy", CONV.astype(np.float16))
+    made.original(tmp_path / "right", "bn1", CONV)
+    model = made.rules(tmp_path / "model.json", made.operator("conv1bn1", "Conv2D", ["conv1", "bn1"]))
+    answer = ask(tmp_path / "left", tmp_path / "right", "-f", str(model))
+    assert answer.code == 0, answer.text
+    assert answer.record["how"] == "fused"
+    assert "needs" in " ".join(ask(tmp_path / "left", tmp_path / "right").results["left"]["notes"])
