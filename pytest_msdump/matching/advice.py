@@ -13,7 +13,7 @@ from pytest_msdump.model.graph import OperatorGraph
 
 __all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
 
-# By the reader that knew a dump; by the ending of a file where one reader reads several kinds.
+# By the reader that knew a dump.
 _KIND_OF_READER = {
     "ascend": "device",
     "converted": "device",
@@ -21,7 +21,6 @@ _KIND_OF_READER = {
     "npy-file": "original",
     "proto-folder": "original",
 }
-_KIND_OF_SUFFIX = {".npy": "original", ".pb": "original", ".quant": "quantised original"}
 
 _FLAGS = {
     "model": "the model's JSON (--msdump-fusion)",
@@ -95,10 +94,7 @@ def kind_of(dump: Dump) -> DumpKind:
         or a name such as AMCT alone gives.
     """
     suffixes = {ref.source.path.suffix for ref in dump.refs}
-    if suffixes and suffixes <= set(_KIND_OF_SUFFIX) and dump.reader in {*_KIND_OF_READER}:
-        family = "original"
-    else:
-        family = _KIND_OF_READER.get(dump.reader, "other")
+    family = _KIND_OF_READER.get(dump.reader, "other")
     quantised = ".quant" in suffixes or any(
         ref.key.op.op_type in QUANT_TYPES or any(part in ref.key.op.label for part in SURE_QUANTISED_FRAGMENTS)
         for ref in dump.refs

@@ -218,7 +218,7 @@ def test_two_files_of_one_operator_are_two_occurrences_never_the_newest_alone():
 def test_a_second_run_into_the_same_directory_is_the_one_that_counts(tmp_path):
     for run in (0, 10**9):
         for number, op in enumerate("abc"):
-            put(tmp_path, f"Add.{op}.1.1.{TIME + run + number * 1000}", one_output(ONES * (run or 1)))
+            put(tmp_path, f"Add.{op}.1.1.{TIME + run + number * 1000}", one_output(ONES * np.float32(run or 1)))
     dump = index(tmp_path)
     assert addresses(dump) == [("a:output:0", 0), ("b:output:0", 0), ("c:output:0", 0)]
     assert len(dump.older) == 3
