@@ -429,8 +429,8 @@ def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
         (ORIGINAL, DumpKind("original")),
         (QUANTISED, DumpKind("original", True)),
         (original_files("conv", suffix=".quant"), DumpKind("original", True)),
-        # One reader for all of the vendor's files: the ending tells.
-        (Dump(Path("d"), "ascend", original_files("conv", suffix=".pb").refs), DumpKind("original")),
+        (Dump(Path("d"), "proto-folder", original_files("conv", suffix=".pb").refs), DumpKind("original")),
+        (Dump(Path("d"), "converted", original_files("conv").refs), DumpKind("device")),
         (dump(run_tensor("a"), reader="mindspore"), DumpKind("other")),
         # A name that is merely like a quantised one does not turn a directory into a quantised one.
         (ascend(device("my_quant"), device("x_dequant")), DumpKind("device")),
