@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import os
 import re
 from dataclasses import dataclass, field
@@ -167,6 +169,47 @@ def test_the_table_of_metrics_is_the_programs() -> None:
     rows = [(_code(name), _code(fact.short), words[fact.direction]) for name, fact in METRICS.items()]
     table = _table(("metric", "short form", "its limit"), rows)
     assert table in (REFERENCE / "metrics.md").read_text(encoding="utf-8"), f"metrics.md should hold\n{table}"
+
+
+def test_the_table_of_data_types_is_the_programs() -> None:
+    from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+    from pytest_msdump.facts.dump_proto import DATA_TYPES
+
+    rows = [
+        (
+            _code(name),
+            fact.kind,
+            str(fact.bits or "–"),
+            _code(fact.native),
+            f"{fact.maximum:.6g}" if fact.maximum and fact.native else "–",
+            ", ".join(_code(alias) for alias, target in ALIASES.items() if target == name) or "–",
+            ", ".join(f"{number} `{kind.label}`" for number, kind in DATA_TYPES.items() if kind.dtype == name) or "–",
+        )
+        for name, fact in DTYPES.items()
+    ]
+    titles = ("type", "kind", "bits", "values become", "largest", "also written", "in Ascend dumps")
+    table = _table(titles, rows)
+    assert table in (REFERENCE / "data_types.md").read_text(encoding="utf-8"), f"data_types.md should hold\n{table}"
+
+
+def test_every_flag_of_msdump_compare_is_documented() -> None:
+    from pytest_msdump.cli import compare
+
+    parser = argparse.ArgumentParser(add_help=False)
+    compare.add_arguments(parser)
+    flags = [flag for action in parser._actions for flag in action.option_strings]
+    page = (REFERENCE / "options.md").read_text(encoding="utf-8")
+    assert len(flags) > 20
+    assert [flag for flag in flags if not re.search(rf"`{flag}[` ]", page)] == []
+
+
+@pytest.mark.parametrize("tool", ["compare_vector", "msaccucmp"])
+def test_every_flag_of_the_vendors_commands_is_documented(tool: str) -> None:
+    grammar = importlib.import_module(f"pytest_msdump.compat.{tool}").GRAMMAR
+    page = (REFERENCE / "compat.md").read_text(encoding="utf-8")
+    _, older, newer = re.split(r"^## .+$", page, flags=re.MULTILINE)
+    told = older if tool == "compare_vector" else newer
+    assert [flag.names[0] for flag in grammar.flags if not re.search(rf"`{flag.names[0]}[` ]", told)] == []
 
 
 @pytest.mark.parametrize("profile", PROFILES)
