@@ -124,10 +124,15 @@ def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
     """
     ours, theirs = kind_of(left), kind_of(right)
     needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
-    wrong = _wrong(ours, theirs, rules) or _strange(left, right, rules)
+    wrong = _wrong(ours, theirs, rules)
+    strange = "" if wrong else _strange(left, right, rules)
     pair = _SHOWN[ours.label] + " against " + _SHOWN[theirs.label].replace("'s dump", "'s")
     if wrong:
         return Advice(f"{wrong}; {pair} needs {_listed(needed)}", True)
+    if strange:
+        return Advice(
+            f"{strange}; is it another model's? {pair} needs {_listed(needed)}, of the model that was run", True
+        )
     lacking = needed[0] - rules.given
     if lacking and left.refs and right.refs:
         return Advice(f"{pair} needs {_listed(needed)}; without it, tensors are paired by map and name only", False)

@@ -31,7 +31,7 @@ def coverage_text(report: Report, *, width: int = 80) -> str:
     lines = [line for problem in problems for line in _hanging(f"COVERAGE: {problem}", width)]
     lines += _totals(report, width)
     if report.missing:
-        lines += ["", *_missing(report.missing, width)]
+        lines += ["", *_missing(report, width)]
     for side in ("left", "right"):
         alone = [entry for entry in report.unmatched if entry["side"] == side]
         if alone:
@@ -57,9 +57,10 @@ def _holds(side: SideInfo) -> str:
     return f"{one_line_text(side.directory)} ({side.tensors} tensors; reader {side.reader})"
 
 
-def _missing(missing: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _missing(report: Report, width: int) -> Iterator[str]:
     """The pairs that were asked for and cannot be made."""
-    yield f"  mapped, but not dumped ({len(missing)}):"
+    missing = report.missing
+    yield f"  {'mapped or fused' if report.network else 'mapped'}, but not dumped ({len(missing)}):"
     for entry in missing[:_SHOWN_TENSORS]:
         yield from _indented(f"{entry['left']} <-> {entry['right']}: {entry['reason']}{_nearest(entry)}", width)
     yield from _rest(len(missing) - _SHOWN_TENSORS)

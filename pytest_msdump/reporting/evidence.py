@@ -88,7 +88,8 @@ def sentences(record: Entry, width: int) -> list[str]:
             lines += labelled("note", one_line_text(note), width=width)
     left_out = record.get("right_zero_mismatch", 0)
     if left_out and not any(finding["metric"] in RELATIVE_METRICS for finding in record["findings"]):
-        text = f"relative errors leave out {left_out} elements where the right is 0 and the left is not"
+        elements = "1 element" if left_out == 1 else f"{left_out} elements"
+        text = f"relative errors leave out {elements} where the right is 0 and the left is not"
         lines += labelled("note", text, width=width)
     return lines
 

@@ -326,7 +326,16 @@ class TestBatch:
 
 def test_the_column_overflow_is_filled(tmp_path):
     case = Path(__file__).parents[1] / "data" / "ascend_golden" / "b_npu_vs_npu"
-    line = ["compare", "-m", str(case / "left"), "-g", str(case / "right"), "-out", str(tmp_path), "-overflow_detection"]
+    line = [
+        "compare",
+        "-m",
+        str(case / "left"),
+        "-g",
+        str(case / "right"),
+        "-out",
+        str(tmp_path),
+        "-overflow_detection",
+    ]
     assert main(line) == 1
     (file,) = tmp_path.glob("result_*.csv")
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
