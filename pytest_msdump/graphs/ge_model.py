@@ -19,7 +19,7 @@ from pytest_msdump.graphs.circles import operators_in_circles
 from pytest_msdump.graphs.json_fields import WHOLE, checked, document, get, need, shown, whole
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
 
-__all__ = ["MAX_BYTES", "parse_model", "read_model"]
+__all__ = ["MAX_BYTES", "model_graph", "parse_model", "read_model"]
 
 MAX_BYTES = 512 * 2**20
 
@@ -123,7 +123,11 @@ def parse_model(data: str | bytes, *, source: str) -> OperatorGraph:
     An operator without the attribute ``_datadump_original_op_names`` is itself part of the original model. With the
     attribute but without a list in it, it was inserted by the compiler.
     """
-    model = document(data, source)
+    return model_graph(document(data, source), source=source)
+
+
+def model_graph(model: Mapping[str, Any], *, source: str) -> OperatorGraph:
+    """Read a model from the object that its JSON is; as `parse_model`, for other writings of the same structure."""
     operators: dict[str, Operator] = {}
     written: set[str] = set()
     repeated: Counter[str] = Counter()

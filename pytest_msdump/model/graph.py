@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_msdump.model.tensor import mangle
+from pytest_msdump.model.source_lines import SourceFrame, SourceStack
+from pytest_msdump.model.tensor import TensorSpec, mangle
 
-__all__ = ["Edge", "Operator", "OperatorGraph", "OriginOutput", "file_spelling", "joined_spelling"]
+__all__ = [
+    "Edge",
+    "Operator",
+    "OperatorGraph",
+    "OriginOutput",
+    "SourceFrame",
+    "SourceStack",
+    "file_spelling",
+    "joined_spelling",
+]
 
 _RUN = re.compile(r"[./\\ :]{2,}")
 
@@ -36,10 +46,11 @@ def joined_spelling(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What feeds an input: output `slot` of the operator `producer`."""
+    """What feeds an input: output `slot` of the operator `producer`, or a weight or network input of that name."""
 
     producer: str
     slot: int
+    is_parameter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,8 @@ class Operator:
     id : int
         Its number in the model.
     inputs : tuple of Edge, optional
-        By input slot; ``None`` where nothing is connected. Control edges are left out, since they carry no data.
+        By input slot; ``None`` where nothing is connected, or a constant. Control edges are left out, since they carry
+        no data.
     originals : tuple of str
         Operators of the original model that are in this one; empty for one that the compiler inserted.
     outputs : tuple of OriginOutput
@@ -89,6 +101,13 @@ class Operator:
         Whether it is one of several that share several originals.
     l1_group, l2_group : str
         Id of its L1 (L2) fusion group; empty outside of one.
+    host_inputs, host_outputs : tuple of TensorSpec, optional
+        By slot, what the tensors are in the network: `dtype` and `shape`, in which a negative size is unknown. Empty
+        where the graph's file does not tell; ``None`` for what is no tensor and no number.
+    device_inputs, device_outputs : tuple of TensorSpec, optional
+        By slot, what they are on the device, with their `memory_format`. Empty where the graph's file does not tell.
+    stacks : tuple of SourceStack
+        The calls that made it; several when it stands for several operators of the program.
     """
 
     name: str
@@ -100,6 +119,11 @@ class Operator:
     is_multiop: bool = False
     l1_group: str = ""
     l2_group: str = ""
+    host_inputs: tuple[TensorSpec | None, ...] = ()
+    host_outputs: tuple[TensorSpec | None, ...] = ()
+    device_inputs: tuple[TensorSpec | None, ...] = ()
+    device_outputs: tuple[TensorSpec | None, ...] = ()
+    stacks: tuple[SourceStack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +138,17 @@ class OperatorGraph:
         Name of the file, as messages show it.
     notes : tuple of str
         Sentences for the header, e.g. that a name was there twice.
+    parameters : tuple of str
+        True names of its weights and inputs, where the file lists them.
+    is_final : bool
+        Whether it is the graph that ran. Operators of an earlier one may have been renamed, fused or removed since.
     """
 
     operators: tuple[Operator, ...] = ()
     source: str = ""
     notes: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    is_final: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_msdump.model.source_lines import SourceFrame
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -139,7 +141,8 @@ class TensorRef:
     """Where a tensor is and what it claims to be. Holds no data; making one opens no file.
 
     `place` is the operator's 0-based place in the execution order of its graph, ``None`` when no order is known.
-    `reader` names the reader that can open it.
+    `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
+    graph of the run tells.
     """
 
     key: TensorKey
@@ -147,6 +150,7 @@ class TensorRef:
     source: TensorSource
     reader: str
     place: int | None = None
+    line: SourceFrame | None = None
 
 
 class TensorView(Protocol):

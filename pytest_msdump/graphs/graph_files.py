@@ -1,0 +1,205 @@
+"""Graph files: those that a run left beside its dump, and those that a user kept elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.graphs.ir import parse_ir
+from pytest_msdump.graphs.ms_pb import parse_pb
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.tensor import Coordinates
+
+__all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "read_graphs"]
+
+# A graph, and whose it is; a coordinate that is not set stands for every value.
+PlacedGraph = tuple[Coordinates, OperatorGraph]
+
+_MAX_BYTES = 2**30
+_FINAL = re.compile(r"ms_output_trace_code_graph_(?P<graph>[0-9]{1,9})\.(?P<suffix>ir|pb)")
+_NUMBERED = re.compile(r"graph_?(?P<graph>[0-9]{1,9})(?=[._]|$)")
+_RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
+_DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
+_FOLDER = "graphs"
+# GE writes a graph once more when it is built; what it wrote before is not what ran.
+_BUILT = re.compile(r"ge_(?:proto|onnx)_.*_Build\.\w+")
+_LEVELS_BELOW_RANK = 3
+
+_SUFFIXES = (".ir", ".dat", ".pb", ".pbtxt", ".txt")
+_MAGIC_ONNX = re.compile(r"\s*(?:ir_version:|producer_name:|model_version:|graph \{\s+node \{)")
+_MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph \{")
+
+
+def find_irs(root: Path) -> Mapping[Coordinates, Path]:
+    """List the graphs that belong to a dump; reads names only.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root: the tree, one rank of it, or a directory further down.
+
+    Returns
+    -------
+    mapping of Coordinates to Path
+        By rank and graph, and by net where graphs are kept by net, as releases 1.2 and 1.3 do. Of an ``.ir`` and a
+        ``.pb`` of one graph the ``.ir``, which says more. Empty when there are none.
+    """
+    found: dict[Coordinates, Path] = {}
+    for at, folder in _folders(root):
+        for name in sorted(_names(folder)):
+            match = _FINAL.fullmatch(name)
+            if match:
+                # `.ir` comes before `.pb`.
+                found.setdefault(replace(at, graph=int(match["graph"])), folder / name)
+    return found
+
+
+def _folders(root: Path) -> Iterator[tuple[Coordinates, Path]]:
+    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
+    absolute = Path(os.path.abspath(root))  # noqa: PTH100
+    for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
+        own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
+        if own:
+            yield Coordinates(rank=int(own["rank"])), folder / _FOLDER
+    for name in _directories(root):
+        rank, device = _RANK.fullmatch(name), _DEVICE.fullmatch(name)
+        of_rank = rank or device
+        if of_rank:
+            yield Coordinates(rank=int(of_rank["rank"])), root / name / _FOLDER
+        if not rank:
+            yield from _of_net(name, root / name)
+
+
+def _of_net(net: str, folder: Path) -> Iterator[tuple[Coordinates, Path]]:
+    for name in _directories(folder):
+        device = _DEVICE.fullmatch(name)
+        if device:
+            yield Coordinates(rank=int(device["rank"]), net=net), folder / name / _FOLDER
+
+
+def _names(folder: Path) -> Sequence[str]:
+    """List a directory; nothing when it cannot be listed."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - a dump may hold many thousands of names
+    except OSError:
+        return ()
+
+
+def _directories(folder: Path) -> Sequence[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+    except OSError:
+        return ()
+
+
+def is_graph_file(path: Path) -> bool:
+    """Tell by its name whether a file may be a graph that `read_graph` reads."""
+    return path.suffix.lower() in _SUFFIXES
+
+
+def read_graph(path: Path) -> OperatorGraph:
+    """Read a graph of any kind: an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text.
+
+    Parameters
+    ----------
+    path : Path
+        The file; what it is, is told by what is in it.
+
+    Returns
+    -------
+    OperatorGraph
+        `source` is the file's name; `is_final` is false for a graph that the compiler went on from.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file, it is larger than 1 GiB, or it is no such graph.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(f"{path}: not read, it is larger than {_MAX_BYTES // 2**20} MiB; is it a graph?")
+    name = path.name
+    graph = _parsed(data, name)
+    return replace(graph, is_final=_FINAL.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)
+
+
+def _parsed(data: bytes, name: str) -> OperatorGraph:
+    if name.lower().endswith(".pb"):
+        return parse_pb(data, source=name)
+    start = data[:4096].decode("utf-8-sig", errors="replace")
+    if _MAGIC_ONNX.match(start):
+        return parse_ge_onnx(data.decode("utf-8-sig", errors="replace"), source=name)
+    if _MAGIC_GE.match(start):
+        return parse_ge_proto(data.decode("utf-8-sig", errors="replace"), source=name)
+    return parse_ir(data, source=name)
+
+
+def read_graphs(files: Mapping[Coordinates, Path]) -> tuple[tuple[PlacedGraph, ...], tuple[str, ...]]:
+    """Read the graphs that a run left, as far as they can be read.
+
+    Parameters
+    ----------
+    files : mapping of Coordinates to Path
+        As `find_irs` gives them.
+
+    Returns
+    -------
+    tuple of (Coordinates, OperatorGraph)
+        Those that could be read. For an ``.ir`` that cannot be read its ``.pb`` is taken, where there is one.
+    tuple of str
+        A sentence about each of the others.
+    """
+    graphs: list[PlacedGraph] = []
+    notes: list[str] = []
+    for at, path in files.items():
+        graph, failure = _attempt(path)
+        other = path.with_suffix(".pb")
+        if graph is None and other != path and other.is_file():
+            graph, _ = _attempt(other)
+        if graph is None:
+            notes.append(f"{failure}; source lines and shapes of graph {at.graph} are not known")
+        else:
+            graphs.append((at, graph))
+    return tuple(graphs), tuple(notes)
+
+
+def _attempt(path: Path) -> tuple[OperatorGraph | None, ConfigError | None]:
+    try:
+        return read_graph(path), None
+    except ConfigError as error:
+        return None, error
+
+
+def placed(files: Iterable[Path]) -> tuple[PlacedGraph, ...]:
+    """Read graphs that a user kept outside of the dump; a number in a file's name says which graph it is.
+
+    Parameters
+    ----------
+    files : iterable of Path
+        Of any kind that `read_graph` reads.
+
+    Returns
+    -------
+    tuple of (Coordinates, OperatorGraph)
+        In that order.
+
+    Raises
+    ------
+    ConfigError
+        As `read_graph` says.
+    """
+    graphs: list[PlacedGraph] = []
+    for path in files:
+        numbers = _NUMBERED.findall(path.name)
+        graphs.append((Coordinates(graph=int(numbers[-1]) if numbers else None), read_graph(path)))
+    return tuple(graphs)

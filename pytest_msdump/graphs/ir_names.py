@@ -1,0 +1,244 @@
+"""True names, places, lines of the program and shapes of a dump's operators, as the graphs of the run tell them.
+
+References
+----------
+MindSpore 2.10: numbers at the end of names (``-op1``) may differ between a graph and the files of its tensors, those of
+convolution gradients for one; names and shapes on the host are the graph's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_msdump.graphs.execution_order import GraphId
+from pytest_msdump.graphs.graph_files import PlacedGraph
+from pytest_msdump.graphs.name_meeting import Known, by_family, exact
+from pytest_msdump.graphs.source_lines import user_frames
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.model.ordering import PARAMETER, in_order
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
+
+__all__ = ["in_execution_order", "with_ir"]
+
+_MOST_LISTED = 3
+
+_Group = tuple[int | None, str | None, int | None]
+
+
+def in_execution_order(graph: OperatorGraph, order: Sequence[str]) -> OperatorGraph:
+    """Sort the operators as they ran.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        As its file has it: in an order in which operators can run, which need not be the one in which they did.
+    order : sequence of str
+        True names, as an execution order tells them.
+
+    Returns
+    -------
+    OperatorGraph
+        The same operators; those that the order does not name stay behind the one they followed.
+    """
+    places = {name: place for place, name in enumerate(order)}
+    last = -1
+    keys = {}
+    for number, operator in enumerate(graph.operators):
+        last = places.get(operator.name, last)
+        keys[operator.name] = (last, number)
+    return replace(graph, operators=tuple(sorted(graph.operators, key=lambda operator: keys[operator.name])))
+
+
+def with_ir(
+    dump: Dump,
+    graphs: Sequence[PlacedGraph],
+    *,
+    orders: Mapping[GraphId, Sequence[str]] | None = None,
+    notes: Iterable[str] = (),
+) -> Dump:
+    """Tell the operators of a dump by the graphs of the run.
+
+    Parameters
+    ----------
+    dump : Dump
+        As its reader indexed it, and its execution orders named it.
+    graphs : sequence of (Coordinates, OperatorGraph)
+        Graphs of the run before those that a user named; a coordinate that is not set stands for every value.
+    orders : mapping of (int, int) to sequence of str, optional
+        Execution orders by rank and graph, as `with_order` takes them.
+    notes : iterable of str
+        Sentences to add to the dump's.
+
+    Returns
+    -------
+    Dump
+        The same tensors, sorted again. An operator that a graph knows gets its true name and the line of the program
+        that made it; its tensors get the shape that they have in the network as logical shape, and what was not known
+        of them: dtype and memory format. Parameters get their true names.
+        Operators that an execution order left without a place get that of their true name. Where there is no order,
+        places by time stay, since a graph's own order is only one in which the operators can run; they are taken from
+        the graph where files have no time.
+        `notes` tell graphs that are not the final ones, and operators that a graph does not know.
+
+    Notes
+    -----
+    A number at the end of a name may differ between the final graph and the files. Such operators meet when the graph
+    and the dump have equally many of that scope and type left over.
+    """
+    books = _Books(graphs, orders or {})
+    refs = books.applied(dump.refs)
+    sentences = (*dump.notes, *notes, *(note for _, graph in graphs for note in graph.notes), *books.sentences())
+    return replace(
+        dump, refs=in_order(refs), older=tuple(books.applied(dump.older)), notes=tuple(dict.fromkeys(sentences))
+    )
+
+
+class _Told(NamedTuple):
+    """What is known of the operators of one graph of a dump: by name and type, and parameters by name."""
+
+    operators: Mapping[tuple[str, str | None], Known]
+    parameters: Mapping[str, str]
+    order: Mapping[str, int] | None
+    is_timed: bool
+
+    def applied(self, ref: TensorRef) -> TensorRef:
+        op = ref.key.op
+        if op.op_type == PARAMETER:
+            name = op.true_name or self.parameters.get(op.name)
+            return replace(ref, key=replace(ref.key, op=replace(op, true_name=name))) if name else ref
+        known = self.operators.get((op.name, op.op_type))
+        if known is None:
+            return ref
+        key = replace(ref.key, op=replace(op, true_name=op.true_name or known.operator.name))
+        line = next(iter(user_frames(known.operator)), None)
+        place = self._place(ref, known)
+        return replace(ref, key=key, spec=_spec(ref, known.operator), place=place, line=ref.line or line)
+
+    def _place(self, ref: TensorRef, known: Known) -> int | None:
+        if self.order is not None:
+            return self.order.get(known.operator.name, ref.place)
+        return ref.place if self.is_timed else known.place
+
+
+class _Books:
+    """All graphs, by the names that files have; and what was looked for in vain."""
+
+    def __init__(self, graphs: Sequence[PlacedGraph], orders: Mapping[GraphId, Sequence[str]]) -> None:
+        self._graphs = graphs
+        self._orders = orders
+        self._missed: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        self._found: defaultdict[int, int] = defaultdict(int)
+        self._renumbered: dict[str, tuple[str, str]] = {}
+
+    def applied(self, refs: Iterable[TensorRef]) -> list[TensorRef]:
+        """Tell the tensors what is known of them."""
+        members: defaultdict[_Group, list[TensorRef]] = defaultdict(list)
+        kept = list(refs)
+        for ref in kept:
+            members[_group(ref)].append(ref)
+        told = {group: self._told(group, of_group) for group, of_group in members.items()}
+        return [told[_group(ref)].applied(ref) for ref in kept]
+
+    def _told(self, group: _Group, refs: Sequence[TensorRef]) -> _Told:
+        numbers = [number for number, (at, _) in enumerate(self._graphs) if _meets(at, group)]
+        graphs = [self._graphs[number][1] for number in numbers]
+        keys = dict.fromkeys(ref.key.op for ref in refs if ref.key.op.op_type != PARAMETER)
+        found = exact(keys, graphs)
+        for key, known in by_family(keys, found, [graph for graph in graphs if graph.is_final]):
+            found[key] = known
+            self._renumbered.setdefault(known.operator.name, (known.operator.name, key[0]))
+        for number, graph in zip(numbers, graphs, strict=True):
+            self._note(number, graph, keys, found)
+        rank, _, graph_number = group
+        order = None if graph_number is None else self._orders.get((rank, graph_number))
+        if order is None and graph_number is not None:
+            order = self._orders.get((None, graph_number))
+        return _Told(
+            found,
+            _unique(name for graph in graphs for name in graph.parameters),
+            None if order is None else {name: place for place, name in reversed(list(enumerate(order)))},
+            any(ref.source.timestamp is not None for ref in refs),
+        )
+
+    def _note(
+        self,
+        number: int,
+        graph: OperatorGraph,
+        keys: Iterable[OpKey],
+        found: Mapping[tuple[str, str | None], Known],
+    ) -> None:
+        own = {operator.name for operator in graph.operators}
+        for key in keys:
+            known = found.get((key.name, key.op_type))
+            if known is None or known.operator.name not in own:
+                self._missed[number][key.label] = None
+            else:
+                self._found[number] += 1
+
+    def sentences(self) -> Iterator[str]:
+        """Tell what the graphs do not know, and which of them are not the final ones."""
+        for number, (_, graph) in enumerate(self._graphs):
+            missed = tuple(self._missed[number])
+            if not graph.is_final:
+                yield (
+                    f"{graph.source} is not the graph that ran: operators may have been renamed, fused or removed since"
+                )
+            if missed and not self._found[number]:
+                yield f"{graph.source}: no operator of the dump is in it"
+            elif missed:
+                yield f"{graph.source} does not have {_listed(missed)}: {_NOT_TOLD}"
+        if self._renumbered:
+            name, file = next(iter(self._renumbered.values()))
+            more = len(self._renumbered) - 1
+            others = f", and {more} more are numbered differently" if more else ""
+            yield f"{name} of the graph is written as {file} in file names{others}"
+
+
+_NOT_TOLD = "their lines and shapes are not known"
+
+
+def _group(ref: TensorRef) -> _Group:
+    at = ref.key.op.at
+    return (at.rank, at.net, at.graph)
+
+
+def _meets(at: Coordinates, group: _Group) -> bool:
+    """Tell whether a graph is one of this group's: a coordinate that either lacks matches."""
+    return all(
+        None in (one, other) or one == other for one, other in zip((at.rank, at.net, at.graph), group, strict=True)
+    )
+
+
+def _unique(names: Iterable[str]) -> Mapping[str, str]:
+    """List true names by names as files have them, where there is one."""
+    meant: defaultdict[str, set[str]] = defaultdict(set)
+    for name in names:
+        meant[mangle(name)].add(name)
+    return {written: next(iter(true)) for written, true in meant.items() if len(true) == 1}
+
+
+def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
+    is_output = ref.key.io == "output"
+    host = _at(operator.host_outputs if is_output else operator.host_inputs, ref.key.slot)
+    device = _at(operator.device_outputs if is_output else operator.device_inputs, ref.key.slot)
+    shape = None if host is None or host.shape is None or min(host.shape, default=0) < 0 else host.shape
+    spec = ref.spec
+    return replace(
+        spec,
+        dtype=spec.dtype or (device and device.dtype) or (host and host.dtype) or None,
+        memory_format=spec.memory_format or (device and device.memory_format) or None,
+        logical_shape=shape if spec.logical_shape is None else spec.logical_shape,
+    )
+
+
+def _at(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None:
+    return specs[slot] if slot < len(specs) else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
