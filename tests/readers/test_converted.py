@@ -11,6 +11,7 @@ from pytest_msdump.errors import UnknownDumpFormatError
 from pytest_msdump.readers.ascend_names import parse_converted
 from pytest_msdump.readers.base import index_dump
 from pytest_msdump.readers.converted import ConvertedReader
+from pytest_msdump.readers.mindspore import MindSporeReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
@@ -152,13 +153,38 @@ def test_beside_other_dumps_they_are_left_out_and_that_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("behind", ["DefaultFormat.npy", "DefaultFormat.Float32.npy"])
-def test_where_mindspore_wrote_arrays_itself_they_count(tmp_path, behind):
+def test_where_mindspore_wrote_arrays_itself_dumps_and_what_was_made_of_others_are_read_too(tmp_path, behind):
     folder = tmp_path / "rank_0" / "Net" / "0" / "0"
     put(folder, FILE, one_output(ONES))
     save(folder, f"Add.Default_Add-op0.1.1.{TIME + 1}.output.0.{behind}")
+    save(folder, f"Mul.Default_Mul-op0.2.1.{TIME + 2}.output.0.1x2.npy")
+    save(folder, f"Sub.Default_Sub-op0.2.{TIME + 3}.output.0.npy")
     dump = index(tmp_path)
-    assert (dump.reader, [ref.key.op.name for ref in dump.refs]) == ("mindspore", ["Default_Add-op0"])
-    assert dump.unexplained == (Path(f"rank_0/Net/0/0/{FILE}"),)
+    names = ["conv1", "Default_Add-op0", "Default_Mul-op0", "Default_Sub-op0"]
+    assert (dump.reader, [ref.key.op.name for ref in dump.refs]) == ("mindspore", names)
+    assert [ref.reader for ref in dump.refs] == ["ascend", "mindspore", "mindspore", "mindspore"]
+    assert dump.unexplained == ()
+    for ref in dump.refs:
+        view = MindSporeReader().open(ref)
+        assert view.read(0, 2).tolist() == [1.0, 1.0]
+        assert view.spec.shape == (1, 2)
+        view.close()
+
+
+def test_of_what_was_made_of_a_dump_beside_it_the_dump_is_read_in_a_mixed_tree_too(tmp_path):
+    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
+    put(folder, FILE, one_output(np.zeros(1, "<f4")))
+    save(folder, f"{FILE}.output.0.1x2.npy")
+    save(folder, f"Add.Default_Add-op0.1.1.{TIME + 1}.output.0.DefaultFormat.npy")
+    dump = index(tmp_path)
+    assert [ref.source.path.name for ref in dump.refs if ref.key.op.name == "conv1"] == [FILE]
+    assert (dump.reader, dump.unexplained) == ("mindspore", ())
+    assert dump.notes == (
+        (
+            "1 file made of dumps that are still beside them, which are read instead, e.g. "
+            f"rank_0/Net/0/0/{FILE}.output.0.1x2.npy"
+        ),
+    )
 
 
 def test_arrays_that_all_tell_their_format_are_read_as_mindspores():

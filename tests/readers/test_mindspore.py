@@ -258,7 +258,8 @@ def test_what_does_not_belong_is_unexplained(tmp_path):
         f"rank_0/Net/0/{RELU.format(5)}",
         f"rank_x/Net/0/0/{RELU.format(5)}",
         "rank_0/Net/0/0/1234.npy",
-        "rank_0/Net/0/0/Add.Default_Add-op0.0.0.1795222398434088",
+        "rank_0/Net/0/0/Add-op0.json",
+        "rank_0/Net/0/0/libfoo.so.1",
     ]
     touch(tmp_path, *strangers)
     dump = index(tmp_path)

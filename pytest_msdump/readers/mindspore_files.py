@@ -1,0 +1,219 @@
+"""What the files of one directory are, by their names: tensors of any release, side files, or neither."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.readers.ascend_index import Found, Remarks
+from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted
+from pytest_msdump.readers.ascend_tree import Place
+from pytest_msdump.readers.filename import number, parse_mindspore
+from pytest_msdump.readers.flat_bin import FlatName, parse_flat, parse_flat_npy
+from pytest_msdump.readers.listing import Folder
+from pytest_msdump.readers.mindspore_tree import below_rank, is_first_layout
+from pytest_msdump.readers.opdebug import parse_opdebug
+from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS, read_mapping
+
+__all__ = ["Contents", "contents_of", "has_own_tensors", "side_files"]
+
+_MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
+_OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"
+
+# Directories beside the nets that hold no tensors. A rank's were those of a net or a device up to 1.3.
+_RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
+_FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
+_RANK_SIDE_FILES = frozenset({"hccl.json"})
+_BESIDE_TENSORS = frozenset({MAPPING, STATISTICS})
+# Arguments of a kernel, OP_TYPE.OP.json.
+_ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
+# What the compiler was told and made of it, wherever a user keeps that.
+_ANYWHERE = re.compile(
+    r"acl_dump_[0-9]+\.json|hccl\.json|ge_(?:proto|onnx)_.+\.(?:txt|pbtxt)|convert_failed_file_list\.txt"
+)
+_GRAPH_FILES = re.compile(
+    r"ms_output_trace_code_graph_[0-9]+\.(?:ir|pb)|ms_(?:global_)?execution_order_graph_[0-9]+\.csv"
+)
+_CSV = ".csv"
+
+
+class _Array(NamedTuple):
+    """A tensor in a file of its own; `dump` identifies the dump file that it may have been made of."""
+
+    op: str
+    op_type: str | None
+    io: str
+    slot: int
+    timestamp: int | None
+    spec: TensorSpec
+    dump: tuple[object, ...] = ()
+
+
+class Contents(NamedTuple):
+    """Arrays, dump files, and the names of files that are neither these nor side files."""
+
+    arrays: list[TensorRef]
+    dumps: list[Found]
+    unexplained: list[str]
+
+
+def has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
+    """Tell whether MindSpore itself wrote arrays to a directory, by names alone."""
+    if any(parse_mindspore(name) or parse_flat(name) for name in folder.files):
+        return True
+    if is_first_layout(root, folder.parts) and any(map(parse_flat_npy, folder.files)):
+        return True
+    # Directories in which every name was too long: numbers, and the table of their meaning.
+    return place.at.rank is not None and MAPPING in folder.files and any(map(_is_numbered, folder.files))
+
+
+def _is_numbered(name: str) -> bool:
+    return name.endswith(".npy") and number(name[: -len(".npy")]) is not None
+
+
+def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remarks, *, reader: str) -> Contents:
+    """Sort the files of one directory.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root.
+    folder : Folder
+        The directory.
+    place : Place, optional
+        Where in a run it is; ``None`` for one that holds no tensors.
+    remarks : Remarks
+        Gets what is worth telling.
+    reader : str
+        Who opens the arrays.
+
+    Returns
+    -------
+    Contents
+        `unexplained` without known side files. An array that was made of a dump file beside it is left out.
+    """
+    originals = _originals(root, folder, remarks) if place else {}
+    path, is_first = folder.below(root), is_first_layout(root, folder.parts)
+    arrays: list[tuple[str, _Array]] = []
+    dumps: list[Found] = []
+    rest: list[str] = []
+    for name in folder.files:
+        names = (name, originals.get(name, ""))
+        array = next(_arrays(names, is_first=is_first), None) if place else None
+        dump = next(_dumps(path / name, names, place.at), None) if place and not array else None
+        if array:
+            arrays.append((name, array))
+        elif dump:
+            dumps.append(dump)
+        else:
+            rest.append(name)
+    runs = {(dump.name.op_type, dump.name.task, dump.name.stream, dump.name.timestamp) for dump in dumps}
+    refs: list[TensorRef] = []
+    for name, array in arrays:
+        if array.dump in runs:
+            remarks.add(_MADE_OF_DUMPS, folder.relative(name).as_posix())
+        elif place:
+            refs.append(_ref(array, place.at, path / name, reader))
+    known = side_files(root, folder, place, has_tensors=bool(arrays or dumps))
+    _remark_overflow(folder, rest, remarks)
+    return Contents(refs, dumps, [name for name in rest if name not in known])
+
+
+def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str]:
+    """Return the names that were too long for the file system, by the names they were given."""
+    if MAPPING not in folder.files:
+        return {}
+    relative = folder.relative(MAPPING)
+    originals, note = read_mapping(root / relative)
+    if note:
+        remarks.say(f"{relative.as_posix()} {note}")
+    absent = sorted(set(originals) - set(folder.files))
+    if absent:
+        count = "1 that is" if len(absent) == 1 else f"{len(absent)} that are"
+        remarks.say(f"{relative.as_posix()} names {count} not there, e.g. {absent[0]}")
+    return originals
+
+
+def _arrays(names: tuple[str, str], *, is_first: bool) -> Iterator[_Array]:
+    """Read a file's name, and the one it stands for, by each grammar."""
+    for name in names:
+        converted = parse_converted(name)
+        # A shape in the place of the memory format is the mark of the vendor's first tool.
+        parsed = None if converted and converted.has_shape else parse_mindspore(name)
+        if parsed:
+            made_of = (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
+            yield _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, made_of)
+        elif converted:
+            dump, spec = converted.dump, TensorSpec(memory_format=converted.memory_format)
+            run = (dump.op_type, dump.task, dump.stream, dump.timestamp)
+            yield _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, run)
+        flat: FlatName | None = parse_flat(name) or (parse_flat_npy(name) if is_first else None)
+        if flat:
+            yield _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec)
+
+
+def _dumps(path: Path, names: tuple[str, str], at: Coordinates) -> Iterator[Found]:
+    for name in names:
+        parsed = parse_ascend(name)
+        if parsed and parsed.is_known and not parse_opdebug(name):
+            yield Found(path, parsed, at)
+
+
+def _ref(array: _Array, at: Coordinates, path: Path, reader: str) -> TensorRef:
+    op = OpKey(name=array.op, at=at, op_type=array.op_type)
+    return TensorRef(
+        key=TensorKey(op, array.io, array.slot),
+        spec=array.spec,
+        source=TensorSource(path, array.timestamp),
+        reader=reader,
+    )
+
+
+def _remark_overflow(folder: Folder, names: list[str], remarks: Remarks) -> None:
+    for name in names:
+        if parse_opdebug(name):
+            remarks.add(_OVERFLOW, folder.relative(name).as_posix())
+
+
+def side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Container[str]:
+    """Return the names in a directory that are no tensors but that MindSpore writes at this place.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root.
+    folder : Folder
+        The directory.
+    place : Place, optional
+        Where in a run it is.
+    has_tensors : bool
+        Whether there are tensors in it, which makes sure that `place` is what it seems to be.
+    """
+    in_rank = below_rank(root, folder)
+    if (in_rank and in_rank[0] in _RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
+        return frozenset(folder.files)
+    is_sure = has_tensors or (place is not None and place.at.rank is not None)
+    beside_ranks = _RANK_SIDE_FILES if in_rank == () else frozenset()
+    return frozenset(
+        name
+        for name in folder.files
+        if name in beside_ranks
+        or (name == STATISTICS and not folder.parts)
+        or _is_side_file(name, is_sure=is_sure, is_place=place is not None)
+    )
+
+
+def _is_side_file(name: str, *, is_sure: bool, is_place: bool) -> bool:
+    if is_sure and (name in _BESIDE_TENSORS or _ARGUMENTS.fullmatch(name)):
+        return True
+    if is_place and (parse_opdebug(name) or _is_statistics(name)):
+        return True
+    return _ANYWHERE.fullmatch(name) is not None or _GRAPH_FILES.fullmatch(name) is not None
+
+
+def _is_statistics(name: str) -> bool:
+    """Whether a file holds the statistics of one operator, as devices write them: its dump's name and ``.csv``."""
+    return name.endswith(_CSV) and parse_ascend(name[: -len(_CSV)]) is not None
