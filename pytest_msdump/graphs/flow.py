@@ -104,7 +104,9 @@ _NO_KERNELS = _HANDED_ON | _TUPLES | _CHOICES | _STATES | _OTHERS
 _TYPE_PREFIX = "PrimFunc_"
 
 _MOST_SLOTS = 2**16
-_MOST_EDGES = 2**23
+# Tuples that hold each other may have more members than there is memory; 100,000 kernels take a few a piece.
+_MOST_MEMBERS = 2**17
+_MOST_STEPS = 2**24
 _MOST_LISTED = 3
 
 
@@ -147,17 +149,15 @@ def operator_graph(
     values: list[_Value] = []
     operators: dict[str, Operator] = {}
     repeated: dict[str, None] = {}
-    nameless = edges = 0
+    nameless = 0
+    flow = _Flow(nodes, values, source)
     for number, node in enumerate(nodes):
         kind = "call" if node.is_call else plain_type(node.op_type).replace("_", "").lower()
         if kind in _NO_KERNELS:
             values.append(_handed_on(kind, [_value(operand, values) for operand in node.operands]))
             continue
         values.append(_Output(number))
-        operator = _operator(node, number, nodes, values, source)
-        edges += len(operator.inputs)
-        if edges > _MOST_EDGES:
-            raise ConfigError(f"{source}: not the graph of a run, its operators have more than {_MOST_EDGES} inputs")
+        operator = flow.operator(node, number)
         nameless += not node.name
         if operator.name in operators:
             repeated[operator.name] = None
@@ -195,47 +195,56 @@ def _chosen(operands: Sequence[_Value]) -> _Value:
     return CONSTANT
 
 
-def _operator(node: Node, number: int, nodes: Sequence[Node], values: Sequence[_Value], source: str) -> Operator:
-    edges: list[Edge | None] = []
-    hosts: list[TensorSpec | None] = []
-    for position, operand in enumerate(node.operands):
-        host = node.host_inputs[position] if position < len(node.host_inputs) else None
-        if isinstance(host, Monad):
-            continue
-        leaves = list(_edges(_value(operand, values), nodes))
-        edges += leaves
-        hosts += _spread(host, leaves)
-        if len(edges) > _MOST_SLOTS:
-            raise ConfigError(f"{source}: not the graph of a run, {node.known_as} has more than {_MOST_SLOTS} inputs")
-    return Operator(
-        name=node.known_as,
-        op_type=plain_type(node.op_type),
-        id=number,
-        inputs=tuple(edges),
-        host_inputs=tuple(hosts) if node.host_inputs else (),
-        host_outputs=node.host_outputs,
-        device_inputs=node.device_inputs,
-        device_outputs=node.device_outputs,
-        stacks=node.stacks,
-    )
+class _Flow:
+    """Takes operands apart, and tells when that is more than any run needs."""
 
+    def __init__(self, nodes: Sequence[Node], values: Sequence[_Value], source: str) -> None:
+        self._nodes = nodes
+        self._values = values
+        self._source = source
+        self._steps = 0
 
-def _edges(value: _Value, nodes: Sequence[Node]) -> Iterator[Edge | None]:
-    """Tell the tensors of a value, tuples taken apart; stops soon after there are too many."""
-    waiting: list[_Value] = [value]
-    steps = 0
-    while waiting and steps <= 2 * _MOST_SLOTS:
-        steps += 1
-        one = waiting.pop()
-        if isinstance(one, tuple):
-            waiting.extend(reversed(one))
-        elif isinstance(one, _Output):
-            slots = range(_slots(nodes[one.node])) if one.slot is None else (one.slot,)
-            yield from (Edge(nodes[one.node].known_as, slot) for slot in slots)
-        elif isinstance(one, Weight):
-            yield Edge(one.name, 0, is_parameter=True)
-        elif isinstance(one, Constant):
-            yield None
+    def operator(self, node: Node, number: int) -> Operator:
+        """Tell what feeds a kernel."""
+        edges: list[Edge | None] = []
+        hosts: list[TensorSpec | None] = []
+        for position, operand in enumerate(node.operands):
+            host = node.host_inputs[position] if position < len(node.host_inputs) else None
+            if not isinstance(host, Monad):
+                leaves = list(self._edges(_value(operand, self._values)))
+                edges += leaves
+                hosts += _spread(host, leaves)
+        return Operator(
+            name=node.known_as,
+            op_type=plain_type(node.op_type),
+            id=number,
+            inputs=tuple(edges),
+            host_inputs=tuple(hosts) if node.host_inputs else (),
+            host_outputs=node.host_outputs,
+            device_inputs=node.device_inputs,
+            device_outputs=node.device_outputs,
+            stacks=node.stacks,
+        )
+
+    def _edges(self, value: _Value) -> Iterator[Edge | None]:
+        """Tell the tensors of a value, tuples taken apart."""
+        waiting: list[_Value] = [value]
+        begin = self._steps
+        while waiting:
+            self._steps += 1
+            if self._steps - begin > _MOST_MEMBERS or self._steps > _MOST_STEPS:
+                raise ConfigError(f"{self._source}: not the graph of a run, its tuples hold each other too often")
+            one = waiting.pop()
+            if isinstance(one, tuple):
+                waiting.extend(reversed(one))
+            elif isinstance(one, _Output) and one.slot is None:
+                waiting.extend(_Output(one.node, slot) for slot in reversed(range(_slots(self._nodes[one.node]))))
+            elif isinstance(one, _Output):
+                yield Edge(self._nodes[one.node].known_as, one.slot or 0)
+            elif isinstance(one, Weight):
+                yield Edge(one.name, 0, is_parameter=True)
+            elif isinstance(one, Constant):
+                yield None
 
 
 def _slots(node: Node) -> int:

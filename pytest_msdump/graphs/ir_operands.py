@@ -15,9 +15,9 @@ __all__ = ["Names", "operands", "split_call"]
 
 _OPEN = "([{"
 _CLOSE = ")]}"
-_PARAMETER = re.compile(r"(?:\$\(@[^:]*:|%)?para([0-9]{1,9})_")
+_PARAMETER = re.compile(r"(?:\$\(@[^:]{0,1000}:|%)?para([0-9]{1,9})_")
 _LOCAL = re.compile(r"%([0-9]{1,9})(?![0-9A-Za-z_])")
-_FOREIGN = re.compile(r"\$\(@(?P<graph>[^:]*):(?P<alias>.*)\)", re.DOTALL)
+_FOREIGN = re.compile(r"\$\(@(?P<graph>[^:]{0,1000}):(?P<alias>.*)\)", re.DOTALL)
 _WHOLE = re.compile(r"(?:[A-Za-z]\w*\()?(-?[0-9]{1,18})\)?")
 _MONADS = frozenset({"U", "IO", "UMonad[U]", "IOMonad[IO]", "UMonad", "IOMonad"})
 _INTERESTING = re.compile(r"[()\[\]{},\"%$]")

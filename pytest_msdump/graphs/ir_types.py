@@ -24,7 +24,8 @@ _TENSOR = re.compile(
 )
 _NUMBER = re.compile(r"(?P<dtype>(?:Bool|U?Int|Float|BFloat|Complex|HiFloat)\w*)(?:, ?NoShape)?(?:, .*)?", re.DOTALL)
 _MONAD = re.compile(r"(?:UMonad|IOMonad)(?:, .*)?", re.DOTALL)
-_TUPLE = re.compile(r"(?:Tuple|List)\[(?P<types>.*?)\], (?:Tuple|List)Shape\((?P<shapes>.*)\)(?:, .*)?", re.DOTALL)
+_TUPLE = re.compile(r"(?:Tuple|List)\[")
+_TUPLE_SHAPE = re.compile(r"\], (?:Tuple|List)Shape\(")
 _DEVICE = re.compile(
     r"(?P<dtype>Complex[0-9]+|[^x<>\s]+)x(?P<format>\w+)\[const vector\][\[{](?P<sizes>[-0-9, ]*)[\]}]"
 )
@@ -33,7 +34,7 @@ _TIMES = re.compile(r"(?P<type>.*?)\*(?P<count>[0-9]{1,6})")
 # Front-end graphs write types in short: F32, I64, U8, B.
 _SHORT = re.compile(r"(?P<kind>[FIU])(?P<bits>[0-9]{1,3})")
 _KINDS = {"F": "float", "I": "int", "U": "uint"}
-_MOST_MEMBERS = 2**16
+_SEPARATOR = re.compile(r"[,()\[\]{}]")
 
 _ARROW = ") -> ("
 
@@ -104,38 +105,44 @@ def _host(text: str) -> HostType:
     number = _NUMBER.fullmatch(text)
     if number:
         return TensorSpec(dtype=dtype_name(number["dtype"]), shape=())
-    several = _TUPLE.fullmatch(text)
-    return tuple(_tuple(several["types"], several["shapes"])) if several else None
+    return _tuple(text)
 
 
-def _tuple(types: str, shapes: str) -> Iterator[TensorSpec | None]:
-    """Join the types and the shapes of a tuple's members; monads are left out."""
-    of_members = list(_repeated(types))
-    sizes = list(_split(shapes))
-    if len(of_members) != len(sizes):
-        return
-    for of_member, size in zip(of_members, sizes, strict=True):
-        spec = _host(f"{of_member}, {size}")
-        if not isinstance(spec, Monad):
-            yield spec if isinstance(spec, TensorSpec) else None
+def _tuple(text: str) -> tuple[TensorSpec | None, ...] | None:
+    """Join the types and the shapes of a tuple's members, without its monads; members that are tuples are not told."""
+    begin, shape = _TUPLE.match(text), _TUPLE_SHAPE.search(text)
+    if begin is None or shape is None:
+        return None
+    sizes = list(_split(text[shape.end() :]))
+    types = list(_repeated(text[begin.end() : shape.start()], len(sizes)))
+    if len(types) != len(sizes):
+        return None
+    members = [None if _TUPLE.match(of) else _host(f"{of}, {size}") for of, size in zip(types, sizes, strict=True)]
+    return tuple(_flat([member for member in members if not isinstance(member, tuple)]))
 
 
-def _repeated(types: str) -> Iterator[str]:
+def _repeated(types: str, most: int) -> Iterator[str]:
     for text in _split(types):
         times = _TIMES.fullmatch(text)
-        yield from [times["type"]] * min(int(times["count"]), _MOST_MEMBERS) if times else [text]
+        # One more than there are shapes is as wrong as many more.
+        yield from [times["type"]] * min(int(times["count"]), most + 1) if times else [text]
 
 
 def _split(text: str) -> Iterator[str]:
-    """Split at the commas that are in no bracket."""
+    """Split at the commas that are in no bracket, up to a bracket that ends more than began."""
     depth = start = 0
-    for position, letter in enumerate(text):
+    end = len(text)
+    for match in _SEPARATOR.finditer(text):
+        letter = match[0]
         depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            end = match.start()
+            break
         if letter == "," and depth == 0:
-            yield text[start:position].strip()
-            start = position + 1
-    if text[start:].strip():
-        yield text[start:].strip()
+            yield text[start : match.start()].strip()
+            start = match.end()
+    if text[start:end].strip():
+        yield text[start:end].strip()
 
 
 def _flat(results: list[HostType]) -> Iterator[TensorSpec | None]:
