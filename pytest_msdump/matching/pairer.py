@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.matching.align import Align
@@ -18,7 +19,7 @@ from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["pair_dumps"]
 
@@ -150,6 +151,7 @@ def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: 
 
 def _pairs(ledger: Ledger) -> list[Pair]:
     left, right = ledger.left, ledger.right
+    times = {side.name: Counter(map(_without_occurrence, side.refs)) for side in (left, right)}
     pairs = [
         Pair(
             left.refs[made.left],
@@ -158,10 +160,29 @@ def _pairs(ledger: Ledger) -> list[Pair]:
             made.by,
             made.transform,
             order=left.op_of[made.left],
+            note=_repeats(left.refs[made.left], right.refs[made.right], times),
         )
         for made in ledger.made
     ]
     return sorted(pairs, key=_rank_of)
+
+
+def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
+    op = ref.key.op
+    return (op.name, op.op_type, ref.key.io, ref.key.slot, raw_key(op.at)[:-1])
+
+
+def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
+    """Say which of several this is, where the two sides do not have the tensor as often: one of them may be stale."""
+    counts = {side: times[side][_without_occurrence(ref)] for side, ref in (("left", left), ("right", right))}
+    if counts["left"] == counts["right"]:
+        return ""
+    told = [
+        f"the {side} side has this tensor {count} times, and this is occurrence {ref.key.op.at.occurrence or 0}"
+        for (side, count), ref in zip(counts.items(), (left, right), strict=True)
+        if count > 1
+    ]
+    return "; ".join(told)
 
 
 def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], ...], str, int]:

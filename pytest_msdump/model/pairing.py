@@ -41,6 +41,7 @@ class Pair:
 
     `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"`` or ``"file"``; `by` says which rule, e.g.
     ``"msdump.toml [[msdump.map]] #3"``. `order` is the 0-based place of the left operator among all left operators.
+    `note` is a sentence to tell with the verdict, e.g. that a side has this tensor several times.
     """
 
     left: TensorRef
@@ -49,6 +50,7 @@ class Pair:
     by: str = ""
     transform: Transform = Transform()
     order: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

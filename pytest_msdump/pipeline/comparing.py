@@ -63,6 +63,8 @@ def compare_views(
         A file turned out unreadable on the way.
     """
     limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=left.dtype, right_dtype=right.dtype)
+    if pair.note:
+        limits = replace(limits, notes=(*limits.notes, pair.note))
     try:
         left_logical, right_logical, transform = logical_views(left, right, pair.transform, extras.converters)
         left_met, right_met = meet(left_logical, right_logical, transform)

@@ -81,6 +81,12 @@ def test_the_older_of_two_files_is_an_occurrence_and_not_passed_over(tmp_path):
         "dup_relu:output:0": "fail",
         "wrong_shape:output:0": "error",
     }
+    notes = {record["left"]["address"]: " ".join(record["notes"]) for record in results["tensors"]}
+    assert (
+        "the right side has this tensor 2 times, and this is occurrence 0" in notes["conv1conv1/bnconv1/relu:output:0"]
+    )
+    assert "the left side has this tensor 2 times, and this is occurrence 0" in notes["dup_relu:output:0"]
+    assert notes["loss:output:0"] == ""
     alone = {(entry["side"], entry["address"], entry["occurrence"]) for entry in results["unmatched"]}
     assert ("left", "dup_relu:output:0", 1) in alone
     assert ("right", "conv1_relu:output:0", 1) in alone
