@@ -30,6 +30,7 @@ _FOLDER = "graphs"
 _BUILT = re.compile(r"ge_(?:proto|onnx)_.*_Build\.\w+")
 _LEVELS_BELOW_RANK = 3
 
+_BARE = re.compile(r"trace_code_graph_[0-9]{1,9}")
 _SUFFIXES = (".ir", ".dat", ".pb", ".pbtxt", ".txt")
 _MAGIC_ONNX = re.compile(r"\s*(?:ir_version:|producer_name:|model_version:|graph \{\s+node \{)")
 _MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph \{")
@@ -100,7 +101,7 @@ def _directories(folder: Path) -> Sequence[str]:
 
 def is_graph_file(path: Path) -> bool:
     """Tell by its name whether a file may be a graph that `read_graph` reads."""
-    return path.suffix.lower() in _SUFFIXES
+    return path.suffix.lower() in _SUFFIXES or _BARE.fullmatch(path.name) is not None
 
 
 def read_graph(path: Path) -> OperatorGraph:

@@ -1,0 +1,269 @@
+"""Graphs of a run tell true names, places, lines and shapes of the operators that were dumped."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from graphs.samples import ROOT, order, read
+
+from pytest_msdump.graphs.consumers import consumers
+from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.graphs.graph_files import PlacedGraph, find_irs, read_graphs
+from pytest_msdump.graphs.ir_names import in_execution_order, with_ir
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.source_lines import SourceFrame, SourceStack
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.readers.mindspore import MindSporeReader
+
+LINE = SourceFrame("net.py", 7, "x = f(x)")
+ANY = Coordinates()
+
+
+def tree(root: Path, sample: str) -> Path:
+    """The tree of one sample's run: names only, since nothing here opens a tensor."""
+    rank = root / "rank_0"
+    for folder, pattern in (("graphs", "ms_output_*"), ("execution_order", "ms_execution_*")):
+        (rank / folder).mkdir(parents=True)
+        for path in (ROOT / sample).glob(pattern):
+            shutil.copy(path, rank / folder)
+    for line in (ROOT / sample / "npy_listing.txt").read_text().splitlines():
+        path = rank / "Net" / line
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return root
+
+
+def indexed(root: Path, sample: str) -> tuple[Dump, tuple[PlacedGraph, ...]]:
+    dump = MindSporeReader().index(tree(root, sample))
+    graphs, notes = read_graphs(find_irs(root))
+    assert not notes
+    return dump, graphs
+
+
+def ref(name: str, op_type: str = "Add", *, time: int | None = 1, **more: object) -> TensorRef:
+    at = Coordinates(rank=0, net="Net", graph=0, iteration=0)
+    key = TensorKey(OpKey(name, at, op_type), str(more.pop("io", "output")), int(str(more.pop("slot", 0))))
+    source = TensorSource(Path(f"{op_type}.{name}.npy"), timestamp=time)
+    return TensorRef(key, TensorSpec(), source, "mindspore", place=more.get("place"))  # type: ignore[arg-type]
+
+
+def dump_of(*refs: TensorRef) -> Dump:
+    return Dump(Path(), "mindspore", refs)
+
+
+def op(name: str, op_type: str = "Add", **fields: object) -> Operator:
+    return Operator(name, op_type, stacks=(SourceStack((LINE,)),), **fields)  # type: ignore[arg-type]
+
+
+def graph(*operators: Operator, **fields: object) -> OperatorGraph:
+    return OperatorGraph(operators, "g.ir", **fields)  # type: ignore[arg-type]
+
+
+def told(dump: Dump) -> list[tuple[str, int | None, bool]]:
+    return [(one.key.op.label, one.place, one.line == LINE) for one in dump.refs]
+
+
+# Real runs.
+
+
+@pytest.mark.parametrize("sample", ["odd", "tuple", "zerodim", "eval_train", "jit", "names", "dynshape", "multi"])
+def test_every_operator_of_a_run_gets_the_name_and_the_place_of_the_execution_order(
+    tmp_path: Path, sample: str
+) -> None:
+    dump, graphs = indexed(tmp_path, sample)
+    orders, _ = read_orders(find_orders(tmp_path))
+    named = with_ir(with_order(dump, orders), graphs, orders=orders)
+    assert {one.source for one in named.refs} == {one.source for one in dump.refs}
+    for one in named.refs:
+        key = one.key.op
+        if key.op_type != "Parameter" and key.at.graph is not None:
+            names = orders[0, key.at.graph]
+            assert one.place is not None
+            assert names[one.place] == key.true_name
+            assert key.true_name is not None
+            assert key.true_name.rpartition("-op")[0].replace("/", "_") == key.name.rpartition("-op")[0]
+
+
+def test_names_with_another_number_meet_and_are_told(tmp_path: Path) -> None:
+    dump, graphs = indexed(tmp_path, "tuple")
+    orders, _ = read_orders(find_orders(tmp_path))
+    without = {one.key.op.label for one in with_order(dump, orders).refs if one.place is None}
+    assert "Default_TopK-op0" in without
+    named = with_ir(with_order(dump, orders), graphs, orders=orders)
+    assert {one.key.op.true_name for one in named.refs if one.key.op.op_type == "TopK"} == {"Default/TopK-op1"}
+    assert named.notes == ("Default/TopK-op1 of the graph is written as Default_TopK-op0 in file names",)
+
+
+def test_lines_shapes_and_parameters_of_a_run(tmp_path: Path) -> None:
+    dump, graphs = indexed(tmp_path, "odd")
+    named = with_ir(dump, graphs)
+    refs = {(one.key.op.op_type, one.key.io, one.key.slot): one for one in named.refs}
+    conv = refs["Conv2D", "output", 0]
+    assert conv.line is not None
+    assert (conv.line.place, conv.spec.logical_shape) == ("/srv/demo/net.py:12", (2, 2, 4, 4))
+    # The file holds the shape before flattening.
+    assert refs["Flatten", "output", 0].spec.logical_shape == (2, 32)
+    assert refs["Split", "output", 1].spec.logical_shape == (2, 1, 4, 4)
+    assert refs["StridedSlice", "input", 1].spec.logical_shape == (2,)
+    parameters = {one.key.op.true_name for one in named.refs if one.key.op.op_type == "Parameter"}
+    assert parameters == {"odd) = name(x, %y", "conv.weight", "x"}
+
+
+@pytest.mark.parametrize("sample", ["lenet_train", "tuple", "zerodim", "eval_train"])
+def test_operators_are_sorted_as_they_ran(sample: str) -> None:
+    path = ROOT / sample / "ms_output_trace_code_graph_0.ir"
+    assert read(path).names != order(path)
+    assert in_execution_order(read(path), order(path)).names == order(path)
+
+
+def test_what_an_order_does_not_name_stays_behind_what_it_followed() -> None:
+    sorted_ = in_execution_order(graph(op("new"), op("a"), op("after a"), op("b")), ("b", "a"))
+    assert sorted_.names == ("new", "b", "a", "after a")
+
+
+# One law at a time.
+
+
+def test_files_of_old_releases_name_the_operator_without_its_scope() -> None:
+    named = with_ir(dump_of(ref("Add-op1"), ref("Add-op2")), [(ANY, graph(op("D/x/Add-op1"), op("D/y/Add-op2")))])
+    assert {name for name, _, _ in told(named)} == {"D/x/Add-op1", "D/y/Add-op2"}
+
+
+def test_a_name_without_scope_that_two_have_stays_unknown() -> None:
+    named = with_ir(dump_of(ref("Add-op1")), [(ANY, graph(op("D/x/Add-op1"), op("D/y/Add-op1")))])
+    assert told(named) == [("Add-op1", None, False)]
+
+
+def test_a_name_that_two_are_written_as_is_told_by_its_type_or_its_true_name() -> None:
+    both = [(ANY, graph(op("a/b", "Mul"), op("a.b", "Add")))]
+    assert told(with_ir(dump_of(ref("a_b", "Add")), both))[0][0] == "a.b"
+    known = ref("a_b", "Neg")
+    known = replace(known, key=replace(known.key, op=replace(known.key.op, true_name="a/b")))
+    assert told(with_ir(dump_of(known), both)) == [("a/b", None, True)]
+    assert told(with_ir(dump_of(ref("a_b", "Neg")), both)) == [("a_b", None, False)]
+
+
+def test_numbers_are_matched_in_their_order_only_when_there_are_equally_many() -> None:
+    of_graph = [(ANY, graph(op("D/Add-op3"), op("D/Add-op1"), op("D/Mul-op5", "Mul")))]
+    two = with_ir(dump_of(ref("D_Add-op0"), ref("D_Add-op10")), of_graph)
+    assert {one.key.op.name: one.key.op.true_name for one in two.refs} == {
+        "D_Add-op0": "D/Add-op1",
+        "D_Add-op10": "D/Add-op3",
+    }
+    one = with_ir(dump_of(ref("D_Add-op0")), of_graph)
+    assert told(one) == [("D_Add-op0", None, False)]
+    assert one.notes == ("g.ir: no operator of the dump is in it",)
+
+
+def test_an_operator_that_has_its_name_is_not_given_to_another() -> None:
+    named = with_ir(dump_of(ref("D_Add-op1"), ref("D_Add-op2")), [(ANY, graph(op("D/Add-op1")))])
+    assert {one.key.op.name: one.key.op.true_name for one in named.refs} == {
+        "D_Add-op1": "D/Add-op1",
+        "D_Add-op2": None,
+    }
+    assert named.notes == ("g.ir does not have D_Add-op2: their lines and shapes are not known",)
+
+
+def test_in_a_graph_that_did_not_run_numbers_are_not_guessed_and_that_is_told() -> None:
+    early = graph(op("D/Add-op1"), op("D/Mul-op1", "Mul"), is_final=False)
+    named = with_ir(dump_of(ref("D_Add-op0"), ref("D_Mul-op1", "Mul", time=2)), [(ANY, early)])
+    assert told(named) == [("D_Add-op0", None, False), ("D/Mul-op1", None, True)]
+    assert named.notes == (
+        "g.ir is not the graph that ran: operators may have been renamed, fused or removed since",
+        "g.ir does not have D_Add-op0: their lines and shapes are not known",
+    )
+
+
+def test_many_missing_operators_are_counted() -> None:
+    refs = [ref(f"op{number}", time=number) for number in range(6)]
+    named = with_ir(dump_of(*refs), [(ANY, graph(op("op0")))])
+    assert named.notes == ("g.ir does not have op1, op2, op3 and 2 more: their lines and shapes are not known",)
+
+
+def test_places_by_time_stay_and_files_without_time_get_those_of_the_graph() -> None:
+    of_graph = [(ANY, graph(op("b"), op("a")))]
+    timed = with_ir(dump_of(ref("a", place=0), ref("b", place=1)), of_graph)
+    untimed = with_ir(dump_of(ref("a", time=None), ref("b", time=None)), of_graph)
+    assert told(timed) == [("a", 0, True), ("b", 1, True)]
+    assert told(untimed) == [("b", 0, True), ("a", 1, True)]
+
+
+def test_an_execution_order_wins_over_the_graphs() -> None:
+    named = with_ir(
+        dump_of(ref("D_Add-op0"), ref("D_Mul-op0", "Mul", place=9)),
+        [(ANY, graph(op("D/Add-op1"), op("D/Mul-op0", "Mul")))],
+        orders={(None, 0): ("D/Mul-op0", "D/Add-op1")},
+    )
+    assert told(named) == [("D/Mul-op0", 0, True), ("D/Add-op1", 1, True)]
+
+
+def test_graphs_tell_only_what_is_theirs() -> None:
+    mine = Coordinates(rank=0, graph=0)
+    assert told(with_ir(dump_of(ref("a")), [(mine, graph(op("a")))])) == [("a", None, True)]
+    for other in (Coordinates(rank=1), Coordinates(graph=1), Coordinates(net="Other")):
+        assert told(with_ir(dump_of(ref("a")), [(other, graph(op("a")))])) == [("a", None, False)]
+
+
+def test_of_several_graphs_the_first_counts() -> None:
+    other = SourceFrame("old.py", 1)
+    early = OperatorGraph((Operator("a", "Add", stacks=(SourceStack((other,)),)), op("b")), "early.ir", is_final=False)
+    named = with_ir(dump_of(ref("a"), ref("b", time=2)), [(ANY, graph(op("a"))), (ANY, early)])
+    assert told(named) == [("a", None, True), ("b", None, True)]
+
+
+def test_what_is_known_of_a_tensor_stays_and_what_is_not_is_told() -> None:
+    host, device = TensorSpec("float32", (2, 3)), TensorSpec("float16", (1, 1, 16, 16), "FracZ")
+    of_graph = [(ANY, graph(op("a", host_outputs=(host,), device_outputs=(device,))))]
+    bare = with_ir(dump_of(ref("a")), of_graph).refs[0]
+    assert bare.spec == TensorSpec("float16", None, "FracZ", (2, 3))
+    known = TensorSpec("int8", (6,), "ND", (3, 2))
+    kept = with_ir(dump_of(replace(ref("a"), spec=known)), of_graph).refs[0]
+    assert kept.spec == known
+
+
+@pytest.mark.parametrize("shape", [None, (2, -1)])
+def test_an_unknown_shape_tells_nothing(shape: tuple[int, ...] | None) -> None:
+    of_graph = [(ANY, graph(op("a", host_outputs=(TensorSpec("float32", shape),))))]
+    assert with_ir(dump_of(ref("a")), of_graph).refs[0].spec.logical_shape is None
+
+
+def test_slots_beyond_those_of_the_graph_tell_nothing() -> None:
+    of_graph = [(ANY, graph(op("a", host_inputs=(TensorSpec("float32", (1,)),))))]
+    refs = with_ir(dump_of(ref("a", io="input"), ref("a", io="input", slot=1)), of_graph).refs
+    assert [one.spec.logical_shape for one in refs] == [(1,), None]
+
+
+def test_parameters_get_their_true_names_where_there_is_one() -> None:
+    parameters = ("fc.weight", "a.b", "a/b")
+    refs = [ref(name, "Parameter", time=time) for time, name in enumerate(("fc_weight", "a_b", "other"))]
+    named = with_ir(dump_of(*refs), [(ANY, graph(parameters=parameters))])
+    assert told(named) == [("fc.weight", None, False), ("a_b", None, False), ("other", None, False)]
+
+
+def test_older_runs_are_told_as_well_and_stay_in_their_order() -> None:
+    dump = replace(dump_of(ref("a")), older=(ref("b"), ref("a")))
+    named = with_ir(dump, [(ANY, graph(op("a"), op("b")))])
+    assert [(one.key.op.true_name, one.line) for one in named.older] == [("b", LINE), ("a", LINE)]
+
+
+def test_notes_are_gathered_once() -> None:
+    dump = replace(dump_of(ref("a")), notes=("first",))
+    graphs = [(Coordinates(rank=rank), graph(op("a"), notes=("g.ir: twice",))) for rank in (0, None)]
+    assert with_ir(dump, graphs, notes=("second",)).notes == ("first", "second", "g.ir: twice")
+
+
+def test_a_dump_without_graphs_stays_as_it_is() -> None:
+    dump = dump_of(ref("a", place=3))
+    assert with_ir(dump, []) == dump
+
+
+def test_consumers_of_a_real_graph() -> None:
+    found = consumers(read(ROOT / "odd" / "ms_output_trace_code_graph_0.ir"))
+    assert found[Edge("Default/Split-op0", 1)] == (("Default/Concat-op1", 0),)
+    assert found[Edge("Default/Split-op0", 0)] == (("Default/Concat-op1", 1),)
+    assert found[Edge("conv.weight", 0, is_parameter=True)] == (("Default/conv-Conv2d/Conv2D-op0", 1),)
+    assert Edge("Default/Add-op0", 0) not in found
