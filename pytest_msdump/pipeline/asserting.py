@@ -18,7 +18,7 @@ from pytest_msdump.model.report import Record, Report
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 from pytest_msdump.pipeline.comparing import compare_pair, compare_views
 from pytest_msdump.pipeline.gathering import gathered, measured
-from pytest_msdump.pipeline.opening import OpenDump, as_path, index, open_view
+from pytest_msdump.pipeline.opening import OpenDump, as_path, index, open_logical, open_view
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text
@@ -286,7 +286,7 @@ def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
 def _scan(ref: TensorRef) -> OneSide | str:
     """What was found in one tensor, or why it cannot be read."""
     try:
-        with closing(open_view(ref)) as view:
+        with closing(open_logical(ref)) as view:
             return scan(view)
     except (MsdumpError, OSError) as error:
         return str(error)

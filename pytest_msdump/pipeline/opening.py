@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump import registry
-from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
@@ -18,7 +18,7 @@ from pytest_msdump.readers.base import Reader, index_dump
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["OpenDump", "as_path", "index", "open_dump", "open_view"]
+__all__ = ["OpenDump", "as_path", "index", "open_dump", "open_logical", "open_view"]
 
 
 @lru_cache(maxsize=1)
@@ -62,6 +62,32 @@ def open_view(ref: TensorRef) -> TensorView:
         The file is not what it claims to be: cut off, another type, not a tensor at all.
     """
     return _readers()[ref.reader].open(ref)
+
+
+def open_logical(ref: TensorRef) -> TensorView:
+    """Open one tensor in its logical shape: without its memory format and the padding that goes with it.
+
+    Returns
+    -------
+    TensorView
+        In stored axes where nobody tells the logical shape; then its `spec` has a memory format and no logical shape.
+
+    Raises
+    ------
+    TensorFileError
+        As `open_view`.
+    """
+    from pytest_msdump.memory_formats.stored import logical, target
+
+    view = open_view(ref)
+    try:
+        shape, axes = target(view.spec, rule_format=None, rule_shape=None)
+        return logical(view, logical_shape=shape, logical_format=axes)
+    except TensorShapeError:
+        return view
+    except BaseException:
+        view.close()
+        raise
 
 
 class OpenDump(Mapping[str, TensorRef]):
@@ -110,8 +136,8 @@ class OpenDump(Mapping[str, TensorRef]):
         return len(self._by_address)
 
     def open(self, address: str) -> TensorView:
-        """Open a tensor lazily; see `model.tensor.TensorView`."""
-        return open_view(self[address])
+        """Open a tensor lazily, in its logical shape; see `open_logical` and `model.tensor.TensorView`."""
+        return open_logical(self[address])
 
     def read(self, address: str) -> npt.NDArray[Any]:
         """Read a whole tensor into memory, in its logical shape. For small tensors and tests.

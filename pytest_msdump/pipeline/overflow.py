@@ -13,7 +13,7 @@ from pytest_msdump.metrics.overflow import OneSide, scan
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
-from pytest_msdump.pipeline.opening import open_view
+from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.readers.ascend_names import parse_ascend
 from pytest_msdump.readers.filename import parse_mindspore
 from pytest_msdump.readers.opdebug_files import OverflowFile, overflow_files
@@ -195,7 +195,7 @@ def _scanned(refs: Iterable[TensorRef], unreadable: list[tuple[str, str]]) -> It
 def _scan(ref: TensorRef) -> OneSide | str:
     """What one tensor holds, or why it cannot be read."""
     try:
-        with closing(open_view(ref)) as view:
+        with closing(open_logical(ref)) as view:
             return scan(view)
     except (MsdumpError, OSError) as error:
         return str(error)

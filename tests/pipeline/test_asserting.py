@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,3 +155,29 @@ def test_the_helpers_work_without_pytest():
         "sys.exit('pytest' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ASCEND = Path(__file__).parents[2] / "example_suites" / "04_ascend_fused_conv"
+
+
+def test_a_compiled_model_is_one_call_with_its_json():
+    report = assert_dumps_close(ASCEND / "run", ASCEND / "reference", fusion=ASCEND / "fusion.json")
+    assert {record["how"] for record in report.records} == {"fused"}
+    with pytest.raises(AssertionError, match=r"conv1 \+ bn1 \+ relu1"):
+        assert_dumps_close(ASCEND / "drifted", ASCEND / "reference", fusion=ASCEND / "fusion.json")
+
+
+def test_padding_of_a_device_dump_is_no_overflow(tmp_path):
+    # All padding in these files is NaN.
+    assert_no_overflow(ASCEND / "run")
+    assert open_dump(ASCEND / "run").read("conv1bn1relu1").shape == (2, 19, 8, 8)
+    run = tmp_path / "run"
+    shutil.copytree(ASCEND / "run", run)
+    (file,) = run.rglob("MatMulV2.fc1.*")
+    content = bytearray(file.read_bytes())
+    # The first value of the matrix becomes Inf; it is the first of the raw bytes behind the header.
+    begin = 8 + int.from_bytes(content[:8], "little")
+    content[begin : begin + 2] = np.float16(np.inf).tobytes()
+    file.write_bytes(content)
+    with pytest.raises(AssertionError, match=r"fc1:output:0: 1 Inf of 42 elements; first at \[0, 0\]"):
+        assert_no_overflow(run)
