@@ -16,7 +16,7 @@ from pytest_msdump.readers.flat_bin import FlatName, parse_flat, parse_flat_npy
 from pytest_msdump.readers.listing import Folder
 from pytest_msdump.readers.mindspore_tree import below_rank, is_first_layout
 from pytest_msdump.readers.opdebug import parse_opdebug
-from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS, read_mapping
+from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
 
 __all__ = ["Contents", "contents_of", "has_own_tensors", "side_files"]
 
@@ -27,7 +27,7 @@ _OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to co
 _RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
 _FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 _RANK_SIDE_FILES = frozenset({"hccl.json"})
-_BESIDE_TENSORS = frozenset({MAPPING, STATISTICS})
+_BESIDE_TENSORS = frozenset({MAPPING, STATISTICS_FILE})
 # Arguments of a kernel, OP_TYPE.OP.json.
 _ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
 # What the compiler was told and made of it, wherever a user keeps that.
@@ -201,7 +201,7 @@ def side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: 
         name
         for name in folder.files
         if name in beside_ranks
-        or (name == STATISTICS and not folder.parts)
+        or (name == STATISTICS_FILE and not folder.parts)
         or _is_side_file(name, is_sure=is_sure, is_place=place is not None)
     )
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["MAPPING", "STATISTICS", "read_mapping", "read_run_labels"]
+__all__ = ["MAPPING", "STATISTICS_FILE", "read_mapping", "read_run_labels"]
 
 MAPPING = "mapping.csv"
-STATISTICS = "statistic.csv"
+STATISTICS_FILE = "statistic.csv"
 
 _MAX_MAPPING_BYTES = 2**26
 _MAX_CONFIG_BYTES = 2**20
