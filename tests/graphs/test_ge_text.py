@@ -84,6 +84,7 @@ graph {
     attribute { name: "input_desc_shape:0" ints: 2 ints: 1 ints: 8 ints: 8 ints: 16 type: INTS }
     attribute { name: "output_desc_dtype:1" s: "DT_BF16" type: STRING }
     attribute { name: "output_desc_shape:1" type: INTS }
+    attribute { i: 3 type: INT }
   }
   node {
     name: "sub"

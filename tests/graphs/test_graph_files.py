@@ -118,6 +118,15 @@ def test_a_graph_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         placed([path])
 
 
+def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = ODD.stat().st_size
+    monkeypatch.setattr("pytest_msdump.graphs.graph_files._MAX_BYTES", size)
+    assert read_graph(ODD).operators
+    monkeypatch.setattr("pytest_msdump.graphs.graph_files._MAX_BYTES", size - 1)
+    with pytest.raises(ConfigError, match=r"ms_output_trace_code_graph_0\.ir: not read, it is larger than 0 MiB"):
+        read_graph(ODD)
+
+
 def test_graphs_of_a_run_are_read_as_far_as_they_can_be(tmp_path: Path) -> None:
     folder = tmp_path / "rank_0" / "graphs"
     folder.mkdir(parents=True)

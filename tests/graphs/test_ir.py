@@ -204,9 +204,24 @@ def test_a_value_may_go_on_for_several_lines() -> None:
     assert graph.operators[0].host_inputs == (None, None, None)
 
 
-def test_texts_may_hold_brackets_and_commas() -> None:
-    graph = parse(*node(0, 'Print("a, (b", %para1_x)'))
-    assert graph.operators[0].inputs == (None, Edge("x", 0, True))
+@pytest.mark.parametrize("text", ['"a, (b"', '"a)"', '"%para1_", "("', '")", "" , "(("'])
+def test_texts_may_hold_brackets_and_commas(text: str) -> None:
+    graph = parse(*node(0, f"Print({text}, %para1_x)"))
+    assert graph.operators[0].inputs == (*[None] * (text.count('"') // 2), Edge("x", 0, True))
+
+
+def test_a_quote_that_does_not_end_is_a_letter() -> None:
+    assert parse(*node(0, 'Print(", %para1_x)')).operators[0].inputs == (None, Edge("x", 0, True))
+
+
+def test_types_may_hold_brackets() -> None:
+    head = "HyperMap_add[f(x)]{leaf: Graph{(Tensor, Tensor)}, n: 2}(%para1_x)"
+    (operator,) = parse(*node(0, head, name="a")).operators
+    assert (operator.op_type, operator.inputs) == ("HyperMap_add", (Edge("x", 0, True),))
+
+
+def test_a_call_of_a_node_elsewhere_is_no_kernel() -> None:
+    assert parse(*node(0, "$(@g:CNode_1)(%para1_x)", name="0"), *node(1, "Neg(1)")).names == ("Default/Neg-op1",)
 
 
 # The forms of earlier releases.
@@ -307,6 +322,11 @@ def test_of_two_operators_of_one_name_the_first_counts() -> None:
     assert graph.notes == ("g.ir: a is there more than once; the first counts",)
 
 
+def test_many_names_that_are_there_twice_are_counted() -> None:
+    lines = [line for name in "abcdabcd" for line in node(0, "Add(1)", name=name)]
+    assert parse(*lines).notes == ("g.ir: a, b, c and 1 more is there more than once; the first counts",)
+
+
 # Types.
 
 
@@ -320,6 +340,7 @@ def test_of_two_operators_of_one_name_the_first_counts() -> None:
         ("<Int64, NoShape, value=...>", "int64", ()),
         ("<Tensor[Float8E4M3FN], ()>", "float8_e4m3fn", ()),
         ("<Tensor[NoSuchType], (3)>", None, (3,)),
+        ("<Tensor[Float16], (0, 10)>", "float16", (0, 10)),
     ],
 )
 def test_host_types(text: str, dtype: str | None, shape: tuple[int, ...]) -> None:
@@ -327,6 +348,20 @@ def test_host_types(text: str, dtype: str | None, shape: tuple[int, ...]) -> Non
         text = text.replace(") -> (", ") (")
     (operator,) = parse(*node(0, "Cast(%para1_x)", f"({text}) -> ({text})")).operators
     assert operator.host_inputs == operator.host_outputs == (TensorSpec(dtype=dtype, shape=shape),)
+
+
+@pytest.mark.parametrize("sizes", ["1, -", "1, 2-3", ", ".join(["1"] * 65)])
+def test_a_shape_that_cannot_be_is_not_told(sizes: str) -> None:
+    types = f"(<Tensor[Float32], ({sizes})>) -> (<Tensor[Float32], (2)>)"
+    device = f"      : (<Float32xNCHW[const vector]{{{sizes}}}>, <Float32xNCHW[const vector]{{2}}>, <Unknown>) -> ()"
+    (operator,) = parse(*node(0, "Cast(%para1_x)", types), device).operators
+    assert operator.host_inputs == (None,)
+    assert operator.device_inputs == (None, TensorSpec(dtype="float32", shape=(2,), memory_format="NCHW"), None)
+
+
+def test_a_shape_may_have_as_many_sizes_as_any() -> None:
+    (operator,) = parse(*node(0, "Cast()", f"() -> (<Tensor[Int8], ({', '.join(['1'] * 64)})>)")).operators
+    assert operator.host_outputs == (TensorSpec(dtype="int8", shape=(1,) * 64),)
 
 
 @pytest.mark.parametrize("text", ["<null>", "<TypeType, NoShape>", "<Tuple[Tensor[Float32]*2], TupleShape((2))>", "<"])
@@ -339,6 +374,12 @@ def test_members_of_a_tuple_are_joined_with_their_shapes_and_states_are_none() -
     kinds = "Tuple[UMonad,Tensor[Float32]*2,Int64], TupleShape(NoShape, (2, 3), (), NoShape)"
     (operator,) = parse(*node(0, "Op()", f"() -> (<{kinds}>)")).operators
     assert operator.host_outputs == (f32(2, 3), f32(), TensorSpec(dtype="int64", shape=()))
+
+
+def test_members_may_be_counted_in_tens() -> None:
+    shapes = ", ".join(["(1)"] * 10)
+    (operator,) = parse(*node(0, "Op()", f"() -> (<Tuple[Tensor[Float32]*10], TupleShape({shapes})>)")).operators
+    assert operator.host_outputs == (f32(1),) * 10
 
 
 def test_a_forged_count_of_members_is_not_believed() -> None:

@@ -179,9 +179,21 @@ def test_in_a_graph_that_did_not_run_numbers_are_not_guessed_and_that_is_told() 
 
 
 def test_many_missing_operators_are_counted() -> None:
-    refs = [ref(f"op{number}", time=number) for number in range(6)]
+    refs = [ref(f"op{number}", time=number) for number in range(5)]
     named = with_ir(dump_of(*refs), [(ANY, graph(op("op0")))])
-    assert named.notes == ("g.ir does not have op1, op2, op3 and 2 more: their lines and shapes are not known",)
+    assert named.notes == ("g.ir does not have op1, op2, op3 and 1 more: their lines and shapes are not known",)
+
+
+def test_many_names_with_other_numbers_are_counted() -> None:
+    refs = [ref(f"D{number}_Add-op0", time=number) for number in range(3)]
+    named = with_ir(dump_of(*refs), [(ANY, graph(*(op(f"D{number}/Add-op1") for number in range(3))))])
+    (note,) = named.notes
+    assert note == "D0/Add-op1 of the graph is written as D0_Add-op0 in file names, and 2 more are numbered differently"
+
+
+def test_an_empty_tensor_has_a_shape() -> None:
+    of_graph = [(ANY, graph(op("a", host_outputs=(TensorSpec("float32", (0, 3)),))))]
+    assert with_ir(dump_of(ref("a")), of_graph).refs[0].spec.logical_shape == (0, 3)
 
 
 def test_places_by_time_stay_and_files_without_time_get_those_of_the_graph() -> None:

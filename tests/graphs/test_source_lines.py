@@ -36,6 +36,7 @@ def operator(*frames: SourceFrame, name: str = "a", forward: tuple[SourceFrame, 
     ("line", "found"),
     [
         ("# In file net.py(58)/        x = f(x)/", SourceFrame("net.py", 58, "x = f(x)")),
+        ("# In file net.py(100)/        x = f(x)/", SourceFrame("net.py", 100, "x = f(x)")),
         ("# In file net.py:58/    def f(x):/", SourceFrame("net.py", 58, "def f(x):")),
         ("# In file net.py:58~60, 4~16/    def f(x):/", SourceFrame("net.py", 58, "def f(x):", 60)),
         ("# In file a b/n:e(1)t.py:5, 4~9/  y/", SourceFrame("a b/n:e(1)t.py", 5, "y")),
