@@ -169,6 +169,7 @@ def test_where_mindspore_wrote_arrays_itself_dumps_and_what_was_made_of_others_a
         assert view.read(0, 2).tolist() == [1.0, 1.0]
         assert view.spec.shape == (1, 2)
         view.close()
+    assert [ref.spec.memory_format for ref in dump.refs] == ["ND", "DefaultFormat", None, None]
 
 
 def test_of_what_was_made_of_a_dump_beside_it_the_dump_is_read_in_a_mixed_tree_too(tmp_path):

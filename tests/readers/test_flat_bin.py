@@ -181,7 +181,10 @@ def test_a_file_that_is_gone_or_no_file_is_refused(tmp_path):
 def test_a_refused_file_is_closed(tmp_path):
     path = save(tmp_path, "a-op0_output_0_shape_1_Float32_NCHW.bin", bytes(3))
     before = len(list(Path("/proc/self/fd").iterdir()))
+    errors = []
     for _ in range(5):
-        with pytest.raises(TensorFileError):
+        with pytest.raises(TensorFileError) as caught:
             opened(path)
+        # An error holds what its frames hold, so that nothing is closed by chance.
+        errors.append(caught.value)
     assert len(list(Path("/proc/self/fd").iterdir())) == before

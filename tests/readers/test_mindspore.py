@@ -260,6 +260,8 @@ def test_what_does_not_belong_is_unexplained(tmp_path):
         "rank_0/Net/0/0/1234.npy",
         "rank_0/Net/0/0/Add-op0.json",
         "rank_0/Net/0/0/libfoo.so.1",
+        "rank_0/Net/0/0/Default--Add-op1_output_0.npy",
+        "rank_0/Net/0/0/Add.Default_Add-op0.0.0.1795222398434088.9.1.2.3",
     ]
     touch(tmp_path, *strangers)
     dump = index(tmp_path)

@@ -237,6 +237,23 @@ def test_side_files_of_every_generation_are_known(tmp_path):
     )
 
 
+def test_graph_files_that_were_copied_beside_tensors_are_known(tmp_path):
+    touch(tmp_path, RELU, "ms_output_trace_code_graph_0.ir", "ms_execution_order_graph_0.csv", "other.ir")
+    assert index(tmp_path).unexplained == (Path("other.ir"),)
+
+
+@pytest.mark.parametrize(
+    ("tree", "labels"),
+    [
+        ("g6_npy", {"time": DATE, "device": "0", "model": "Net", "model id": "0", "net": "Net"}),
+        ("g7b_npy", {"time": DATE, "device": "0"}),
+        ("g1", {"net": "Net"}),
+    ],
+)
+def test_what_else_a_path_tells_is_a_label(tree, labels):
+    assert dict(index(GENERATIONS / tree).labels) == labels
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -271,7 +288,7 @@ def test_a_dump_file_under_a_number_is_found_through_the_mapping_in_a_mixed_tree
     assert dump.unexplained == (folder.relative_to(tmp_path) / "234567",)
 
 
-@pytest.mark.parametrize("form", ["NC1HWC0", "FracZ", "FRACTAL_NZ"])
+@pytest.mark.parametrize("form", ["NC1HWC0", "FracZ", "FRACTAL_NZ", "FRACTAL_DECONV"])
 @pytest.mark.parametrize("field", ["", ".Float32"])
 def test_the_logical_shape_of_an_array_in_a_devices_format_is_unknown(tmp_path, form, field):
     folder = tmp_path / "rank_0" / "Net" / "0" / "0"

@@ -39,8 +39,8 @@ def test_steps_that_lie_in_one_directory_are_told_apart_by_time():
     assert repeats.older == ()
     assert repeats.notes == (
         (
-            "every operator of device 0, net Net, graph 0 was dumped several times into one directory (a training without "
-            "data sinking): split by time into the iterations 0 to 2"
+            "every operator of device 0, net Net, graph 0 was dumped several times into one directory (a training "
+            "without data sinking): split by time into the iterations 0 to 2"
         ),
     )
 
@@ -81,7 +81,7 @@ def test_a_last_step_that_was_cut_short_and_loops_within_steps_are_kept():
     assert "iterations 0 to 2" in repeats.notes[0]
 
 
-@pytest.mark.parametrize("ops", ["ab", "aab", "ababc", "aabba", "abbbaab"])
+@pytest.mark.parametrize("ops", ["ab", "aab", "ababc", "aabba", "abbbaab", "ababb"])
 def test_where_no_steps_can_be_told_nothing_is_split(ops):
     repeats = sort_out_runs(ROOT, runs(*ops))
     assert {ref.key.op.at.iteration for ref in (*repeats.newest, *repeats.older)} == {0}
@@ -155,6 +155,16 @@ def test_two_times_below_one_step_are_a_re_run():
     repeats = sort_out_runs(ROOT, refs)
     assert {ref.source.timestamp for ref in repeats.newest} == {101, 102}
     assert repeats.notes == ("re-run into the same directory: 2 older files left out of rank 0, net Net, iteration 3",)
+
+
+def test_a_sentence_that_holds_of_several_counts_is_said_once():
+    later = "20260201000000"
+    refs = [
+        in_step("a", time + index, 3, index, date=date) for time, date in ((1, DATE), (101, later)) for index in (0, 1)
+    ]
+    repeats = sort_out_runs(ROOT, refs)
+    assert len(repeats.older) == 2
+    assert repeats.notes == ("re-run into the same directory: 1 older file left out of rank 0, net Net, iteration 3",)
 
 
 def test_a_trees_reader_tells_steps_and_counts(tmp_path):

@@ -113,7 +113,9 @@ def test_the_columns_of_every_release_are_read(release):
     "header", [f"{CANN},{CANN_COUNTS}", f"{CANN},{CANN_COUNTS}".upper(), f" {CANN} ,{CANN_COUNTS},"]
 )
 def test_tables_of_cann_are_read(header):
-    (only,) = parse_table([header, CANN_ROW]).rows
+    table = parse_table([header, CANN_ROW])
+    (only,) = table.rows
+    assert table.problems == ()
     assert same(only.values, CANN_VALUES)
     assert only.spec == TensorSpec("float32", (4, 50, 50, 16), "NHWC")
     assert (only.io, only.slot, only.op, only.timestamp, only.data_bytes) == ("output", 0, None, None, 640000)
@@ -172,6 +174,7 @@ def test_numbers_as_streams_of_c_print_them(text, value):
         ("Max Value", "0x10", "maximum '0x10' is no number"),
         ("Max Value", "١", "maximum '١' is no number"),
         ("Max Value", "infinite", "maximum 'infinite' is no number"),
+        ("Max Value", '"1"2', "the run was probably killed while writing"),
         ("Max Value", "1e999", "maximum '1e999' is larger than any float64"),
         ("Count", "-1", "count '-1' is no number"),
         ("Count", "1.0", "count '1.0' is no number"),
@@ -248,7 +251,15 @@ def test_columns_that_nobody_knows_are_left_out_and_told_and_of_two_alike_the_fi
 
 
 @pytest.mark.parametrize(
-    ("cells", "digits"), [("1,2", 6), ("1.25,2", 6), ("1.2345678,2", 8), ("0.000012345678e-5,9", 8), ("123456789,1", 6)]
+    ("cells", "digits"),
+    [
+        ("1,2", 6),
+        ("1.25,2", 6),
+        ("1.2345678,2", 8),
+        ("0.000012345678e-5,9", 8),
+        ("1.2345678901234567890,2", 17),
+        ("123456789,1", 6),
+    ],
 )
 def test_the_digits_that_numbers_were_printed_with_are_counted(cells, digits):
     assert row(cells, "Max Value,Min Value").digits == digits
@@ -370,8 +381,9 @@ def test_a_table_with_bytes_that_are_no_text_is_read_as_far_as_it_goes(tmp_path)
     path = write(tmp_path / "statistic.csv", RUN, line("a", 1))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\xff\xfe\x00garbage\n" + line("b", 2).encode())
     tables = read_statistics(tmp_path)
-    assert [row.ref.key.op.name for row in tables.rows] == ["a", "b"]
-    assert "1 row that cannot be read, e.g. line 3" in tables.notes[0]
+    assert [(row.ref.key.op.name, row.ref.key.op.op_type) for row in tables.rows] == [("a", "Add"), ("b", "Add")]
+    (note,) = tables.notes
+    assert "1 row that cannot be read, e.g. line 3" in note
 
 
 def test_very_long_lines_and_files_are_not_held(tmp_path, monkeypatch):
