@@ -84,6 +84,7 @@ graph {
     attribute { name: "input_desc_shape:0" ints: 2 ints: 1 ints: 8 ints: 8 ints: 16 type: INTS }
     attribute { name: "output_desc_dtype:1" s: "DT_BF16" type: STRING }
     attribute { name: "output_desc_shape:1" type: INTS }
+    attribute { name: "output_desc_origin_shape:1" type: INTS }
     attribute { i: 3 type: INT }
   }
   node {
@@ -121,7 +122,8 @@ def test_a_graph_as_an_onnx_model() -> None:
     for field in ("op_type", "id", "inputs", "originals", "is_multiop", "host_inputs", "device_inputs"):
         assert getattr(conv, field) == getattr(same, field)
     assert [getattr(spec, "dtype", None) for spec in conv.device_outputs] == [None, "bfloat16"]
-    assert conv.device_outputs[1] == TensorSpec(dtype="bfloat16", shape=())
+    assert conv.device_outputs[1] == conv.host_outputs[1] == TensorSpec(dtype="bfloat16", shape=())
+    assert conv.outputs[1].shape == ()
 
 
 def test_the_structure_of_ge_is_that_of_the_json() -> None:

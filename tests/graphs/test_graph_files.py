@@ -132,6 +132,7 @@ def test_graphs_of_a_run_are_read_as_far_as_they_can_be(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     stem = "ms_output_trace_code_graph_"
     shutil.copy(ODD, folder / f"{stem}0.ir")
+    shutil.copy(ODD.with_suffix(".pb"), folder / f"{stem}0.pb")
     (folder / f"{stem}1.ir").write_text("version https://git-lfs.github.com/spec/v1")
     (folder / f"{stem}2.ir").write_text("")
     shutil.copy(ODD.with_suffix(".pb"), folder / f"{stem}2.pb")

@@ -146,6 +146,13 @@ def test_all_outputs_of_a_kernel_feed_whoever_takes_it_whole() -> None:
     assert concat.host_inputs == (f32(1), f32(1))
 
 
+@pytest.mark.parametrize(("item", "slot"), [("I64(0)", 0), ("1", 1), ("I64(-1)", 1), ("I64(-2)", 0)])
+def test_a_choice_may_count_from_the_end(item: str, slot: int) -> None:
+    lines = (*node(0, "Add(1)"), *node(1, "Sub(1)"), *node(2, "MakeTuple(%0, %1)"))
+    graph = parse(*lines, *node(3, f"TupleGetItem(%2, {item})"), *node(4, "Mul(%3)"))
+    assert graph.operators[2].inputs == (Edge(graph.operators[slot].name, 0),)
+
+
 @pytest.mark.parametrize("item", ["I64(2)", "I64(-3)", "%9", '"0"', "I64(0), I64(0)"])
 def test_a_choice_that_is_none_leads_to_nothing(item: str) -> None:
     graph = parse(
@@ -218,6 +225,14 @@ def test_types_may_hold_brackets() -> None:
     head = "HyperMap_add[f(x)]{leaf: Graph{(Tensor, Tensor)}, n: 2}(%para1_x)"
     (operator,) = parse(*node(0, head, name="a")).operators
     assert (operator.op_type, operator.inputs) == ("HyperMap_add", (Edge("x", 0, True),))
+
+
+def test_an_operand_that_is_nothing_keeps_its_slot() -> None:
+    assert parse(*node(0, "Op(, %para1_x)")).operators[0].inputs == (None, Edge("x", 0, True))
+
+
+def test_a_name_that_is_a_zero_is_none() -> None:
+    assert parse(*node(3, "Neg(1)", name="0")).names == ("%3",)
 
 
 def test_a_call_of_a_node_elsewhere_is_no_kernel() -> None:

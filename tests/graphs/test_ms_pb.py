@@ -130,6 +130,16 @@ def test_data_is_followed_through_states_and_choices() -> None:
     )
 
 
+def test_numbers_and_members_of_tuples_have_types() -> None:
+    members = field(1, tensor(11, 2)) + field(1, field(1, 43)) + field(1, field(1, 5)) + field(1, field(1, 31))
+    graph = parse_pb(
+        model(node("1", "Size", made=field(1, 5)), node("2", "Split", made=field(1, 31) + field(3, members))),
+        source="g.pb",
+    )
+    assert graph.operators[0].host_outputs == (TensorSpec(dtype="int64", shape=()),)
+    assert graph.operators[1].host_outputs == (TensorSpec(dtype="float32"), TensorSpec(dtype="int64", shape=()), None)
+
+
 def test_control_edges_carry_no_data() -> None:
     control = field(1, field(1, b"1") + field(2, 1))
     after = field(1, control + field(2, b"2") + field(3, b"Print"))
