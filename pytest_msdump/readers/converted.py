@@ -13,7 +13,7 @@ from pytest_msdump.readers.ascend_tree import place_of
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import parse_mindspore
 from pytest_msdump.readers.listing import Folder, walk
-from pytest_msdump.readers.repeats import sort_out
+from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 
 __all__ = ["ConvertedReader"]
@@ -57,7 +57,7 @@ class ConvertedReader(Reader):
                     refs.append(_ref(parsed, folder.below(root) / name, place.at, self.name))
                 elif name not in _SIDE_FILES:
                     unexplained.append(folder.relative(name))
-        repeats = sort_out(refs)
+        repeats = sort_out_runs(root, refs)
         return Dump(
             root=root,
             reader=self.name,

@@ -8,6 +8,7 @@ one directory. Releases since 2.0 with O2: below ``{step}/{time}/`` a device cou
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -50,10 +51,16 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
     Repeats
         Each tensor is in exactly one of `newest` and `older`.
     """
+    folders: defaultdict[str, list[TensorRef]] = defaultdict(list)
+    for ref in refs:
+        # As text, since there may be very many of them.
+        folders[os.path.dirname(ref.source.path)].append(ref)  # noqa: PTH120
     by_index: defaultdict[int, list[TensorRef]] = defaultdict(list)
-    split, notes = _split_steps(list(refs))
-    for ref in split:
-        by_index[_index_in_step(root, ref)].append(ref)
+    notes: list[str] = []
+    for folder, members in sorted(folders.items()):
+        split, note = _split_steps(Path(folder), members)
+        by_index[_index_in_step(root, Path(folder))] += split
+        notes += note
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
     seen: Counter[Hashable] = Counter()
@@ -105,33 +112,23 @@ def _operator(ref: TensorRef) -> Hashable:
     return (at.rank, at.net, at.graph, at.iteration, op.op_type, op.name)
 
 
-def _index_in_step(root: Path, ref: TensorRef) -> int:
+def _index_in_step(root: Path, folder: Path) -> int:
     """Return the device's own count below a step of the user's; 0 elsewhere."""
-    folder = ref.source.path.parent
     parts = folder.relative_to(root).parts if folder.is_relative_to(root) else ()
     match = _STEPPED_FOLDER.fullmatch("/".join(parts))
     return int(match["index"]) if match else 0
 
 
-def _split_steps(refs: list[TensorRef]) -> tuple[list[TensorRef], list[str]]:
+def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[TensorRef], Sequence[str]]:
     """Give each step of a training its iteration, where all of them were dumped into one directory."""
-    folders: defaultdict[Path, list[int]] = defaultdict(list)
-    for position, ref in enumerate(refs):
-        folders[ref.source.path.parent].append(position)
-    split = list(refs)
-    notes: list[str] = []
-    for folder, positions in sorted(folders.items()):
-        if not _FIRST_ASYNCHRONOUS_FOLDER.fullmatch("/".join(folder.absolute().parts[-4:])):
-            continue
-        members = [refs[position] for position in positions]
-        steps = _steps(members)
-        if not steps:
-            continue
-        first = members[0].key.op.at.iteration or 0
-        for position, ref in zip(positions, members, strict=True):
-            split[position] = _at(ref, iteration=first + steps[_operator(ref), _run(ref)])
-        notes.append(_sentence(members[0], first, first + max(steps.values())))
-    return split, notes
+    if not _FIRST_ASYNCHRONOUS_FOLDER.fullmatch("/".join(folder.absolute().parts[-4:])):
+        return refs, ()
+    steps = _steps(refs)
+    if not steps:
+        return refs, ()
+    first = refs[0].key.op.at.iteration or 0
+    split = [_at(ref, iteration=first + steps[_operator(ref), _run(ref)]) for ref in refs]
+    return split, (_sentence(refs[0], first, first + max(steps.values())),)
 
 
 def _run(ref: TensorRef) -> _Run:

@@ -126,6 +126,14 @@ def test_coordinates_are_those_of_the_dumps_tree(tmp_path):
     assert (at.rank, at.net, at.graph, at.iteration) == (2, "resnet", 7, 3)
 
 
+def test_a_devices_own_count_below_a_step_numbers_occurrences(tmp_path):
+    for index_in_step in (0, 1):
+        folder = tmp_path / "4" / "20260131235959" / "2" / "resnet" / "7" / str(index_in_step)
+        save(folder, f"Conv2D.conv1.3.1.{TIME + index_in_step}.output.0.npy")
+    seen = [(ref.key.op.at.iteration, ref.key.op.at.occurrence) for ref in index(tmp_path).refs]
+    assert seen == [(4, 0), (4, 1)]
+
+
 def test_arrays_in_a_place_where_no_dump_belongs_are_unexplained(tmp_path):
     save(tmp_path, f"{FILE}.output.0.npy")
     save(tmp_path / "some" / "where", f"{FILE}.output.0.npy")
