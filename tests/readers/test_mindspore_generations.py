@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from readers.dumpmade import TIME, one_output, put
 
 from pytest_msdump import registry
@@ -319,3 +321,33 @@ def test_padding_of_an_array_is_not_compared(tmp_path):
         right / "Conv2D.Default_conv-op1.1.1.5.output.0.DefaultFormat.npy"
     )
     assert_dumps_close(tmp_path / "bins", tmp_path / "right", profile="bitwise")
+
+
+LEVELS = st.sampled_from(
+    [
+        "rank_0",
+        "Net",
+        "0",
+        "7",
+        "00",
+        DATE,
+        "device_1",
+        "iteration_2",
+        "iteration_",
+        "constants",
+        "Net_graph_3",
+        "²",
+        "a b",
+    ]
+)
+
+
+@given(st.lists(LEVELS, max_size=7), st.integers(0, 7))
+@settings(max_examples=300, deadline=None)
+def test_every_path_holds_tensors_with_an_occurrence_or_none(levels, depth):
+    above, below = levels[: len(levels) - depth], levels[len(levels) - min(depth, len(levels)) :]
+    place = mindspore_place(Path("/", *above), tuple(below))
+    assert place is None or place.at.occurrence == 0
+    # Levels above the root only add what those below leave open.
+    alone = mindspore_place(Path("/"), tuple(below))
+    assert place is not None or alone is None

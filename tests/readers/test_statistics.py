@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.facts.statistics import LABEL_COLUMNS, STATISTICS
@@ -433,3 +435,15 @@ def test_a_number_is_what_a_stream_prints_of_it(value, digits):
 )
 def test_what_is_no_finite_number_is_equal_or_not(printed, exact, equal):
     assert is_printed_as(printed, exact) is equal
+
+
+CELLS = st.sampled_from([*RUN.split(","), "output", "0", "1.5", "nan", '"(2,3)"', '"', "", "float32", "MD5", "x"])
+
+
+@given(st.lists(st.one_of(st.lists(CELLS, max_size=14).map(",".join), st.text(max_size=40)), max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_no_table_is_an_error_and_each_row_is_read_or_counted(lines):
+    table = parse_table(lines)
+    assert len(table.rows) <= len(lines)
+    assert all(only.io in ("input", "output") and 1 <= only.line <= len(lines) for only in table.rows)
+    assert parse_table(f"{each}\n" for each in lines) == table or any("\n" in each or "\r" in each for each in lines)
