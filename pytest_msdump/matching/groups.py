@@ -71,8 +71,11 @@ def with_renamed(graph: OperatorGraph) -> OperatorGraph:
     renamed: Mapping[str, Operator] = {
         group.operators[0].name: _renamed(group.operators[0])
         for group in group_operators(graph)
-        if group.relation == "one-to-one"
+        if group.relation == "one-to-one" and not all(output.name for output in group.operators[0].outputs)
     }
+    # Models have up to 100,000 operators: those that lack nothing are not made anew.
+    if not renamed:
+        return graph
     return replace(graph, operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
 
 
@@ -83,6 +86,8 @@ def _key(operator: Operator) -> tuple[str, ...]:
 
 
 def _originals(operators: list[Operator]) -> tuple[str, ...]:
+    if len(operators) == 1 and len(operators[0].originals) < 2:
+        return operators[0].originals
     return tuple(dict.fromkeys(name for operator in operators for name in operator.originals))
 
 
