@@ -187,8 +187,8 @@ def test_a_hundred_thousand_operators_are_no_burden(tmp_path):
     assert "loss:output:0" in {record["left"]["address"] for record in results["tensors"]}
 
 
-def test_a_killed_worker_ends_the_run(tmp_path):
-    """Fault 19: the vendor's tool waits for ever for a worker that the system killed."""
+def test_fault_19_a_killed_worker_ends_the_run(tmp_path):
+    """The vendor's tool waits for ever for a worker that the system killed."""
     pytest.importorskip("xdist")
     (tmp_path / "conftest.py").write_text(
         "import os, signal\n"

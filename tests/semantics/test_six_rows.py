@@ -15,6 +15,9 @@ import pytest
 from semantics import ascend_made as made
 from semantics.gate import ask
 
+from pytest_msdump import assert_dumps_close
+from pytest_msdump.errors import ConfigError
+
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(3)
 CONV = RNG.standard_normal((2, 19, 5, 7)).astype(np.float32)
@@ -207,6 +210,22 @@ def test_a_rule_file_that_is_not_there_is_asked_for(case, tmp_path):
     said = " ".join(answer.results["left"]["notes"])
     assert "needs" in said
     assert "--msdump-" in said
+
+
+@pytest.mark.parametrize("case", CASES, ids=" - ".join)
+def test_the_helper_says_the_same(case, tmp_path):
+    row = dumped(tmp_path, case, lambda values: values)
+    keys = {"-f": "fusion", "-q": "quant_fusion", "--close-fusion": "close_fusion"}
+
+    def given(names: tuple[str, ...]) -> dict[str, Any]:
+        return {keys[name]: tmp_path / FILES[name] for name in names}
+
+    assert_dumps_close(tmp_path / "left", tmp_path / "right", **given(row.needed))
+    with pytest.raises(ConfigError, match="needs"):
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", **given(row.wrong))
+    dumped(tmp_path, case, spoilt)
+    with pytest.raises(AssertionError, match=r"conv1\w*:output:0"):
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", **given(row.needed))
 
 
 def test_npy_against_npy_needs_no_rules(tmp_path):
