@@ -16,7 +16,7 @@ from pytest_msdump.readers.ascend_tree import Place, place_of
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
-from pytest_msdump.readers.repeats import sort_out
+from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 
 __all__ = ["AscendReader"]
@@ -77,7 +77,7 @@ class AscendReader(Reader):
             unexplained += map(folder.relative, (*rest, *folder.closed))
             for title, value in place.labels if found and place else ():
                 labels.setdefault(title, set()).add(value)
-        repeats = sort_out(refs)
+        repeats = sort_out_runs(root, refs)
         return Dump(
             root=root,
             reader=self.name,
