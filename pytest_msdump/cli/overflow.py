@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Find, tell, write; return the exit code."""
-    from pytest_msdump.pipeline.opening import as_path, index
+    from pytest_msdump.pipeline.indexing import index
+    from pytest_msdump.pipeline.opening import as_path
     from pytest_msdump.pipeline.overflow import find_overflows
 
     if (parsed.directory is None) == (parsed.dump is None):

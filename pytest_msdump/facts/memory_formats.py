@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat"]
+__all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat", "may_be_padded"]
 
 
 class MemoryFormat(NamedTuple):
@@ -69,3 +69,19 @@ FORMAT_ALIASES: Mapping[str, str] = {
     "FRACTALZG": "FRACTAL_Z",
     "FRACNZ": "FRACTAL_NZ",
 }
+
+
+def may_be_padded(memory_format: str | None) -> bool:
+    """Tell whether the stored shape of a memory format is not the tensor's own: it has blocks, or nobody knows it.
+
+    Examples
+    --------
+    >>> may_be_padded("NC1HWC0"), may_be_padded("FracZ"), may_be_padded("SomethingNew")
+    (True, True, True)
+    >>> may_be_padded("DefaultFormat"), may_be_padded("NHWC"), may_be_padded(None)
+    (False, False, False)
+    """
+    plain = (memory_format or "").upper().replace("_", "")
+    known = FORMAT_ALIASES.get(plain, plain).replace("_", "")
+    rows = [row for name, row in MEMORY_FORMATS.items() if name.replace("_", "") == known]
+    return not rows or any(len(axis) == 2 for entry in rows[0].stored for axis in entry.split())

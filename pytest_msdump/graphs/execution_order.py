@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import TensorRef, mangle
 
-__all__ = ["GraphId", "find_orders", "read_order", "read_orders", "with_order"]
+__all__ = ["GraphId", "find_orders", "order_files", "read_order", "read_orders", "with_order"]
 
 # (rank, graph); rank None = whichever rank.
 GraphId = tuple[int | None, int]
@@ -54,6 +54,39 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
             if path.is_file():
                 found[rank, int(match[1])] = path
     return found
+
+
+def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Path, ...]]:
+    """Pick execution orders out of files that a user keeps outside of a dump, by their names.
+
+    Parameters
+    ----------
+    files : iterable of Path
+        Graph files of any kind.
+
+    Returns
+    -------
+    mapping of (int, int) to Path
+        The orders; their rank is ``None``, whichever.
+    tuple of Path
+        The other files.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file.
+    """
+    orders: dict[GraphId, Path] = {}
+    others: list[Path] = []
+    for path in files:
+        if not path.is_file():
+            raise ConfigError(f"graph_files: there is no file {path}")
+        match = _FILE.fullmatch(path.name)
+        if match:
+            orders[None, int(match[1])] = path
+        else:
+            others.append(path)
+    return orders, tuple(others)
 
 
 def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.graphs.execution_order import GraphId
 from pytest_msdump.graphs.graph_files import PlacedGraph
 from pytest_msdump.graphs.name_meeting import Known, by_family, exact
@@ -77,8 +78,8 @@ def with_ir(
     -------
     Dump
         The same tensors, sorted again. An operator that a graph knows gets its true name and the line of the program
-        that made it; its tensors get the shape that they have in the network as logical shape, and what was not known
-        of them: dtype and memory format. Parameters get their true names.
+        that made it; its tensors get their dtype where nobody told it, and those in a device's memory format the shape
+        that they have in the network. Parameters get their true names.
         Operators that an execution order left without a place get that of their true name. Where there is no order,
         places by time stay, since a graph's own order is only one in which the operators can run; they are taken from
         the graph where files have no time.
@@ -230,8 +231,7 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
     return replace(
         spec,
         dtype=spec.dtype or (device and device.dtype) or (host and host.dtype) or None,
-        memory_format=spec.memory_format or (device and device.memory_format) or None,
-        logical_shape=shape if spec.logical_shape is None else spec.logical_shape,
+        logical_shape=shape if spec.logical_shape is None and may_be_padded(spec.memory_format) else spec.logical_shape,
     )
 
 

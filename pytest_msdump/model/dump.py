@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["Dump"]
 
@@ -31,6 +32,8 @@ class Dump:
         What is known of the run, e.g. ``("ms_version", "2.10.0")`` or a coordinate that has one value.
     notes : tuple of str
         Sentences for the header, e.g. that a re-run was found.
+    graphs : tuple of (Coordinates, OperatorGraph)
+        Graphs of the run, and whose they are; a coordinate that is not set stands for every value.
     """
 
     root: Path
@@ -40,3 +43,4 @@ class Dump:
     unexplained: tuple[Path, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
+    graphs: tuple[tuple[Coordinates, OperatorGraph], ...] = ()

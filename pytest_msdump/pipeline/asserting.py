@@ -18,7 +18,8 @@ from pytest_msdump.model.report import Record, Report
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 from pytest_msdump.pipeline.comparing import compare_pair, compare_views
 from pytest_msdump.pipeline.gathering import gathered, measured
-from pytest_msdump.pipeline.opening import OpenDump, as_path, index, open_logical, open_view
+from pytest_msdump.pipeline.indexing import index
+from pytest_msdump.pipeline.opening import OpenDump, as_path, open_logical, open_view
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text

@@ -1,56 +1,21 @@
-"""Open a dump: choose its reader, index it by name, give its operators the order and names its side files tell."""
+"""Open tensors of a dump, and a dump as a mapping from addresses to its tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump import registry
 from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
-from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
-from pytest_msdump.readers.base import Reader, index_dump
+from pytest_msdump.pipeline.indexing import index, readers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["OpenDump", "as_path", "index", "open_dump", "open_logical", "open_view"]
-
-
-@lru_cache(maxsize=1)
-def _readers() -> Mapping[str, Reader]:
-    """All readers by name, looked up once in a process."""
-    readers: dict[str, Reader] = registry.load("readers", "Reader")
-    return readers
-
-
-def index(root: Path) -> Dump:
-    """Index the dump at `root` by name only, in execution order where the dump tells it.
-
-    Parameters
-    ----------
-    root : Path
-        A dump directory, or one tensor file.
-
-    Returns
-    -------
-    Dump
-        `reader` is ``"empty"`` for a folder without files.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is nothing at `root`.
-    UnknownDumpFormatError
-        There are files, but none that any reader knows; the text lists what each reader looked for.
-    """
-    dump = index_dump(root, _readers())
-    orders, notes = read_orders(find_orders(root))
-    return with_order(dump, orders, notes=notes)
+__all__ = ["OpenDump", "as_path", "open_dump", "open_logical", "open_view"]
 
 
 def open_view(ref: TensorRef) -> TensorView:
@@ -61,7 +26,7 @@ def open_view(ref: TensorRef) -> TensorView:
     TensorFileError
         The file is not what it claims to be: cut off, another type, not a tensor at all.
     """
-    return _readers()[ref.reader].open(ref)
+    return readers()[ref.reader].open(ref)
 
 
 def open_logical(ref: TensorRef) -> TensorView:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.graphs.execution_order import find_orders
 from pytest_msdump.graphs.ge_model import read_model
 from pytest_msdump.graphs.model_order import with_model_order
 from pytest_msdump.matching.advice import rules_for
@@ -22,15 +21,12 @@ from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
-from pytest_msdump.pipeline.opening import index
+from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.suite import SideChoice, Suite
 
 __all__ = ["Group", "Plan", "plan"]
-
-_ORDER_FILE = re.compile(r"ms_execution_order_graph_(\d+)\.csv")
-
 
 _NO_RULES = FusionRules()
 
@@ -63,7 +59,8 @@ class Plan:
         digest = hashlib.sha256(repr(self.suite).encode())
         for ref in (*self.left.refs, *self.right.refs):
             digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
-        digest.update(repr([_size(path) for path in _rule_files(self.suite).values() if path]).encode())
+        beside = [*filter(None, _rule_files(self.suite).values()), *self.suite.graph_files]
+        digest.update(repr([_size(path) for path in beside]).encode())
         return digest.hexdigest()
 
     @cached_property
@@ -96,11 +93,8 @@ def plan(suite: Suite) -> Plan:
     ConfigError
         A side is missing or of no known format, a map entry cannot be meant, a graph file is unusable.
     """
-    left = _narrowed(index(suite.left.path), suite.left)
+    left = _narrowed(index(suite.left.path, graph_files=suite.graph_files), suite.left)
     right = _narrowed(index(suite.right.path), suite.right)
-    if suite.graph_files:
-        orders, notes = read_orders(_graph_files(suite.graph_files))
-        left = with_order(left, orders, notes=notes)
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_order=bool(suite.graph_files or find_orders(left.root)))
     pairing = pair_dumps(
@@ -171,22 +165,6 @@ def _narrowed(dump: Dump, choice: SideChoice) -> Dump:
         refs=tuple(ref for ref in dump.refs if chosen(ref.key.op.at)),
         older=tuple(ref for ref in dump.older if chosen(ref.key.op.at)),
     )
-
-
-def _graph_files(files: Iterable[Path]) -> Mapping[tuple[int | None, int], Path]:
-    """Execution orders kept outside the dump tree, by graph."""
-    found: dict[tuple[int | None, int], Path] = {}
-    for file in files:
-        match = _ORDER_FILE.fullmatch(file.name)
-        if not match:
-            raise ConfigError(
-                f"graph_files: {file} is not an execution order that can be read; "
-                "give files named ms_execution_order_graph_<N>.csv"
-            )
-        if not file.is_file():
-            raise ConfigError(f"graph_files: there is no file {file}")
-        found[None, int(match[1])] = file
-    return found
 
 
 def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.readers.ascend import AscendReader
@@ -17,7 +18,7 @@ from pytest_msdump.readers.ascend_index import Remarks, refs_of
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.listing import walk
 from pytest_msdump.readers.mindspore_files import contents_of, has_own_tensors, side_files
-from pytest_msdump.readers.mindspore_padded import PaddedView, may_be_padded
+from pytest_msdump.readers.mindspore_padded import PaddedView
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import read_run_labels
@@ -101,7 +102,7 @@ class MindSporeReader(Reader):
         from pytest_msdump.readers.npy import open_npy
 
         view = open_npy(ref.source.path, ref.spec)
-        return PaddedView(view) if may_be_padded(ref.spec.memory_format) else view
+        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
 
 
 def _add_labels(labels: defaultdict[str, set[str]], root: Path, relative: Path, remarks: Remarks) -> None:

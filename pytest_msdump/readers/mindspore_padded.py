@@ -8,22 +8,30 @@ from typing import Any
 
 import numpy.typing as npt
 
-from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["PaddedView", "may_be_padded"]
+__all__ = ["PaddedView"]
 
 
 class PaddedView:
-    """A `TensorView` as it is, but that its logical shape is unknown. Without trans_flag nothing in a file tells it."""
+    """A `TensorView` as it is, but for its logical shape. Without trans_flag nothing in a file tells it.
 
-    def __init__(self, view: TensorView) -> None:
+    Parameters
+    ----------
+    view : TensorView
+        In stored axes.
+    logical_shape : tuple of int, optional
+        What a graph of the run tells; ``None`` where none does.
+    """
+
+    def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:
         self._view = view
+        self._logical_shape = logical_shape
 
     @property
     def spec(self) -> TensorSpec:
-        """What the file holds; `logical_shape` is ``None``."""
-        return replace(self._view.spec, logical_shape=None)
+        """What the file holds, and the logical shape that was told."""
+        return replace(self._view.spec, logical_shape=self._logical_shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,24 +58,8 @@ class PaddedView:
 
     def permuted(self, axes: tuple[int, ...]) -> PaddedView:
         """Return this tensor with its stored axes in another order."""
-        return PaddedView(self._view.permuted(axes))
+        return PaddedView(self._view.permuted(axes), self._logical_shape)
 
     def close(self) -> None:
         """Give back the file."""
         self._view.close()
-
-
-def may_be_padded(memory_format: str | None) -> bool:
-    """Tell whether the stored shape of a memory format is not the tensor's own: it has blocks, or nobody knows it.
-
-    Examples
-    --------
-    >>> may_be_padded("NC1HWC0"), may_be_padded("FracZ"), may_be_padded("SomethingNew")
-    (True, True, True)
-    >>> may_be_padded("DefaultFormat"), may_be_padded("NHWC"), may_be_padded(None)
-    (False, False, False)
-    """
-    plain = (memory_format or "").upper().replace("_", "")
-    known = FORMAT_ALIASES.get(plain, plain).replace("_", "")
-    rows = [row for name, row in MEMORY_FORMATS.items() if name.replace("_", "") == known]
-    return not rows or any(len(axis) == 2 for entry in rows[0].stored for axis in entry.split())

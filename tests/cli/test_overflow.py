@@ -11,7 +11,7 @@ import pytest
 
 from pytest_msdump import cli
 from pytest_msdump.cli import overflow
-from pytest_msdump.pipeline.opening import index
+from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.overflow import find_overflows, overflows_by_operator
 from pytest_msdump.testing.builder import write_mindspore
 

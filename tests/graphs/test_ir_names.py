@@ -21,6 +21,7 @@ from pytest_msdump.readers.mindspore import MindSporeReader
 
 LINE = SourceFrame("net.py", 7, "x = f(x)")
 ANY = Coordinates()
+PADDED = TensorSpec(memory_format="FracZ")
 
 
 def tree(root: Path, sample: str) -> Path:
@@ -48,7 +49,8 @@ def ref(name: str, op_type: str = "Add", *, time: int | None = 1, **more: object
     at = Coordinates(rank=0, net="Net", graph=0, iteration=0)
     key = TensorKey(OpKey(name, at, op_type), str(more.pop("io", "output")), int(str(more.pop("slot", 0))))
     source = TensorSource(Path(f"{op_type}.{name}.npy"), timestamp=time)
-    return TensorRef(key, TensorSpec(), source, "mindspore", place=more.get("place"))  # type: ignore[arg-type]
+    spec = more.pop("spec", TensorSpec())
+    return TensorRef(key, spec, source, "mindspore", place=more.get("place"))  # type: ignore[arg-type]
 
 
 def dump_of(*refs: TensorRef) -> Dump:
@@ -104,11 +106,25 @@ def test_lines_shapes_and_parameters_of_a_run(tmp_path: Path) -> None:
     refs = {(one.key.op.op_type, one.key.io, one.key.slot): one for one in named.refs}
     conv = refs["Conv2D", "output", 0]
     assert conv.line is not None
-    assert (conv.line.place, conv.spec.logical_shape) == ("/srv/demo/net.py:12", (2, 2, 4, 4))
-    # The file holds the shape before flattening.
-    assert refs["Flatten", "output", 0].spec.logical_shape == (2, 32)
-    assert refs["Split", "output", 1].spec.logical_shape == (2, 1, 4, 4)
-    assert refs["StridedSlice", "input", 1].spec.logical_shape == (2,)
+    assert conv.line.place == "/srv/demo/net.py:12"
+    # The file of Flatten holds the shape before flattening: a file in no device's format says itself what it holds.
+    assert {one.spec.logical_shape for one in named.refs} == {None}
+
+
+def test_shapes_of_a_run_for_files_in_a_memory_format(tmp_path: Path) -> None:
+    dump, graphs = indexed(tmp_path, "odd")
+    padded = [replace(one, spec=replace(one.spec, memory_format="NC1HWC0")) for one in dump.refs]
+    named = with_ir(replace(dump, refs=tuple(padded)), graphs)
+    refs = {(one.key.op.op_type, one.key.io, one.key.slot): one.spec.logical_shape for one in named.refs}
+    assert refs["Conv2D", "output", 0] == (2, 2, 4, 4)
+    assert refs["Flatten", "output", 0] == (2, 32)
+    assert refs["Split", "output", 1] == (2, 1, 4, 4)
+    assert refs["StridedSlice", "input", 1] == (2,)
+
+
+def test_parameters_of_a_run_get_their_names(tmp_path: Path) -> None:
+    dump, graphs = indexed(tmp_path, "odd")
+    named = with_ir(dump, graphs)
     parameters = {one.key.op.true_name for one in named.refs if one.key.op.op_type == "Parameter"}
     assert parameters == {"odd) = name(x, %y", "conv.weight", "x"}
 
@@ -193,7 +209,7 @@ def test_many_names_with_other_numbers_are_counted() -> None:
 
 def test_an_empty_tensor_has_a_shape() -> None:
     of_graph = [(ANY, graph(op("a", host_outputs=(TensorSpec("float32", (0, 3)),))))]
-    assert with_ir(dump_of(ref("a")), of_graph).refs[0].spec.logical_shape == (0, 3)
+    assert with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0].spec.logical_shape == (0, 3)
 
 
 def test_places_by_time_stay_and_files_without_time_get_those_of_the_graph() -> None:
@@ -231,8 +247,10 @@ def test_what_is_known_of_a_tensor_stays_and_what_is_not_is_told() -> None:
     host, device = TensorSpec("float32", (2, 3)), TensorSpec("float16", (1, 1, 16, 16), "FracZ")
     of_graph = [(ANY, graph(op("a", host_outputs=(host,), device_outputs=(device,))))]
     bare = with_ir(dump_of(ref("a")), of_graph).refs[0]
-    assert bare.spec == TensorSpec("float16", None, "FracZ", (2, 3))
-    known = TensorSpec("int8", (6,), "ND", (3, 2))
+    assert bare.spec == TensorSpec("float16")
+    padded = with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0]
+    assert padded.spec == TensorSpec("float16", None, "FracZ", (2, 3))
+    known = TensorSpec("int8", (6,), "FracZ", (3, 2))
     kept = with_ir(dump_of(replace(ref("a"), spec=known)), of_graph).refs[0]
     assert kept.spec == known
 
@@ -240,12 +258,13 @@ def test_what_is_known_of_a_tensor_stays_and_what_is_not_is_told() -> None:
 @pytest.mark.parametrize("shape", [None, (2, -1)])
 def test_an_unknown_shape_tells_nothing(shape: tuple[int, ...] | None) -> None:
     of_graph = [(ANY, graph(op("a", host_outputs=(TensorSpec("float32", shape),))))]
-    assert with_ir(dump_of(ref("a")), of_graph).refs[0].spec.logical_shape is None
+    assert with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0].spec.logical_shape is None
 
 
 def test_slots_beyond_those_of_the_graph_tell_nothing() -> None:
     of_graph = [(ANY, graph(op("a", host_inputs=(TensorSpec("float32", (1,)),))))]
-    refs = with_ir(dump_of(ref("a", io="input"), ref("a", io="input", slot=1)), of_graph).refs
+    inputs = [ref("a", io="input", slot=slot, spec=PADDED) for slot in (0, 1)]
+    refs = with_ir(dump_of(*inputs), of_graph).refs
     assert [one.spec.logical_shape for one in refs] == [(1,), None]
 
 

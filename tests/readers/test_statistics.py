@@ -13,7 +13,7 @@ from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.facts.statistics import LABEL_COLUMNS, STATISTICS
 from pytest_msdump.model.statistics import is_printed_as
 from pytest_msdump.model.tensor import Coordinates, TensorSpec
-from pytest_msdump.pipeline.opening import index
+from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.readers.statistic_table import parse_table
 from pytest_msdump.readers.statistics import read_statistics
 from pytest_msdump.testing.builder import write_mindspore

@@ -1,0 +1,65 @@
+"""Index a dump: choose its reader, list its tensors by name, tell them by what lies beside them. Opens no tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from pytest_msdump import registry
+from pytest_msdump.graphs.execution_order import find_orders, order_files, read_orders, with_order
+from pytest_msdump.graphs.graph_files import find_irs, placed, read_graphs
+from pytest_msdump.graphs.ir_names import with_ir
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.readers.base import Reader, index_dump
+
+__all__ = ["index", "readers"]
+
+
+@lru_cache(maxsize=1)
+def readers() -> Mapping[str, Reader]:
+    """All readers by name, looked up once in a process."""
+    found: dict[str, Reader] = registry.load("readers", "Reader")
+    return found
+
+
+def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
+    """Index the dump at `root`, in execution order where the run tells it, with the lines of the program it tells.
+
+    Parameters
+    ----------
+    root : Path
+        A dump directory, or one tensor file.
+    graph_files : iterable of Path
+        Execution orders and graphs that a user keeps outside of the tree.
+
+    Returns
+    -------
+    Dump
+        `reader` is ``"empty"`` for a folder without files.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is nothing at `root`.
+    UnknownDumpFormatError
+        There are files, but none that any reader knows; the text lists what each reader looked for.
+    ConfigError
+        One of `graph_files` cannot be used.
+    """
+    return _with_graphs(index_dump(root, readers()), tuple(graph_files))
+
+
+def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
+    """Give operators their places and names, by execution orders first, then the lines and shapes that graphs tell."""
+    kept_orders, kept_graphs = order_files(files)
+    kept_numbers = {number for _, number in kept_orders}
+    own = {graph: path for graph, path in find_orders(dump.root).items() if graph[1] not in kept_numbers}
+    orders, order_notes = read_orders({**own, **kept_orders})
+    dump = with_order(dump, orders, notes=order_notes)
+    graphs, graph_notes = read_graphs(find_irs(dump.root))
+    graphs = (*graphs, *placed(kept_graphs))
+    if not graphs:
+        return replace(dump, notes=(*dump.notes, *graph_notes))
+    return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)
