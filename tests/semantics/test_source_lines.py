@@ -1,0 +1,161 @@
+"""Lines of the program in failures, in results.json and in selections, by the graphs of a run of MindSpore 2.10."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from semantics.gate import ask
+
+SAMPLE = Path(__file__).parents[1] / "data" / "ir" / "odd"
+GRAPH = "ms_output_trace_code_graph_0.ir"
+# The graph calls it so; its files are named Default_Concat-op0.
+LINE_13 = {"Default/Concat-op1:output:0"}
+LINE_14 = {
+    "Default/Flatten-op0:output:0",
+    "Default/StridedSlice-op0:output:0",
+    "Default/Mul-op0:output:0",
+}
+
+
+def run_of(root: Path, *, graphs: bool = True, bad: str = "") -> Path:
+    """The tree of the sample's run with numbers of ours; a file whose name has `bad` in it drifts."""
+    for folder, pattern in (("graphs", "ms_output_*"), ("execution_order", "ms_execution_*")):
+        if graphs or folder != "graphs":
+            (root / "rank_0" / folder).mkdir(parents=True)
+            for path in SAMPLE.glob(pattern):
+                shutil.copy(path, root / "rank_0" / folder)
+    for number, line in enumerate((SAMPLE / "npy_listing.txt").read_text().splitlines()):
+        path = root / "rank_0" / "Net" / line
+        path.parent.mkdir(parents=True, exist_ok=True)
+        dtype = line.rsplit(".", 2)[-2].lower()
+        values = np.random.default_rng(number).uniform(1, 100, (2, 3)).astype(dtype)
+        np.save(path, -values if bad and bad in line else values)
+    return root
+
+
+def gate(folder: Path, *arguments: str) -> tuple[int, str, dict]:
+    """Run pytest in a process of its own: exit code, what it printed, results.json."""
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [*command, "--msdump-report-dir", "out", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    file = folder / "out" / "results.json"
+    return ran.returncode, ran.stdout + ran.stderr, json.loads(file.read_text()) if file.is_file() else {}
+
+
+def selected(results: dict) -> set[str]:
+    return {record["left"]["address"] for record in results["tensors"]}
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[Path, Path]:
+    return run_of(tmp_path / "run", bad="Concat-op0"), run_of(tmp_path / "reference", graphs=False)
+
+
+def test_a_failure_names_the_line_that_made_the_operator(tmp_path, sides):
+    code, text, results = gate(tmp_path, "--msdump-left", str(sides[0]), "--msdump-right", str(sides[1]))
+    assert code == 1
+    assert "made by /srv/demo/net.py:13\n" in text
+    assert "y = ops.concat((b, a), 1)" in text
+    assert "DRIFT Default/Concat-op1:output:0 [net.py:13]:" in text
+    records = {record["left"]["address"]: record for record in results["tensors"]}
+    expected = {"file": "/srv/demo/net.py", "line": 13, "text": "y = ops.concat((b, a), 1)"}
+    assert records["Default/Concat-op1:output:0"]["source"] == expected
+    assert "source" not in records["Default/Concat-op1:output:0"]["right"]
+    # Weights are made by no line.
+    assert "source" not in records["Parameter.x:output:0"] if "Parameter.x:output:0" in records else True
+
+
+def test_the_right_sides_line_is_told_where_it_is_another(tmp_path, sides):
+    run_of(tmp_path / "moved")
+    graph = tmp_path / "moved" / "rank_0" / "graphs" / GRAPH
+    graph.write_text(graph.read_text().replace("net.py:13,", "net.py:19,"))
+    _, text, results = ask(sides[0], tmp_path / "moved")
+    assert "right made by /srv/demo/net.py:19" in text
+    assert {record["right"]["source"]["line"] for record in results["tensors"] if "Concat" in str(record)} == {19}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("net.py:13", LINE_13),
+        ("demo/net.py:14", LINE_14),
+        ("y = ops.flatten(y)[:, :16] * self.table", LINE_14),
+        ("ops.concat((b, a), 1)", LINE_13),
+    ],
+)
+def test_operators_are_selected_by_a_line_of_the_program(sides, where, expected):
+    code, _, results = ask(*sides, "--select", f"line:{where}")
+    assert (code, selected(results)) == (int(expected == LINE_13), expected)
+
+
+def test_a_line_can_be_left_out_and_stand_beside_globs(sides):
+    chosen = ("--select", "line:net.py:14", "--select", "*Split*", "--deselect", "*Mul*")
+    _, _, results = ask(*sides, *chosen)
+    splits = {f"Default/Split-op0:output:{slot}" for slot in (0, 1)}
+    assert selected(results) == LINE_14 - {"Default/Mul-op0:output:0"} | splits
+    code, _, results = ask(*sides, "--deselect", "line:net.py:13")
+    assert code == 0
+    assert selected(results) & LINE_13 == set()
+    assert selected(results) > LINE_14
+
+
+def test_the_references_graph_is_asked_as_well(sides):
+    # A run without graphs against a reference with them.
+    code, _, results = ask(sides[1], sides[0], "--select", "line:net.py:13")
+    assert (code, selected(results)) == (1, {"Default_Concat-op0:output:0"})
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (0, "no operator of either side was made by it; there are /srv/demo/net.py:12, /srv/demo/net.py:13"),
+        (1, "neither side has a graph that tells lines of the program; name one with graph_files"),
+    ],
+)
+def test_a_line_that_made_nothing_is_a_usage_error(sides, left, expected):
+    code, text, _ = ask(sides[left], sides[1], "--select", "line:net.py:99")
+    assert code == 4
+    assert f"line:net.py:99: {expected}" in " ".join(text.split())
+
+
+def suite(folder: Path, graph_file: str, *, left: str = "run") -> None:
+    text = f'[msdump]\nleft = "{left}"\nright = "reference"\ngraph_files = ["{graph_file}"]\n'
+    (folder / "msdump.toml").write_text(text)
+
+
+@pytest.mark.usefixtures("sides")
+def test_a_graph_kept_outside_of_the_tree_tells_lines_and_that_it_is_not_the_final_one(tmp_path):
+    run_of(tmp_path / "other", graphs=False, bad="Mul-op0")
+    shutil.copy(SAMPLE / GRAPH, tmp_path / "hwopt_d_after_graph_0.ir")
+    suite(tmp_path, "hwopt_d_after_graph_0.ir", left="other")
+    code, text, results = gate(tmp_path, "msdump.toml")
+    assert code == 1
+    assert "made by /srv/demo/net.py:14" in text
+    assert "hwopt_d_after_graph_0.ir is not the graph that ran" in " ".join(text.split())
+    (mul,) = (record for record in results["tensors"] if record["verdict"] == "fail")
+    assert mul["source"]["line"] == 14
+
+
+@pytest.mark.usefixtures("sides")
+@pytest.mark.parametrize("kind", ["missing.ir", "random.ir", "random.pb", "random.txt"])
+def test_a_file_that_is_no_graph_is_a_usage_error(tmp_path, kind):
+    if not kind.startswith("missing"):
+        (tmp_path / kind).write_bytes(b"\x00\x01 no graph at all")
+    suite(tmp_path, kind)
+    code, text, _ = gate(tmp_path, "msdump.toml")
+    assert code == 4
+    assert kind in text
+    assert "Traceback" not in text
