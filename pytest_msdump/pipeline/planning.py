@@ -22,6 +22,7 @@ from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
+from pytest_msdump.pipeline.line_selection import by_names
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.suite import SideChoice, Suite
@@ -103,7 +104,7 @@ def plan(suite: Suite) -> Plan:
         entries=suite.entries,
         rules=rules if rules.given else None,
         align=suite.align,
-        selection=suite.selection,
+        selection=by_names(suite.selection, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
     )

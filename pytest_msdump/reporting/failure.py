@@ -99,7 +99,7 @@ def one_line(record: Entry) -> str:
     if not told and record["elements"] is not None:
         parts.append("equal" if record["equal"] else "every limit met")
     parts += _largest_error(record, told)
-    text = f"{_WORDS[verdict]} {address}{_where_in_run(record)}"
+    text = f"{_WORDS[verdict]} {address}{_where_in_run(record)}{_short_line(record)}"
     return f"{text}: {'; '.join(parts)}" if parts else text
 
 
@@ -107,6 +107,12 @@ def _where_in_run(record: Entry) -> str:
     """The coordinates that a line of its own needs: those beyond the first of everything."""
     later = [f"{name} {record[name]}" for name in ("rank", "graph", "iteration", "occurrence") if record[name]]
     return f" ({', '.join(later)})" if later else ""
+
+
+def _short_line(record: Entry) -> str:
+    """The line of the program, by the bare name of its file."""
+    source = record.get("source")
+    return f" [{one_line_text(source['file'].rpartition('/')[2])}:{source['line']}]" if source else ""
 
 
 def _largest_error(record: Entry, told: Sequence[Entry]) -> list[str]:
@@ -145,6 +151,7 @@ def _heading(record: Entry, operators: int, width: int) -> Iterator[str]:
     for parts in ((_place(record, operators), _at(record)), (_paired(record), _transform(record))):
         text = "; ".join(part for part in parts if part)
         rest += filled(one_line_text(text), width - len(indent)) if text else []
+    rest += [part for text in _made_by(record) for part in pieces(one_line_text(text), width - len(indent))]
     yield from (indent + line for line in rest)
 
 
@@ -162,6 +169,22 @@ def _paired(record: Entry) -> str:
     """Why these two met; that two loose files were given together needs no words."""
     by = record["by"] or _HOW.get(record["how"], record["how"])
     return f"paired: {by}" if record["how"] != "file" else ""
+
+
+def _made_by(record: Entry) -> Iterator[str]:
+    """The line of the user's program, to go to and to read; the right side's too where it has one of its own."""
+    source, other = record.get("source"), record["right"].get("source")
+    if source:
+        yield from _line("made by", source)
+    if other and other != source:
+        yield from _line("right made by", other)
+
+
+def _line(label: str, source: Entry) -> Iterator[str]:
+    """Place and code of a line of a program."""
+    yield f"{label} {source['file']}:{source['line']}"
+    if source["text"]:
+        yield f"  {source['text']}"
 
 
 def _shown(record: Entry) -> Iterator[tuple[str, Any]]:

@@ -39,12 +39,14 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
         "left": _side(pair.left, record.left_spec, left_root),
         "right": _side(pair.right, record.right_spec, right_root),
         **_coordinates(pair.left.key.op.at),
+        **_source(pair.left),
         "how": pair.how,
         "by": pair.by,
         "transform": _transform(pair.transform),
         "verdict": record.verdict.outcome,
         **_measured(record.comparison),
     }
+    entry["right"].update(_source(pair.right))
     if record.custom:
         entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     entry["right"]["at"] = {
@@ -103,6 +105,12 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> dict[str, Any]:
     if logical is not None and logical != shape:
         side["logical_shape"] = list(logical)
     return side
+
+
+def _source(ref: TensorRef) -> dict[str, Any]:
+    """The line of the user's program that made the operator; nothing where no graph tells."""
+    line = ref.line
+    return {} if line is None else {"source": {"file": line.file, "line": line.line, "text": line.text}}
 
 
 def _coordinates(at: Coordinates) -> dict[str, Any]:
