@@ -42,10 +42,12 @@ def logical_views(
         A memory format and the shapes contradict each other, or nothing tells the logical shape.
     """
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
+    if right_shape is None and is_device_format(right.spec.memory_format):
+        # Padded, and nothing of its own tells by how much: the tensor it is paired with does, in this and the other way.
+        right_shape, right_format = target(left.spec, rule_format=None, rule_shape=None)
     right = logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
     shape, axes = target(left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape)
     if shape is None and is_device_format(left.spec.memory_format):
-        # Padded, and nothing of the left tells by how much: the tensor it is paired with does.
         shape, axes = right.shape, transform.right_format
     left = logical(left, logical_shape=shape, logical_format=axes, converters=converters)
     if axes is None or known_axes(axes) is None or transform.left_format is not None:
