@@ -43,7 +43,7 @@ def logical_views(
     """
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
     if right_shape is None and is_device_format(right.spec.memory_format):
-        # Padded, and nothing of its own tells by how much: the tensor it is paired with does, in this and the other way.
+        # Padded, and nothing of its own tells by how much: the tensor it is paired with does, on either side.
         right_shape, right_format = target(left.spec, rule_format=None, rule_shape=None)
     right = logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
     shape, axes = target(left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape)
