@@ -105,8 +105,17 @@ def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping
         left_dtype=stored.left_dtype,
         right_dtype=stored.right_dtype,
     )
+    if stored.pair_note:
+        limits = replace(limits, notes=(*limits.notes, stored.pair_note))
     comparison = _as_measured(stored.comparison, limits)
-    verdict = judge(comparison, limits, left_dtype=stored.left_dtype, right_dtype=stored.right_dtype)
+    verdict = judge(
+        comparison,
+        limits,
+        left_dtype=stored.left_dtype,
+        right_dtype=stored.right_dtype,
+        overflows=stored.overflows,
+        right_overflows=stored.right_overflows,
+    )
     return with_verdict(record, verdict, limits, rows(comparison, limits))
 
 

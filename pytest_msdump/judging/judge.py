@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.judging.judgement import Judgement, judgements
@@ -20,7 +20,15 @@ _TOLD = ("error", "fail", "undefined", "warn", "note")
 _WHOLE = ("integer", "bool")
 
 
-def judge(comparison: Comparison, limits: Limits, *, left_dtype: str, right_dtype: str) -> Verdict:
+def judge(
+    comparison: Comparison,
+    limits: Limits,
+    *,
+    left_dtype: str,
+    right_dtype: str,
+    overflows: Sequence[str] = (),
+    right_overflows: Sequence[str] = (),
+) -> Verdict:
     """Hold the numbers of one pair against its limits.
 
     A pair that is equal at every position meets every limit, but for what looks at more than values: forbidden NaN,
@@ -34,6 +42,9 @@ def judge(comparison: Comparison, limits: Limits, *, left_dtype: str, right_dtyp
         From `judging.resolve.resolve`, for the same pair.
     left_dtype, right_dtype : str
         Names of `facts.dtypes`.
+    overflows, right_overflows : sequence of str
+        What the device's own check says of the operator of either side: an overflow of the left fails where the limit
+        of `saturated_count` is 0 and the sides differ.
 
     Returns
     -------
@@ -52,6 +63,8 @@ def judge(comparison: Comparison, limits: Limits, *, left_dtype: str, right_dtyp
         *_forbidden(comparison, limits),
         *_nothing_compared(comparison, judged),
         *_not_all_compared(comparison),
+        *_overflows(comparison, limits, overflows),
+        *(Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows),
         *(finding for one in judged if (finding := one.finding()) and not _told_by_types(one, types, limits)),
         *(Finding("note", sentence) for sentence in limits.notes),
     ]
@@ -117,6 +130,15 @@ def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
         limit=0,
         rule=limits.nan_rule,
     )
+
+
+def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> Iterator[Finding]:
+    """What the device saw while it computed: its numbers may look harmless, as saturated ones do."""
+    bounds = [limit for limit in limits.limits if (limit.metric, limit.level) == ("saturated_count", "fail")]
+    rule = bounds[0].rule if bounds and bounds[0].bound < 1 else None
+    outcome = "fail" if rule is not None and not comparison.equal else "warn"
+    for sentence in sentences:
+        yield Finding(outcome, f"the device's own check found an overflow: {sentence}", rule=rule)
 
 
 def _told_by_types(one: Judgement, types: list[Finding], limits: Limits) -> bool:

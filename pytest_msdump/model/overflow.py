@@ -62,6 +62,17 @@ class OverflowEntry:
         rest = [f"unknown bits {unknown:#x}"] if unknown else []
         return f"status {number}" + (f": {'; '.join([*known, *rest])}" if known or rest else "")
 
+    @property
+    def sentence(self) -> str:
+        """Unit, task, stream and status.
+
+        Examples
+        --------
+        >>> OverflowEntry("SDMA", 12, 3, (1,)).sentence
+        'SDMA reports task 12, stream 3: status 1'
+        """
+        return f"{self.unit} reports task {self.task_id}, stream {self.stream_id}: {self.words}"
+
 
 def present(number: int) -> int | None:
     """Return a context's or thread's number, ``None`` where it stands for none."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.source_lines import SourceFrame
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class TensorRef:
 
     `place` is the operator's 0-based place in the execution order of its graph, ``None`` when no order is known.
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
-    graph of the run tells.
+    graph of the run tells. `overflows` is what the device's own check says of the operator.
     """
 
     key: TensorKey
@@ -151,6 +152,7 @@ class TensorRef:
     reader: str
     place: int | None = None
     line: SourceFrame | None = None
+    overflows: tuple[OverflowEntry, ...] = field(default=(), hash=False)
 
 
 class TensorView(Protocol):

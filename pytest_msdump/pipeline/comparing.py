@@ -71,7 +71,14 @@ def compare_views(
         comparison, custom = measure_views(left_met, right_met, pair, limits, extras)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
-    verdict = judge(comparison, limits, left_dtype=left.dtype, right_dtype=right.dtype)
+    verdict = judge(
+        comparison,
+        limits,
+        left_dtype=left.dtype,
+        right_dtype=right.dtype,
+        overflows=[entry.sentence for entry in pair.left.overflows],
+        right_overflows=[entry.sentence for entry in pair.right.overflows],
+    )
     return Record(
         pair=pair,
         verdict=verdict,

@@ -11,8 +11,9 @@ from pathlib import Path
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.metrics.overflow import OneSide, scan
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.pipeline.culprits import Culprit, culprits_of
 from pytest_msdump.pipeline.opening import open_view
-from pytest_msdump.pipeline.overflow import Culprit, Overflows, culprits_of
+from pytest_msdump.pipeline.overflow import Overflows
 from pytest_msdump.readers.npy_writer import write_npy
 from pytest_msdump.readers.opdebug_files import OverflowFile
 from pytest_msdump.reporting.atomic import write_file

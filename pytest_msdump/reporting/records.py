@@ -47,6 +47,8 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
         **_measured(record.comparison),
     }
     entry["right"].update(_source(pair.right))
+    if pair.note:
+        entry["pair_note"] = pair.note
     if record.custom:
         entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     entry["right"]["at"] = {
@@ -100,6 +102,8 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> dict[str, Any]:
         "name": ref.key.op.name,
         "true_name": ref.key.op.true_name,
     }
+    if ref.overflows:
+        side["overflows"] = [entry.sentence for entry in ref.overflows]
     if ref.source.device_address is not None:
         side["device_address"] = ref.source.device_address
     if logical is not None and logical != shape:

@@ -22,6 +22,8 @@ class StoredRecord:
     """A pair's saved numbers with what judging needs to know of it.
 
     `comparison` is ``None`` when nothing had been measured: then `outcome` stands as it is. `raw` is the entry itself.
+    `overflows` and `right_overflows` are what the devices' own checks said, `pair_note` what is
+    to be told of the pair whatever its limits.
     """
 
     left_key: TensorKey
@@ -31,6 +33,9 @@ class StoredRecord:
     comparison: Comparison | None
     outcome: str
     raw: Mapping[str, Any]
+    overflows: tuple[str, ...] = ()
+    right_overflows: tuple[str, ...] = ()
+    pair_note: str | None = None
 
 
 def from_json(mapping: Mapping[str, Any], *, place: str = "record") -> StoredRecord:
@@ -61,6 +66,9 @@ def from_json(mapping: Mapping[str, Any], *, place: str = "record") -> StoredRec
         comparison=None if entry.get("elements") is None else _comparison(entry),
         outcome=outcome,
         raw=mapping,
+        overflows=left.texts("overflows"),
+        right_overflows=right.texts("overflows"),
+        pair_note=entry.optional_text("pair_note"),
     )
 
 
@@ -102,6 +110,13 @@ class _Entry:
 
     def optional_text(self, key: str) -> str | None:
         return None if self.get(key) is None else self.text(key)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty when the key is missing."""
+        values = self.get(key) if key in self._values else []
+        if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+            raise self.wrong(key, "a list of texts")
+        return tuple(values)
 
     def count(self, key: str) -> int:
         value = self.get(key)
