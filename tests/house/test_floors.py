@@ -30,6 +30,7 @@ FLOORS = {
     "suite": 4,
     "testing": 4,
     "configuring": 4,
+    "checking": 4,
     "pipeline": 5,
     "cli": 7,
     "plugin": 7,

@@ -1,0 +1,147 @@
+"""Checks of a run by itself, without a reference: what MindInsight's offline debugger watches for, and its defaults.
+
+References
+----------
+MindInsight 1.x to 2.0, "Using the offline debugger" and `mindinsight.debugger` (`OperatorOverflowCondition` to
+`TensorRangeCondition`). The activation ranges, and 1e-9 for gradients, are what its pages recommend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+__all__ = [
+    "ACTIVATIONS",
+    "CHECKS",
+    "GRADIENT_SCOPES",
+    "OPTIMIZERS",
+    "OPTIMIZER_STATES",
+    "QUANTITIES",
+    "WEIGHT_ENDINGS",
+    "CheckFact",
+]
+
+_NOTHING: Mapping[str, float | None] = MappingProxyType({})
+
+
+class CheckFact(NamedTuple):
+    """One check.
+
+    `target` is weight, gradient, activation, tensor or operator; `family` which measurement it takes; `parameters` what
+    can be set, with defaults (``None`` = not looked at until set); `says` what a hit means.
+    """
+
+    target: str
+    family: str
+    parameters: Mapping[str, float | None]
+    says: str
+
+
+_TOO_LARGE: Mapping[str, float | None] = {"abs_mean_gt": None, "max_gt": None, "min_gt": None, "mean_gt": None}
+_TOO_SMALL: Mapping[str, float | None] = {"abs_mean_lt": None, "max_lt": None, "min_lt": None, "mean_lt": None}
+_RANGE: Mapping[str, float | None] = {
+    "range_start_inclusive": None,
+    "range_end_inclusive": None,
+    "range_percentage_lt": None,
+    "range_percentage_gt": None,
+    "max_min_lt": None,
+    "max_min_gt": None,
+}
+
+# In the order in which hits of one tensor are told. Of one family the first check that a tensor is a target of speaks.
+CHECKS: Mapping[str, CheckFact] = {
+    "operator_overflow": CheckFact("operator", "device", _NOTHING, "the device's own check reports an overflow"),
+    "weight_overflow": CheckFact("weight", "overflow", _NOTHING, "the weight holds NaN or Inf"),
+    "gradient_exploding": CheckFact("gradient", "overflow", _NOTHING, "the gradient holds NaN or Inf"),
+    "tensor_overflow": CheckFact("tensor", "overflow", _NOTHING, "the tensor holds NaN or Inf"),
+    "weight_initialization": CheckFact(
+        "weight",
+        "initial",
+        {"zero_percentage_ge": 100.0, "max_gt": None, "min_lt": None},
+        "the weight begins with values that it does not learn from",
+    ),
+    "tensor_all_zero": CheckFact("tensor", "zero", {"zero_percentage_ge": 100.0}, "the tensor is zero all over"),
+    "weight_too_large": CheckFact("weight", "bounds", _TOO_LARGE, "the weight is large"),
+    "weight_too_small": CheckFact("weight", "bounds", _TOO_SMALL, "the weight is small"),
+    "gradient_too_large": CheckFact("gradient", "bounds", _TOO_LARGE, "the gradient is large"),
+    "gradient_vanishing": CheckFact(
+        "gradient", "bounds", {**_TOO_SMALL, "abs_mean_lt": 1e-9}, "the gradient is too small to learn from"
+    ),
+    "tensor_too_large": CheckFact("tensor", "bounds", _TOO_LARGE, "the tensor is large"),
+    "tensor_too_small": CheckFact("tensor", "bounds", _TOO_SMALL, "the tensor is small"),
+    "weight_not_changed": CheckFact(
+        "weight",
+        "unchanged",
+        {"rtol": 1e-5, "atol": 1e-8, "equal_nan": 0.0},
+        "the weight is as it was an iteration before",
+    ),
+    "weight_change_too_large": CheckFact(
+        "weight", "change", {"abs_mean_update_ratio_gt": 0.1, "epsilon": 1e-9}, "the weight changes by much"
+    ),
+    "weight_change_too_small": CheckFact(
+        "weight", "change", {"abs_mean_update_ratio_lt": 1e-4, "epsilon": 1e-9}, "the weight hardly changes"
+    ),
+    "activation_range": CheckFact("activation", "range", _RANGE, "the activation works outside of its useful range"),
+    "tensor_range": CheckFact("tensor", "range", _RANGE, "the tensor's values are spread as they should not be"),
+}
+
+# What thresholds are about: a parameter is a quantity and `_gt`, `_ge` or `_lt`.
+QUANTITIES: Mapping[str, str] = {
+    "abs_mean": "mean magnitude",
+    "max": "maximum",
+    "min": "minimum",
+    "mean": "mean",
+    "zero_percentage": "zeros",
+    "range_percentage": "elements within the range",
+    "max_min": "maximum less minimum",
+    "abs_mean_update_ratio": "mean change / mean magnitude",
+}
+
+_TANH_8_8 = 0.9999999545590812
+_SIGMOID_16_2 = 0.9999999078640001
+_RELU: Mapping[str, float] = {
+    "range_start_inclusive": -1.0,
+    "range_end_inclusive": 0.0,
+    "range_percentage_gt": 99.9,
+}
+
+# Recommended parameters of `activation_range`, by operator type in lower case.
+ACTIVATIONS: Mapping[str, Mapping[str, float]] = {
+    "tanh": {
+        "range_start_inclusive": -_TANH_8_8,
+        "range_end_inclusive": _TANH_8_8,
+        "range_percentage_lt": 0.1,
+    },
+    "sigmoid": {
+        "range_start_inclusive": 1.0 - _SIGMOID_16_2,
+        "range_end_inclusive": _SIGMOID_16_2,
+        "range_percentage_lt": 0.1,
+    },
+    "relu": _RELU,
+    "reluv2": _RELU,
+    "relu6": _RELU,
+}
+
+# How weights end among Parameters, which are a network's inputs and an optimizer's states, too; after `.` or `_`.
+WEIGHT_ENDINGS = ("weight", "bias", "gamma", "beta", "embedding_table")
+
+# How the states of optimizers begin; what follows is the weight's own name.
+OPTIMIZER_STATES = (
+    "moments",
+    "moment1",
+    "moment2",
+    "accum",
+    "accumulation",
+    "stat",
+    "mean_square",
+    "mean_grad",
+    "vhat",
+)
+
+# First scope of the operators that compute gradients, in lower case.
+GRADIENT_SCOPES = ("gradients",)
+
+# Operator types that change weights begin so, in lower case.
+OPTIMIZERS = ("apply", "sparseapply", "fusedapply", "adam", "fusedadam", "fusedweightapply", "lamb", "sgd")
