@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.model.comparison import Comparison, CustomResult
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.statistics import StatisticComparison
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.model.verdict import Limits, Verdict
 
@@ -39,7 +40,7 @@ class Record:
     `comparison` is ``None`` when nothing could be measured (verdict `error`) or the pair was not run (`not_run`).
     `left_spec` and `right_spec` are what the files really held; a field left open there is taken from what the file's
     name claims. `checks` are the limits one by one, as judging made them. `custom` is what a user's own algorithms
-    returned, by name.
+    returned, by name. `statistics` is set where a tensor was not saved, and then there is no `comparison`.
     """
 
     pair: Pair
@@ -50,6 +51,7 @@ class Record:
     checks: Sequence[CheckRow] = ()
     comparison: Comparison | None = None
     custom: Mapping[str, CustomResult] = field(default_factory=dict)
+    statistics: StatisticComparison | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,47 +5,83 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_msdump.facts.statistics import DIGITS
-from pytest_msdump.model.tensor import TensorRef
 
-__all__ = ["Statistic", "StatisticRow", "StatisticTables", "is_printed_as"]
+if TYPE_CHECKING:
+    from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
+
+__all__ = ["Statistic", "StatisticComparison", "StatisticTables", "Statistics", "is_printed_as"]
 
 Statistic: TypeAlias = float | int | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticRow:
-    """One tensor's row of a table.
+class Statistics:
+    """Numbers about one tensor: a row of a table, or what was computed from the tensor itself.
 
     Parameters
     ----------
-    ref : TensorRef
-        Which tensor it is about, with coordinates and what the row claims of it. `source` is the table, and
-        `source.part` the 1-based line in it: there is nothing to open.
     values : mapping of str to number, str or None
         By ids of `facts.statistics.STATISTICS`, those that the table has a column for. ``None`` where the writer had
         nothing to compute with. Integers are exact.
-    digits : int
-        Significant digits that the writer printed numbers with.
+    digits : int, optional
+        Significant digits that the writer printed numbers with; ``None`` for numbers that were never printed.
     data_bytes : int, optional
         Size of the tensor in the type it was computed in.
+    spec : TensorSpec, optional
+        What the row claims of the tensor; ``None`` for computed numbers.
+    source : TensorSource, optional
+        The table, and in `part` the 1-based line in it; ``None`` for computed numbers.
     """
 
-    ref: TensorRef
-    values: Mapping[str, Statistic] = field(default_factory=dict)
-    digits: int = DIGITS
+    # Tensors are put into sets, and what is said of one never tells two of them apart.
+    values: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
+    digits: int | None = DIGITS
     data_bytes: int | None = None
+    spec: TensorSpec | None = None
+    source: TensorSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticTables:
-    """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, and sentences."""
+    """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files.
 
-    rows: tuple[StatisticRow, ...] = ()
-    older: tuple[StatisticRow, ...] = ()
+    Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the dump's root.
+    """
+
+    rows: tuple[TensorRef, ...] = ()
+    older: tuple[TensorRef, ...] = ()
     notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticComparison:
+    """What a pair was judged by where a tensor was not saved.
+
+    Parameters
+    ----------
+    left, right : Statistics
+        Both sides as they were compared.
+    unseen : tuple of str
+        The sides whose tensor was not saved: ``"left"``, ``"right"`` or both.
+    compared : tuple of str
+        Ids of the statistics that both sides have.
+    at_least : mapping of str to number
+        Metric → the least that it can be, or is taken to be, by these statistics (see `judging.statistics`).
+    equal_bits : bool, optional
+        Whether digests of the bytes are equal; ``None`` where there are none to compare.
+    """
+
+    left: Statistics
+    right: Statistics
+    unseen: tuple[str, ...]
+    compared: tuple[str, ...] = ()
+    at_least: Mapping[str, float | int] = field(default_factory=dict)
+    equal_bits: bool | None = None
 
 
 def is_printed_as(printed: Statistic, exact: Statistic, *, digits: int = DIGITS) -> bool:
@@ -54,11 +90,11 @@ def is_printed_as(printed: Statistic, exact: Statistic, *, digits: int = DIGITS)
     Parameters
     ----------
     printed : number, str or None
-        As `StatisticRow.values` has it.
+        As `Statistics.values` has it.
     exact : number, str or None
         What the tensor really has.
     digits : int
-        `StatisticRow.digits`.
+        `Statistics.digits`.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.source_lines import SourceFrame
+from pytest_msdump.model.statistics import Statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -144,6 +145,8 @@ class TensorRef:
     `place` is the operator's 0-based place in the execution order of its graph, ``None`` when no order is known.
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
     graph of the run tells. `overflows` is what the device's own check says of the operator.
+    `statistics` are what a table of the run says of the tensor; where only these were saved, `reader` is
+    ``"statistics"``, which opens nothing.
     """
 
     key: TensorKey
@@ -153,6 +156,7 @@ class TensorRef:
     place: int | None = None
     line: SourceFrame | None = None
     overflows: tuple[OverflowEntry, ...] = field(default=(), hash=False)
+    statistics: Statistics | None = None
 
 
 class TensorView(Protocol):

@@ -12,17 +12,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.errors import DumpNotFoundError
-from pytest_msdump.model.statistics import StatisticRow, StatisticTables
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, mangle
+from pytest_msdump.errors import DumpNotFoundError, TensorFileError
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.statistics import Statistics, StatisticTables
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorView, mangle
 from pytest_msdump.readers.ascend_names import AscendName, parse_ascend
+from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
 from pytest_msdump.readers.statistic_table import Table, TableRow, parse_table
 
-__all__ = ["READER", "read_statistics"]
+__all__ = ["READER", "StatisticsReader", "read_statistics"]
 
 # The `TensorRef.reader` of a tensor of which there are statistics only: none that could open it.
 READER = "statistics"
@@ -39,6 +41,43 @@ class _File(NamedTuple):
     shown: str
     at: Coordinates
     operator: AscendName | None
+
+
+class StatisticsReader(Reader):
+    """A dump of which only tables of statistics were saved: a run's directory, or one table."""
+
+    name = READER
+    looks_for = f"tables of statistics: {STATISTICS_FILE}, or OP_TYPE.OP.TASK.STREAM.TIMESTAMP.csv"
+    # Below every reader of tensors: beside them, tables only say more of the same.
+    precedence = -1
+
+    def recognises(self, root: Path) -> bool:
+        """Tell whether a file at or below `root` is named like a table and lies where a run saves one."""
+        if not root.is_dir() and not _is_table(root.name):
+            return False
+        return next(_files(root, []), None) is not None
+
+    def index(self, root: Path) -> Dump:
+        """List the rows of all tables as tensors that cannot be opened; reads the tables."""
+        tables = read_statistics(root)
+        known = set(tables.files)
+        folders = walk(root) if root.is_dir() else ()
+        others = (folder.relative(name) for folder in folders for name in (*folder.files, *folder.closed))
+        return Dump(
+            root=root,
+            reader=self.name,
+            refs=tables.rows,
+            older=tables.older,
+            unexplained=tuple(sorted(path for path in others if path not in known and path.name != MAPPING)),
+            notes=tables.notes,
+        )
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Refuse; see `Reader.open`."""
+        raise TensorFileError(
+            f"{ref.source.path}: line {ref.source.part} has statistics of {ref.key.address}; the tensor itself was not "
+            "saved: dump with saved_data = tensor or full"
+        )
 
 
 def read_statistics(root: Path) -> StatisticTables:
@@ -61,22 +100,22 @@ def read_statistics(root: Path) -> StatisticTables:
         There is nothing at `root`, or it cannot be listed.
     """
     notes: list[str] = []
-    rows: dict[tuple[Path, int], StatisticRow] = {}
+    rows: list[TensorRef] = []
+    files: list[Path] = []
     for file in _files(root, notes):
         table, note = _read(file.path)
+        files.append(Path(file.shown))
         notes += [f"{file.shown} {problem}" for problem in (*table.problems, *note)]
-        without_name = [row for row in table.rows if row.op is None and file.operator is None]
-        if without_name:
+        named = [row for row in table.rows if row.op is not None or file.operator is not None]
+        if len(named) < len(table.rows):
             notes.append(f"{file.shown} has rows without the name of an operator, which are left out")
-        for row in table.rows:
-            if row.op is not None or file.operator is not None:
-                made = StatisticRow(_ref(row, file), row.values, table.digits, row.data_bytes)
-                rows[file.path, row.line] = made
-    repeats = sort_out_runs(root, (row.ref for row in rows.values()))
+        rows += [_ref(row, file, table.digits) for row in named]
+    repeats = sort_out_runs(root, rows)
     return StatisticTables(
-        rows=tuple(_with_ref(rows, ref) for ref in placed(repeats.newest)),
-        older=tuple(_with_ref(rows, ref) for ref in repeats.older),
+        rows=placed(repeats.newest),
+        older=repeats.older,
         notes=(*repeats.notes, *notes),
+        files=tuple(files),
     )
 
 
@@ -99,6 +138,11 @@ def _files(root: Path, notes: list[str]) -> Iterator[_File]:
                 yield _File(folder.below(root) / name, shown, place.at, operator)
             else:
                 notes.append(f"{shown} is left out: no run saves statistics at such a place")
+
+
+def _is_table(name: str) -> bool:
+    """Whether a name is one that tables have."""
+    return name == STATISTICS_FILE or _operator(name, {}) is not None
 
 
 def _originals(root: Path, folder: Folder) -> Mapping[str, str]:
@@ -128,7 +172,7 @@ def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
     return table, () if table.rows or table.problems else ("holds no statistics",)
 
 
-def _ref(row: TableRow, file: _File) -> TensorRef:
+def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
     """Make the reference that the tensor itself would have."""
     operator = file.operator
     name = row.op if row.op is not None else (operator.op if operator else "")
@@ -140,14 +184,11 @@ def _ref(row: TableRow, file: _File) -> TensorRef:
         true_name=name if mangled != name else None,
     )
     timestamp = row.timestamp if row.timestamp is not None or operator is None else operator.timestamp
+    source = TensorSource(file.path, timestamp, row.line)
     return TensorRef(
         key=TensorKey(op, row.io, row.slot),
         spec=row.spec,
-        source=TensorSource(file.path, timestamp, row.line),
+        source=source,
         reader=READER,
+        statistics=Statistics(row.values, digits, row.data_bytes, row.spec, source),
     )
-
-
-def _with_ref(rows: Mapping[tuple[Path, int], StatisticRow], ref: TensorRef) -> StatisticRow:
-    row = rows[ref.source.path, ref.source.part or 0]
-    return StatisticRow(ref, row.values, row.digits, row.data_bytes)

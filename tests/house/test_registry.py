@@ -32,6 +32,7 @@ def test_every_reader_in_the_folder_is_found():
         "npy-file",
         "npy-folder",
         "proto-folder",
+        "statistics",
     }
 
 

@@ -296,17 +296,17 @@ def test_rows_have_the_keys_of_the_tensors_they_are_about(tmp_path):
         line("fc_weight", 3).replace("Add,", "Parameter,", 1),
     )
     tables = read_statistics(tmp_path)
-    assert [row.ref.key for row in tables.rows] == expected
+    assert [row.key for row in tables.rows] == expected
     assert tables.notes == tables.older == ()
-    assert {row.ref.reader for row in tables.rows} == {"statistics"}
-    assert [row.ref.source.part for row in tables.rows] == [2, 3, 4]
+    assert {row.reader for row in tables.rows} == {"statistics"}
+    assert [row.source.part for row in tables.rows] == [2, 3, 4]
     assert pickle.loads(pickle.dumps(tables)) == tables
 
 
 def test_names_with_slashes_are_true_names(tmp_path):
     write(tmp_path / "rank_0/A/0/0/statistic.csv", RUN, line("Default/Add-op0", 1))
     (only,) = read_statistics(tmp_path).rows
-    assert (only.ref.key.op.name, only.ref.key.op.true_name) == ("Default_Add-op0", "Default/Add-op0")
+    assert (only.key.op.name, only.key.op.true_name) == ("Default_Add-op0", "Default/Add-op0")
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_names_with_slashes_are_true_names(tmp_path):
 def test_coordinates_come_from_the_path(tmp_path, folder, expected):
     write(tmp_path / folder / "statistic.csv", RUN, line("a", 1))
     (only,) = read_statistics(tmp_path).rows
-    assert only.ref.key.op.at == expected
+    assert only.key.op.at == expected
 
 
 def test_tables_of_single_operators_are_named_as_their_dumps(tmp_path):
@@ -330,20 +330,20 @@ def test_tables_of_single_operators_are_named_as_their_dumps(tmp_path):
     write(folder / "77.csv", f"{CANN},{CANN_COUNTS}", CANN_ROW)
     write(folder / "mapping.csv", "77.csv,Add.long_name.3.4.1700000000000001.csv")
     conv, add = read_statistics(tmp_path).rows
-    assert (conv.ref.key.op.name, conv.ref.key.op.op_type, conv.ref.source.timestamp) == (
+    assert (conv.key.op.name, conv.key.op.op_type, conv.source.timestamp) == (
         "a_conv",
         "Conv2D",
         1700000000000000,
     )
-    assert same(conv.values, CANN_VALUES)
-    assert (add.ref.key.op.name, add.ref.place) == ("long_name", 1)
+    assert same(conv.statistics.values, CANN_VALUES)
+    assert (add.key.op.name, add.place) == ("long_name", 1)
 
 
 def test_a_run_into_the_same_directory_and_a_loop_are_told_apart_as_for_tensors(tmp_path):
     again = [line("a", 1), line("b", 2), line("a", 10_001), line("b", 10_002)]
     write(tmp_path / "again/statistic.csv", RUN, *again)
     tables = read_statistics(tmp_path / "again")
-    assert ([row.ref.source.part for row in tables.rows], [row.ref.source.part for row in tables.older]) == (
+    assert ([row.source.part for row in tables.rows], [row.source.part for row in tables.older]) == (
         [4, 5],
         [2, 3],
     )
@@ -351,7 +351,7 @@ def test_a_run_into_the_same_directory_and_a_loop_are_told_apart_as_for_tensors(
     loop = [line("a", 1), line("b", 2), line("a", 3), line("b", 4), line("c", 5)]
     write(tmp_path / "loop/statistic.csv", RUN, *loop)
     tables = read_statistics(tmp_path / "loop")
-    assert [(row.ref.key.op.name, row.ref.key.op.at.occurrence) for row in tables.rows] == [
+    assert [(row.key.op.name, row.key.op.at.occurrence) for row in tables.rows] == [
         ("a", 0),
         ("a", 1),
         ("b", 0),
@@ -368,7 +368,7 @@ def test_what_cannot_be_read_is_told_with_its_file(tmp_path):
     write(tmp_path / "rank_0/A/0/3/statistic.csv", "IO,Slot,Count", "output,0,3")
     write(tmp_path / "notes/old/statistic.csv", RUN, line("a", 1))
     tables = read_statistics(tmp_path)
-    assert [row.ref.key.op.at.iteration for row in tables.rows] == [0, 1]
+    assert [row.key.op.at.iteration for row in tables.rows] == [0, 1]
     assert set(tables.notes) == {
         "notes/old/statistic.csv is left out: no run saves statistics at such a place",
         "rank_0/A/0/1/statistic.csv has 1 row that cannot be read, e.g. line 3: maximum 'x' is no number",
@@ -376,14 +376,14 @@ def test_what_cannot_be_read_is_told_with_its_file(tmp_path):
         "rank_0/A/0/3/statistic.csv has rows without the name of an operator, which are left out",
     }
     one = read_statistics(good)
-    assert [(row.ref.key.address, row.ref.key.op.at.iteration) for row in one.rows] == [("a:output:0", None)]
+    assert [(row.key.address, row.key.op.at.iteration) for row in one.rows] == [("a:output:0", None)]
 
 
 def test_a_table_with_bytes_that_are_no_text_is_read_as_far_as_it_goes(tmp_path):
     path = write(tmp_path / "statistic.csv", RUN, line("a", 1))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\xff\xfe\x00garbage\n" + line("b", 2).encode())
     tables = read_statistics(tmp_path)
-    assert [(row.ref.key.op.name, row.ref.key.op.op_type) for row in tables.rows] == [("a", "Add"), ("b", "Add")]
+    assert [(row.key.op.name, row.key.op.op_type) for row in tables.rows] == [("a", "Add"), ("b", "Add")]
     (note,) = tables.notes
     assert "1 row that cannot be read, e.g. line 3" in note
 
