@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_msdump.pipeline.asserting import assert_close, assert_dumps_close, assert_no_overflow, compare
+    from pytest_msdump.pipeline.asserting import assert_close, assert_dumps_close, compare
+    from pytest_msdump.pipeline.one_side import assert_no_overflow
     from pytest_msdump.pipeline.opening import OpenDump, open_dump
 
 __all__ = ["OpenDump", "assert_close", "assert_dumps_close", "assert_no_overflow", "compare", "open_dump"]
@@ -19,7 +20,7 @@ _HOMES = {
     "OpenDump": "opening",
     "assert_close": "asserting",
     "assert_dumps_close": "asserting",
-    "assert_no_overflow": "asserting",
+    "assert_no_overflow": "one_side",
     "compare": "asserting",
     "open_dump": "opening",
 }

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, Union
+from typing import Any
 
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.metrics.arrays import ArrayView
-from pytest_msdump.metrics.overflow import OneSide, scan
-from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import Record, Report
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 from pytest_msdump.pipeline.comparing import compare_pair, compare_views
 from pytest_msdump.pipeline.gathering import gathered, measured
-from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.opening import OpenDump, as_path, open_logical, open_view
+from pytest_msdump.pipeline.given import Tensor, opened
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text
@@ -28,13 +23,9 @@ from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
 from pytest_msdump.suite import load_suite
 
-__all__ = ["assert_close", "assert_dumps_close", "assert_no_overflow", "compare"]
-
-# An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
-Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
+__all__ = ["assert_close", "assert_dumps_close", "compare"]
 
 _SHOWN_OPERATORS = 3
-_SHOWN_OVERFLOWS = 10
 _WIDTH = 100
 
 
@@ -93,8 +84,8 @@ def compare(
     if right is None:
         raise ConfigError("there is no right side; give the reference as the second argument")
     with ExitStack() as stack:
-        left_ref, left_view = _opened(left, name, stack)
-        right_ref, right_view = _opened(right, name, stack)
+        left_ref, left_view = opened(left, name, stack)
+        right_ref, right_view = opened(right, name, stack)
         pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
         return compare_views(pair, left_view, right_view, policy)
 
@@ -189,62 +180,6 @@ def assert_dumps_close(
     return report
 
 
-def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
-    """Fail when a dump, a tensor file or an array holds NaN, Inf, or values at their dtype's maximum.
-
-    Parameters
-    ----------
-    dump_or_array : OpenDump, str or Path of a dump or tensor file, TensorView, array_like
-        One side alone; there is nothing to compare with.
-
-    Raises
-    ------
-    AssertionError
-        Names each tensor with its counts and first position, in execution order.
-    """
-    __tracebackhide__ = True
-    found: list[str] = []
-    seen = 0
-    for name, side in _sides_of(dump_or_array):
-        seen += 1
-        if isinstance(side, str):
-            found.append(f"{name}: {side}")
-        elif side.nan or side.inf or side.saturated:
-            found.append(f"{name}: {_overflow_text(side)}")
-    if not seen:
-        raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
-    if found:
-        more = [f"and {len(found) - _SHOWN_OVERFLOWS} more"] if len(found) > _SHOWN_OVERFLOWS else []
-        head = f"{len(found)} of {seen} tensors overflow or cannot be read; first in execution order:"
-        raise AssertionError("\n  ".join([head, *found[:_SHOWN_OVERFLOWS], *more]))
-
-
-def _opened(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
-    """Whatever stands for a tensor, as a reference and an opened view."""
-    if isinstance(side, (str, PathLike)):
-        refs = index(as_path(side)).refs
-        if len(refs) != 1:
-            raise ConfigError(f"{side}: holds {len(refs)} tensors; give one tensor file, or use assert_dumps_close")
-        side = refs[0]
-    if isinstance(side, TensorRef):
-        view = open_view(side)
-        stack.callback(view.close)
-        return side, view
-    view = side if hasattr(side, "blocks") else ArrayView(_as_array(side))
-    key = TensorKey(OpKey(name), "output", 0)
-    return TensorRef(key, view.spec, TensorSource(Path("array in memory")), reader="array"), view
-
-
-def _as_array(value: Any) -> Any:
-    """An array of numpy's, from a framework's tensor where need be."""
-    import numpy
-
-    for step in ("detach", "cpu", "asnumpy"):
-        if hasattr(value, step):
-            value = getattr(value, step)()
-    return numpy.asarray(value)
-
-
 def _entry(record: Record) -> dict[str, Any]:
     """A record of two loose tensors as reports have it."""
     return to_json(record, left_root=Path(), right_root=Path())
@@ -264,37 +199,3 @@ def _dumps_problem(report: Report) -> str | None:
     if problems:
         lines += ["", coverage_text(report, width=_WIDTH)]
     return "\n".join(lines)
-
-
-def _sides_of(given: OpenDump | Dump | Tensor) -> Iterable[tuple[str, OneSide | str]]:
-    """Each tensor's name with what was found in it, or with why it cannot be read."""
-    if isinstance(given, (str, PathLike)):
-        given = index(as_path(given))
-    dump = given.dump if isinstance(given, OpenDump) else given
-    if isinstance(dump, Dump):
-        return _scanned(dump.refs)
-    with ExitStack() as stack:
-        _, view = _opened(dump, "tensor", stack)
-        return [("tensor", scan(view))] if view.size else []
-
-
-def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
-    """Open, scan and close one tensor after the other."""
-    for ref in refs:
-        yield ref.key.address, _scan(ref)
-
-
-def _scan(ref: TensorRef) -> OneSide | str:
-    """What was found in one tensor, or why it cannot be read."""
-    try:
-        with closing(open_logical(ref)) as view:
-            return scan(view)
-    except (MsdumpError, OSError) as error:
-        return str(error)
-
-
-def _overflow_text(side: OneSide) -> str:
-    """Counts by class and the first position."""
-    counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
-    told = ", ".join(f"{count} {what}" for what, count in counts if count)
-    return f"{told} of {side.elements} elements; first at {list(side.first or ())}"

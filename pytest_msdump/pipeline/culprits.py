@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
-from pytest_msdump.readers.ascend_names import parse_ascend
+from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted
 from pytest_msdump.readers.filename import parse_mindspore
 from pytest_msdump.readers.opdebug_files import OverflowFile, overflow_files
 
@@ -78,7 +78,8 @@ def _ids(ref: TensorRef) -> tuple[int | None, ...] | None:
     plain = parse_mindspore(name)
     if plain is not None:
         return (plain.task, plain.stream, None, None)
-    parsed = parse_ascend(name)
+    converted = parse_converted(name)
+    parsed = converted.dump if converted else parse_ascend(name)
     return None if parsed is None else (parsed.task, parsed.stream, parsed.context, parsed.thread)
 
 

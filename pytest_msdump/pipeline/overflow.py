@@ -17,6 +17,7 @@ from pytest_msdump.readers.opdebug_files import OverflowFile, overflow_files
 
 __all__ = ["OperatorOverflow", "Overflows", "find_overflows"]
 
+
 @dataclass(frozen=True)
 class OperatorOverflow:
     """One operator that overflowed.

@@ -17,6 +17,7 @@ from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
+from pytest_msdump.readers.opdebug import parse_opdebug
 from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 
 __all__ = ["AscendReader"]
@@ -60,7 +61,11 @@ class AscendReader(Reader):
         if not root.is_dir():
             return _is_certain(root.name)
         folders = [folder for folder in walk(root) if place_of(root, folder.parts) is not None]
-        return any(map(_has_dumps, folders)) and not any(map(_has_arrays, folders))
+        if any(map(_has_arrays, folders)):
+            return False
+        # Overflow files alone do not make a dump of a device out of arrays that were made of one.
+        only_overflow = any(map(_has_overflow, folders)) and not any(map(_has_array_files, folders))
+        return any(map(_has_dumps, folders)) or only_overflow
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; reads the header of each file, never more than 64 MiB of it."""
@@ -103,8 +108,16 @@ def _is_certain(name: str) -> bool:
     return parsed is not None and parsed.timestamp >= _PLAUSIBLE_TIME
 
 
+def _has_overflow(folder: Folder) -> bool:
+    return any(parse_opdebug(name) is not None for name in folder.files)
+
+
+def _has_array_files(folder: Folder) -> bool:
+    return any(name.endswith(".npy") for name in folder.files)
+
+
 def _has_dumps(folder: Folder) -> bool:
-    if any(map(_is_certain, folder.files)):
+    if any(_is_certain(name) and parse_opdebug(name) is None for name in folder.files):
         return True
     return MAPPING in folder.files and any(map(_is_hashed, folder.files))
 

@@ -14,6 +14,7 @@ from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import parse_mindspore
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
+from pytest_msdump.readers.opdebug import parse_opdebug
 from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 
 __all__ = ["ConvertedReader"]
@@ -55,7 +56,7 @@ class ConvertedReader(Reader):
                 parsed = parse_converted(original) if place else None
                 if place and parsed:
                     refs.append(_ref(parsed, folder.below(root) / name, place.at, self.name))
-                elif name not in _SIDE_FILES:
+                elif name not in _SIDE_FILES and parse_opdebug(name) is None:
                     unexplained.append(folder.relative(name))
         repeats = sort_out_runs(root, refs)
         return Dump(

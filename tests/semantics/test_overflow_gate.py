@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from semantics.gate import Answer, ask
 
+from pytest_msdump import assert_no_overflow
 from pytest_msdump.cli import main
 from pytest_msdump.testing.builder import write_reference
 
@@ -86,3 +87,15 @@ def test_an_overflow_of_the_reference_is_told_and_fails_nothing(tmp_path):
 def test_a_report_that_means_no_operator_or_cannot_be_read_is_told(tmp_path, case, expected):
     answer = ask(GOLDEN / case, reference(tmp_path / "right"), reports=tmp_path / "out")
     assert expected in answer.text
+
+
+def test_the_assertion_about_one_side_knows_the_devices_check(tmp_path):
+    """Numbers that look harmless beside a report of the device."""
+    shutil.copy(GOLDEN / "aic_v0" / "Opdebug.Node_OpDebug.5.9.1600000000000050", tmp_path)
+    np.save(tmp_path / "Mul.Mul_7.12.3.1600000000000040.output.0.npy", np.ones(3, "<f4"))
+    with pytest.raises(AssertionError, match="own check has 1 to report; first in execution order:\n  Mul_7: AIC"):
+        assert_no_overflow(tmp_path)
+    with pytest.raises(AssertionError, match=r"check has 1 to report; 2 of 4 tensors overflow"):
+        assert_no_overflow(GOLDEN / "aic_v0")
+    with pytest.raises(AssertionError, match="an operator that was not dumped: AI"):
+        assert_no_overflow(GOLDEN / "no_dump_file")

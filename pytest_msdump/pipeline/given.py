@@ -1,0 +1,53 @@
+"""What people give where a tensor is asked for: an array, a framework's tensor, a file, a reference, an opened view."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, Union
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
+from pytest_msdump.pipeline.indexing import index
+from pytest_msdump.pipeline.opening import as_path, open_view
+
+__all__ = ["Tensor", "opened"]
+
+# An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
+Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
+
+
+def opened(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
+    """Return whatever stands for a tensor as a reference and an opened view, which `stack` closes.
+
+    Raises
+    ------
+    ConfigError
+        A path to a dump of several tensors.
+    MsdumpError
+        The file cannot be opened.
+    """
+    if isinstance(side, (str, PathLike)):
+        refs = index(as_path(side)).refs
+        if len(refs) != 1:
+            raise ConfigError(f"{side}: holds {len(refs)} tensors; give one tensor file, or use assert_dumps_close")
+        side = refs[0]
+    if isinstance(side, TensorRef):
+        view = open_view(side)
+        stack.callback(view.close)
+        return side, view
+    view = side if hasattr(side, "blocks") else ArrayView(_as_array(side))
+    key = TensorKey(OpKey(name), "output", 0)
+    return TensorRef(key, view.spec, TensorSource(Path("array in memory")), reader="array"), view
+
+
+def _as_array(value: Any) -> Any:
+    """An array of numpy's, from a framework's tensor where need be."""
+    import numpy
+
+    for step in ("detach", "cpu", "asnumpy"):
+        if hasattr(value, step):
+            value = getattr(value, step)()
+    return numpy.asarray(value)
