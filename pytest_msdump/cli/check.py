@@ -12,12 +12,13 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Measurement
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import Limits
 from pytest_msdump.pipeline.gathering import policy_entry
 from pytest_msdump.reporting.json_report import read_json, report_from
-from pytest_msdump.reporting.records import from_json, with_verdict
+from pytest_msdump.reporting.records import StoredRecord, from_json, with_verdict
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 
@@ -94,7 +95,7 @@ def _judged_again(report: Report, options: Mapping[str, Any], *, place: str) -> 
 def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping[str, Any]:
     """One saved pair under another policy. What was never measured keeps its verdict."""
     stored = from_json(record, place=place)
-    if stored.comparison is None:
+    if stored.comparison is None and stored.statistics is None:
         return record
     if stored.left_dtype is None or stored.right_dtype is None:
         raise ConfigError(f"{place}: was measured, but a side's 'dtype' is missing; write the report again")
@@ -107,6 +108,8 @@ def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping
     )
     if stored.pair_note:
         limits = replace(limits, notes=(*limits.notes, stored.pair_note))
+    if stored.comparison is None:
+        return _by_statistics(record, stored, limits)
     comparison = _as_measured(stored.comparison, limits)
     verdict = judge(
         comparison,
@@ -117,6 +120,27 @@ def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping
         right_overflows=stored.right_overflows,
     )
     return with_verdict(record, verdict, limits, rows(comparison, limits))
+
+
+def _by_statistics(record: Mapping[str, Any], stored: StoredRecord, limits: Limits) -> Mapping[str, Any]:
+    """A saved pair of which a tensor was never seen."""
+    told = stored.statistics
+    if told is None or stored.left_dtype is None or stored.right_dtype is None:
+        return record
+    if told.note:
+        limits = replace(limits, notes=(*limits.notes, told.note))
+    verdict, checks, _ = judge_statistics(
+        told.left,
+        told.right,
+        limits,
+        left_dtype=stored.left_dtype,
+        right_dtype=stored.right_dtype,
+        elements=told.elements,
+        unseen=told.unseen,
+        overflows=stored.overflows,
+        right_overflows=stored.right_overflows,
+    )
+    return with_verdict(record, verdict, limits, checks)
 
 
 def _as_measured(comparison: Comparison, limits: Limits) -> Comparison:

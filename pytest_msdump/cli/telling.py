@@ -29,8 +29,9 @@ _STYLES = {"DRIFT": "bold red", "ERROR": "bold red", "UNDEFINED": "bold red", "W
 
 def tell_header(plan: Plan) -> None:
     """Say which directory is which."""
+    sides = (side_info(plan.left), side_info(plan.right))
     pairs = len(plan.pairing.pairs)
-    _say(header_lines(side_info(plan.left), side_info(plan.right), pairs=pairs, profile=plan.suite.policy.profile))
+    _say(header_lines(*sides, pairs=pairs, profile=plan.suite.policy.profile, unseen=plan.unseen))
 
 
 def tell_saved(name: str, report: Report) -> None:

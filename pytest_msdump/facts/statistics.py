@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["ABSENT", "DIGITS", "LABEL_COLUMNS", "STATISTICS", "StatisticFact"]
+__all__ = ["ABSENT", "DIGITS", "LABEL_COLUMNS", "SIGN_CHANGES", "STATISTICS", "StatisticFact"]
 
 # What a writer puts where there was nothing to compute with, e.g. the maximum of a tensor of NaN alone.
 ABSENT = frozenset({"", "null"})
@@ -46,6 +46,11 @@ STATISTICS: Mapping[str, StatisticFact] = {
     "md5": StatisticFact("digest", ("md5",), "MD5 of the tensor's bytes"),
     "sha1": StatisticFact("digest", ("sha1",), "SHA-1 of the tensor's bytes"),
 }
+
+# The share of elements that may lie on the other side of 0, by the coarser data type (types that are not here are as the
+# coarsest). Ours, no vendor's: the drift that `normalized_max_error` allows by default turns about so many elements of
+# a normal distribution.
+SIGN_CHANGES: Mapping[str, float] = {"float64": 0.01, "float32": 0.01, "float16": 0.05, "bfloat16": 0.1}
 
 # Columns that say which tensor a row is about, and what else is known of it, by their title in lower case.
 LABEL_COLUMNS: Mapping[str, str] = {

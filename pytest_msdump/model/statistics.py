@@ -49,7 +49,7 @@ class Statistics:
 class StatisticTables:
     """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files.
 
-    Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the dump's root.
+    Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the root.
     """
 
     rows: tuple[TensorRef, ...] = ()
@@ -74,6 +74,10 @@ class StatisticComparison:
         Metric → the least that it can be, or is taken to be, by these statistics (see `judging.statistics`).
     equal_bits : bool, optional
         Whether digests of the bytes are equal; ``None`` where there are none to compare.
+    elements : int, optional
+        Elements of either tensor, where anything tells.
+    note : str
+        A sentence on how the two came to be comparable.
     """
 
     left: Statistics
@@ -82,6 +86,8 @@ class StatisticComparison:
     compared: tuple[str, ...] = ()
     at_least: Mapping[str, float | int] = field(default_factory=dict)
     equal_bits: bool | None = None
+    elements: int | None = None
+    note: str = ""
 
 
 def is_printed_as(printed: Statistic, exact: Statistic, *, digits: int = DIGITS) -> bool:

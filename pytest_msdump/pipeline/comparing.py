@@ -19,6 +19,8 @@ from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.logical import logical_views
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.opening import open_view
+from pytest_msdump.pipeline.statistics import is_unseen
+from pytest_msdump.pipeline.unseen import compare_by_statistics
 
 __all__ = ["compare_pair", "compare_views"]
 
@@ -38,9 +40,12 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Reco
     Returns
     -------
     Record
-        With `comparison` ``None`` when nothing could be measured.
+        With `comparison` ``None`` when nothing could be measured, and when a tensor was not saved: then the pair is
+        compared by statistics, which `statistics` holds.
     """
     try:
+        if is_unseen(pair.left) or is_unseen(pair.right):
+            return compare_by_statistics(pair, policy)
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
             return compare_views(pair, left, right, policy, extras)
     except MsdumpError as error:

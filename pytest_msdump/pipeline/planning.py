@@ -23,6 +23,7 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, Tens
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.line_selection import by_names
+from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.suite import SideChoice, Suite
@@ -68,6 +69,11 @@ class Plan:
     def operators(self) -> int:
         """Number of left operators, each run of one (rank, iteration, …) counted by itself."""
         return len({ref.key.op for ref in self.left.refs})
+
+    @cached_property
+    def unseen(self) -> int:
+        """Number of pairs that statistics are compared of, since a tensor was not saved."""
+        return sum(is_unseen(pair.left) or is_unseen(pair.right) for pair in self.pairing.pairs)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

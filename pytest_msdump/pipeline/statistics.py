@@ -1,4 +1,4 @@
-"""What a run saved of its tensors as numbers: put beside the tensors of its dump, and taken where a tensor is missing."""
+"""What a run saved of its tensors as numbers: put beside them, and taken in the place of those that are missing."""
 
 from __future__ import annotations
 

@@ -76,6 +76,7 @@ def header(gate: Gate) -> list[str]:
             side_info(plan.right),
             pairs=len(plan.pairing.pairs),
             profile=plan.suite.policy.profile,
+            unseen=plan.unseen,
         )
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
+from pytest_msdump.reporting.statistics import statistics_table
 from pytest_msdump.reporting.tables import command, filled, pieces
 from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import NONFINITE
@@ -96,8 +97,10 @@ def one_line(record: Entry) -> str:
     parts = [one_line_text(told[0]["sentence"])] if told else []
     if len(told) > 1:
         parts.append(f"and {len(told) - 1} more")
-    if not told and record["elements"] is not None:
+    if not told and (record["elements"] is not None or "statistics" in record):
         parts.append("equal" if record["equal"] else "every limit met")
+    if "statistics" in record:
+        parts.append("by statistics only")
     parts += _largest_error(record, told)
     text = f"{_WORDS[verdict]} {address}{_where_in_run(record)}{_short_line(record)}"
     return f"{text}: {'; '.join(parts)}" if parts else text
@@ -130,7 +133,10 @@ def _block(record: Entry, operators: int, width: int, roots: tuple[str, str]) ->
     yield from _heading(record, operators, width)
     for side, root in zip(("left", "right"), roots, strict=True):
         yield from _side(side, record[side], root, width)
-    if record["elements"] is not None:
+    beside = statistics_table(record, width)
+    if beside:
+        yield from ("", *beside)
+    if record["elements"] is not None or beside:
         yield ""
         yield from evidence.metrics_table(record, width)
     yield from evidence.other_numbers(record, width)
@@ -211,7 +217,7 @@ def _transform(record: Entry) -> str:
 def _side(label: str, side: Entry, root: str, width: int) -> Iterator[str]:
     """One side: its file, whole, and what is in it."""
     start, column = f"  {label:<5}  ", 9
-    path = one_line_text(_path(root, side["file"]))
+    path = one_line_text(_path(root, side["file"])) + (f", line {side['row']}" if "row" in side else "")
     described = [side["dtype"] or "dtype unknown,"]
     described += [side["memory_format"]] if side["memory_format"] else []
     described.append("shape unknown: not opened" if side["shape"] is None else _shape(side["shape"]))

@@ -12,6 +12,7 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import Check, CheckRow, Record
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.reporting.statistics import statistics_entry
 from pytest_msdump.reporting.stored import StoredRecord, from_json
 from pytest_msdump.reporting.values import encode
 
@@ -49,6 +50,11 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
     entry["right"].update(_source(pair.right))
     if pair.note:
         entry["pair_note"] = pair.note
+    if record.statistics is not None:
+        entry["statistics"] = statistics_entry(record.statistics)
+        for name, statistics in (("left", record.statistics.left), ("right", record.statistics.right)):
+            if statistics.source is not None:
+                entry[name]["row"] = statistics.source.part
     if record.custom:
         entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     entry["right"]["at"] = {

@@ -8,7 +8,9 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
+from pytest_msdump.model.statistics import StatisticComparison
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey
+from pytest_msdump.reporting.statistics import statistics_of_entry
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["StoredRecord", "from_json"]
@@ -23,7 +25,8 @@ class StoredRecord:
 
     `comparison` is ``None`` when nothing had been measured: then `outcome` stands as it is. `raw` is the entry itself.
     `overflows` and `right_overflows` are what the devices' own checks said, `pair_note` what is
-    to be told of the pair whatever its limits.
+    to be told of the pair whatever its limits. `statistics` are those of a pair that has no `comparison`
+    because a tensor was not saved.
     """
 
     left_key: TensorKey
@@ -36,6 +39,7 @@ class StoredRecord:
     overflows: tuple[str, ...] = ()
     right_overflows: tuple[str, ...] = ()
     pair_note: str | None = None
+    statistics: StatisticComparison | None = None
 
 
 def from_json(mapping: Mapping[str, Any], *, place: str = "record") -> StoredRecord:
@@ -69,6 +73,7 @@ def from_json(mapping: Mapping[str, Any], *, place: str = "record") -> StoredRec
         overflows=left.texts("overflows"),
         right_overflows=right.texts("overflows"),
         pair_note=entry.optional_text("pair_note"),
+        statistics=statistics_of_entry(entry.get("statistics"), place=place) if "statistics" in mapping else None,
     )
 
 

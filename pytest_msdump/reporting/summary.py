@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.statistics import sentence_on_unseen, unseen_text
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import counts, coverage_problems, first_failing, percent, sides_are_identical
 
@@ -29,7 +30,7 @@ _REFERENCE_READER = "npy-folder"
 _WORDS = {"fail": "fail", "undefined": "undefined", "error": "error", "not_run": "not run"}
 
 
-def header_lines(left: SideInfo, right: SideInfo, *, pairs: int, profile: str) -> list[str]:
+def header_lines(left: SideInfo, right: SideInfo, *, pairs: int, profile: str, unseen: int = 0) -> list[str]:
     """Return the lines before a run: which directory is which, what is known of it, and what looks wrong.
 
     Parameters
@@ -40,12 +41,16 @@ def header_lines(left: SideInfo, right: SideInfo, *, pairs: int, profile: str) -
         Number of pairs that will be compared.
     profile : str
         The profile in force.
+    unseen : int
+        Number of pairs of which a tensor was not saved, so that statistics are compared.
     """
     lines = [
         f"msdump: left  = under test  {_side(left)}",
         f"        right = reference   {_side(right)}",
         f"        {pairs} {'pair' if pairs == 1 else 'pairs'} to compare, profile {profile}",
     ]
+    if unseen:
+        lines.append(f"        {unseen_text(unseen, pairs)}")
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:
         lines.append(
             "        warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, "
@@ -71,6 +76,8 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
         The report files that were written.
     """
     lines = [*_matched(report, width), *_outcomes(report)]
+    unseen = sentence_on_unseen(report.records)
+    lines += _wrapped(unseen, width) if unseen else []
     first = first_failing(report.records)
     if first is not None:
         place = f"op {first['order'] + 1} of {report.left.operators}"

@@ -1,0 +1,286 @@
+"""How far apart two tensors are by their statistics alone, in the terms of the metrics that limits are set on.
+
+The difference of two statistics is divided by what makes it comparable with a metric. Most of it is a lower bound: no
+two tensors whose largest elements differ by d have a `max_absolute_error` below d, and no two whose norms differ by d a
+distance below d. Where only a bound that can never be broken would follow (there is no norm, or no limit of single
+elements), the extremes are held to the limit of `relative_euclidean_distance` as well, taken of the largest element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
+
+__all__ = ["Distance", "Gap", "distance"]
+
+_VALUES = ("maximum", "minimum", "mean", "l2_norm")
+_EXTREMES = ("maximum", "minimum")
+# What adding up in the float32 of a device, in another order, may take from a sum.
+_SUMMING = 1e-6
+_ELEMENTWISE = frozenset({"max_absolute_error", "normalized_max_error", "max_relative_error", "allclose"})
+_ANY = math.inf
+
+# At least, at most.
+_Range = tuple[float, float]
+
+
+class Gap(NamedTuple):
+    """One statistic of both sides; `beyond` is their difference without what printing and summing may have made."""
+
+    left: float | int
+    right: float | int
+    beyond: float | int
+    slack: float
+
+
+class Distance(NamedTuple):
+    """What two sets of statistics tell.
+
+    `gaps` are by statistic; `at_least` by metric; `by` names the statistic that made it; `allowed` is metric →
+    statistic → the difference that a bound of 1 allows. `undefined` is metric → reason. `nan` and `inf` are the least
+    counts of both sides.
+    """
+
+    gaps: Mapping[str, Gap]
+    at_least: Mapping[str, float | int]
+    by: Mapping[str, str]
+    allowed: Mapping[str, Mapping[str, float]]
+    undefined: Mapping[str, str]
+    nan: tuple[int, int]
+    inf: tuple[int, int]
+
+
+class _Scale(NamedTuple):
+    """The size of the right side: its largest magnitude, its norm, and the number of its finite elements."""
+
+    peak: float
+    norm: float | None
+    elements: float | None
+
+    @property
+    def typical(self) -> float:
+        """The root of the mean square, at most the peak; the peak where nothing tells it."""
+        if self.norm is None or not self.elements:
+            return self.peak
+        return self.norm / math.sqrt(self.elements)
+
+
+def distance(
+    left: Statistics,
+    right: Statistics,
+    *,
+    left_dtype: str,
+    right_dtype: str,
+    elements: int | None,
+    limited: frozenset[str],
+    tolerance: tuple[float, float] = (0.0, 0.0),
+) -> Distance:
+    """Compare the statistics that both sides have.
+
+    Parameters
+    ----------
+    left, right : Statistics
+        Both sides.
+    left_dtype, right_dtype : str
+        Names of `facts.dtypes`.
+    elements : int, optional
+        Elements of either tensor, where anything tells.
+    limited : frozenset of str
+        The metrics that have a limit.
+    tolerance : (float, float)
+        rtol and atol, for `allclose`.
+    """
+    classes = [_classes(side) for side in (left, right)]
+    values = [_finite_values(side) for side in (left, right)]
+    scale = _scale(values[1], elements, classes[1])
+    whole = all(DTYPES[name].kind in ("integer", "bool") for name in (left_dtype, right_dtype))
+    gaps = {
+        name: _gap(name, values[0][name], values[1][name], (left.digits, right.digits), scale, whole=whole)
+        for name in _VALUES
+        if name in values[0] and name in values[1]
+    }
+    units = _units(scale, has_norm="l2_norm" in gaps, elementwise=bool(_ELEMENTWISE & limited))
+    found: dict[str, float | int] = {}
+    by: dict[str, str] = {}
+    for metric, allowed in units.items():
+        reached = {name: _ratio(gaps[name].beyond, unit) for name, unit in allowed.items() if name in gaps}
+        if reached:
+            by[metric] = max(reached, key=lambda name: reached[name])
+            found[metric] = reached[by[metric]]
+    outside = {name: gap for name, gap in gaps.items() if gap.beyond > _tolerated(name, scale, tolerance)}
+    if gaps:
+        found["allclose"] = int(bool(outside))
+        by["allclose"] = next(iter(outside), next(iter(gaps)))
+    if whole and _counts_differ(left, right):
+        # An integer that has another sign is another by 1 or more.
+        found["max_absolute_error"] = max(found.get("max_absolute_error", 0), 1)
+    undefined = _undefined_classes(classes)
+    if not undefined:
+        found |= _class_metrics(classes, values, (left, right), left_dtype)
+    nan, inf = ((int(classes[0][kind][0]), int(classes[1][kind][0])) for kind in ("nan", "inf"))
+    return Distance(gaps, found, by, units, undefined, nan, inf)
+
+
+def _number(value: Statistic) -> float | int | None:
+    return None if isinstance(value, str) else value
+
+
+def _classes(side: Statistics) -> dict[str, _Range]:
+    """How many NaN and Inf a side has, at least and at most; a norm tells whether there are any."""
+    numbers = [value for name in _VALUES if (value := _number(side.values.get(name))) is not None]
+    norm = _number(side.values.get("l2_norm"))
+    if norm is not None and math.isfinite(norm):
+        ranges: dict[str, _Range] = {"nan": (0, 0), "inf": (0, 0)}
+    else:
+        ranges = {"nan": (int(any(map(math.isnan, numbers))), _ANY), "inf": (int(any(map(math.isinf, numbers))), _ANY)}
+    nan, *infinite = (_number(side.values.get(f"{name}_count")) for name in ("nan", "negative_inf", "positive_inf"))
+    if nan is not None:
+        ranges["nan"] = (nan, nan)
+    known = [count for count in infinite if count is not None]
+    if len(known) == len(infinite):
+        ranges["inf"] = (sum(known), sum(known))
+    elif known:
+        ranges["inf"] = (max(known[0], ranges["inf"][0]), ranges["inf"][1])
+    return ranges
+
+
+def _finite_values(side: Statistics) -> dict[str, float | int]:
+    """The numbers to subtract. Those that are not finite are told of by `_classes`."""
+    found = {name: _number(side.values.get(name)) for name in _VALUES}
+    return {name: value for name, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def _scale(right: Mapping[str, float | int], elements: int | None, classes: Mapping[str, _Range]) -> _Scale:
+    norm = right.get("l2_norm")
+    finite = None if elements is None else max(0.0, elements - classes["nan"][0] - classes["inf"][0])
+    norm = None if norm is None else float(norm)
+    peak = max((abs(float(right[name])) for name in _EXTREMES if name in right), default=0.0)
+    if len([name for name in _EXTREMES if name in right]) < len(_EXTREMES):
+        # Of one extreme the other may be far larger, but no tensor's largest is below its typical element.
+        typical = norm / math.sqrt(finite) if norm is not None and finite else norm or 0.0
+        peak = max(peak, typical, abs(float(right.get("mean", 0.0))))
+    return _Scale(peak, norm, finite)
+
+
+def _gap(
+    name: str,
+    left: float | int,
+    right: float | int,
+    digits: tuple[int | None, int | None],
+    scale: _Scale,
+    *,
+    whole: bool,
+) -> Gap:
+    """Subtract, and take away what the writers of both numbers may have added."""
+    exact = whole and name in _EXTREMES
+    slack = sum(_half_unit(value, places, exact=exact) for value, places in zip((left, right), digits, strict=True))
+    if name not in _EXTREMES:
+        slack += _SUMMING * ((scale.norm or 0.0) if name == "l2_norm" else scale.typical)
+    difference = abs(left - right)
+    return Gap(left, right, difference if not slack else max(0.0, difference - slack), slack)
+
+
+def _half_unit(value: float | int, digits: int | None, *, exact: bool) -> float:
+    """Half a unit in the last place that was printed, and what float64 itself takes away."""
+    if digits is None or not value or (exact and isinstance(value, int)):
+        return 0.0
+    place = math.floor(math.log10(abs(value))) - digits + 1
+    return 0.5 * 10.0**place * (1 + 1e-9) + 2 * math.ulp(float(abs(value)))
+
+
+def _units(scale: _Scale, *, has_norm: bool, elementwise: bool) -> dict[str, dict[str, float]]:
+    """Metric → statistic → the difference that is worth 1 of the metric."""
+    peak, typical = scale.peak, scale.typical
+    everywhere = dict.fromkeys((*_EXTREMES, "mean"), 1.0)
+    distances: dict[str, float] = {"mean": typical}
+    if scale.norm is not None:
+        distances["l2_norm"] = scale.norm
+    if not (has_norm and elementwise):
+        distances |= dict.fromkeys(_EXTREMES, peak)
+    units = {
+        "max_absolute_error": everywhere,
+        "normalized_max_error": dict.fromkeys(everywhere, peak),
+        "max_relative_error": dict.fromkeys(_EXTREMES, peak) | {"mean": typical},
+        "relative_euclidean_distance": distances,
+        "mean_absolute_error": {"mean": 1.0},
+        "accumulated_relative_error": {"mean": typical},
+        "root_mean_square_error": {"mean": 1.0},
+    }
+    if scale.norm is not None:
+        units["max_relative_error"]["l2_norm"] = scale.norm
+    if scale.elements:
+        units["root_mean_square_error"]["l2_norm"] = math.sqrt(scale.elements)
+    return units
+
+
+def _ratio(difference: float | int, unit: float) -> float | int:
+    if unit == 1.0 or not difference:
+        return difference
+    return float(difference) / unit if unit else math.inf
+
+
+def _tolerated(name: str, scale: _Scale, tolerance: tuple[float, float]) -> float:
+    rtol, atol = tolerance
+    if name == "l2_norm":
+        return atol * math.sqrt(scale.elements or 1.0) + rtol * (scale.norm or 0.0)
+    return atol + rtol * (scale.typical if name == "mean" else scale.peak)
+
+
+def _counts_differ(left: Statistics, right: Statistics) -> bool:
+    """Whether another number of elements is below, at or above 0."""
+    names = ("negative_count", "positive_count", "zero_count")
+    both = [(left.values.get(name), right.values.get(name)) for name in names]
+    return any(one != other for one, other in both if one is not None and other is not None)
+
+
+def _undefined_classes(classes: list[dict[str, _Range]]) -> dict[str, str]:
+    """Why NaN and Inf cannot be compared, where one side has some and nothing tells of the other's."""
+    for one, other, silent in ((0, 1, "right"), (1, 0, "left")):
+        for kind, title in (("nan", "NaN"), ("inf", "Inf")):
+            if classes[one][kind][0] and classes[other][kind] == (0, _ANY):
+                return {"nonfinite_mismatch": f"one side holds {title} and the {silent} does not tell whether it does"}
+    return {}
+
+
+def _class_metrics(
+    classes: list[dict[str, _Range]],
+    values: list[dict[str, float | int]],
+    sides: tuple[Statistics, Statistics],
+    left_dtype: str,
+) -> dict[str, int]:
+    """NaN, Inf and overflow, as far as both sides tell of them."""
+    if any(each[kind] == (0, _ANY) for each in classes for kind in ("nan", "inf")):
+        return {}
+    left, right = classes
+    apart = sum(max(0.0, left[kind][0] - right[kind][1], right[kind][0] - left[kind][1]) for kind in ("nan", "inf"))
+    signs = sum(_apart(sides, f"{sign}_inf_count") for sign in ("negative", "positive"))
+    more = max(0.0, left["nan"][0] + left["inf"][0] - right["nan"][1] - right["inf"][1])
+    return {
+        # An element that went from one infinity to the other counts in both.
+        "nonfinite_mismatch": int(max(apart, math.ceil(signs / 2))),
+        "saturated_count": int(more) + int(_is_saturated(values, sides[0].digits, left_dtype)),
+    }
+
+
+def _apart(sides: tuple[Statistics, Statistics], name: str) -> float:
+    left, right = (_number(side.values.get(name)) for side in sides)
+    return 0.0 if left is None or right is None else abs(left - right)
+
+
+def _is_saturated(values: list[dict[str, float | int]], digits: int | None, dtype: str) -> bool:
+    """Whether an extreme of the left is the largest number of its type, and that of the right is another."""
+    largest = DTYPES[dtype].maximum
+    if largest is None:
+        return False
+    left, right = values
+    return any(
+        name in left
+        and name in right
+        and is_printed_as(abs(left[name]), largest, digits=digits or 17)
+        and abs(right[name]) < abs(left[name])
+        for name in _EXTREMES
+    )

@@ -1,0 +1,124 @@
+"""What is told of pairs that were judged by statistics: their entry in results.json, their table, their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.statistics import STATISTICS
+from pytest_msdump.model.statistics import Statistic, StatisticComparison, Statistics
+from pytest_msdump.reporting.numbers import number, plain
+from pytest_msdump.reporting.tables import table
+from pytest_msdump.reporting.values import decode, encode
+
+__all__ = ["sentence_on_unseen", "statistics_entry", "statistics_of_entry", "statistics_table", "unseen_text"]
+
+Entry = Mapping[str, Any]
+
+_SIDES = ("left", "right")
+_DIGEST_SHOWN = 12
+
+
+def statistics_entry(compared: StatisticComparison) -> dict[str, Any]:
+    """Return the key ``statistics`` of a record: both sides' numbers as far as each has them, and what they tell."""
+    sides = {"left": compared.left, "right": compared.right}
+    return {
+        "unseen": list(compared.unseen),
+        "compared": list(compared.compared),
+        "elements": compared.elements,
+        **{side: {name: _encode(value) for name, value in one.values.items()} for side, one in sides.items()},
+        "digits": {side: one.digits for side, one in sides.items()},
+        "at_least": {metric: encode(value) for metric, value in compared.at_least.items()},
+        "equal_bits": compared.equal_bits,
+        "note": compared.note,
+    }
+
+
+def statistics_of_entry(entry: Any, *, place: str) -> StatisticComparison:
+    """Read what `statistics_entry` wrote, for judging it again. The file is not trusted.
+
+    Raises
+    ------
+    ConfigError
+        It is something else; the text names the place.
+    """
+    try:
+        left, right = (
+            Statistics(
+                {name: _decode(name, value) for name, value in entry[side].items()}, _count(entry["digits"][side])
+            )
+            for side in _SIDES
+        )
+        unseen = tuple(side for side in _SIDES if side in entry["unseen"])
+        if not unseen:
+            raise ValueError("no side is unseen")
+        return StatisticComparison(
+            left, right, unseen, elements=_count(entry["elements"]), note=str(entry.get("note") or "")
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{place}.statistics: is not what this package writes ({error}); compare again") from error
+
+
+def statistics_table(record: Entry, width: int) -> list[str]:
+    """Return the statistics that both sides have, side by side."""
+    told = record.get("statistics")
+    if not told or not told["compared"]:
+        return []
+    rows = [
+        (STATISTICS[name].columns[0].removesuffix(" value"), *_texts(told["left"][name], told["right"][name]))
+        for name in told["compared"]
+        if name in STATISTICS
+    ]
+    return table(("statistic", "left", "right", "|l - r|"), rows, width=width, right=(1, 2, 3))
+
+
+def sentence_on_unseen(records: Iterable[Entry]) -> str:
+    """Say how many pairs were judged by statistics; nothing when there are none."""
+    entries = list(records)
+    unseen = sum("statistics" in record for record in entries)
+    return unseen_text(unseen, len(entries))
+
+
+def unseen_text(unseen: int, pairs: int) -> str:
+    """Say of how many pairs there are statistics only; nothing when there are none."""
+    if not unseen:
+        return ""
+    return f"{unseen} of {pairs} {'pair' if pairs == 1 else 'pairs'} by statistics only: tensors were not seen"
+
+
+def _texts(left: Any, right: Any) -> tuple[str, str, str]:
+    """Two values and how far they are apart; of digests the beginning."""
+    try:
+        one, other = decode(left), decode(right)
+    except ValueError:
+        same = "equal" if left == right else "differ"
+        return str(left)[:_DIGEST_SHOWN], str(right)[:_DIGEST_SHOWN], same
+    apart = abs(one - other)
+    return plain(one), plain(other), "-" if apart != apart else number(apart, 3)
+
+
+def _encode(value: Statistic) -> Any:
+    return value if isinstance(value, str) else encode(value)
+
+
+def _decode(name: str, value: Any) -> Statistic:
+    kind = STATISTICS[name].kind
+    if value is None:
+        return None
+    if kind == "digest":
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is no digest")
+        return value
+    found = decode(value)
+    if isinstance(found, complex | bool) or (kind == "count" and not (isinstance(found, int) and found >= 0)):
+        raise ValueError(f"{name} is no {kind}")
+    return found
+
+
+def _count(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r:.40} is no count")
+    return value
