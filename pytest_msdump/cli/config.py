@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ DESCRIPTION = (
 )
 
 _LARGEST_BYTES = 2**24
+_CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="new|check|explain")
     for verb, text in (("check", "say what would be refused or passed over"), ("explain", "say what each key means")):
         command = verbs.add_parser(verb, help=text)
-        command.add_argument("file", metavar="FILE", help="data_dump.json or acl.json")
+        command.add_argument(
+            "file", metavar="FILE", nargs="?", help="data_dump.json or acl.json (default: $MINDSPORE_DUMP_CONFIG)"
+        )
         command.add_argument("--version", default="2.10", metavar="V", help="of MindSpore (default: 2.10)")
         command.add_argument("--mode", metavar="MODE", help=f"how the network runs: {', '.join(MODES)}")
         command.add_argument(
-            "--graph", action="append", default=[], metavar="FILE", help="which operators there are: execution order"
+            "--graph",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="which operators there are: execution order, graph of MindSpore or GE, JSON of a model; repeatable",
         )
-    new = verbs.add_parser("new", help="write a new data_dump.json")
+    new = verbs.add_parser("new", help="write a new data_dump.json, or an acl.json")
     new.add_argument("--path", required=True, metavar="DIR", help="where to dump to; absolute")
     new.add_argument("--net", default="Net", metavar="NAME", help="net_name (default: Net)")
     new.add_argument("--mode", default="cpu", metavar="MODE", help=f"how it runs: {', '.join(MODES)} (default: cpu)")
@@ -45,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--around-step", type=int, metavar="N", help="the step, counted from 1, that goes wrong")
     new.add_argument("--kernel", action="append", default=[], metavar="NAME", help="an operator; repeatable")
     new.add_argument("--outputs-only", action="store_true", help="leave inputs out")
+    new.add_argument("--acl", action="store_true", help="write an acl.json")
+    new.add_argument("--model", action="append", default=[], metavar="NAME", help="with --acl: a model; repeatable")
     new.add_argument("--out", metavar="FILE", help="the file to write (default: standard output)")
 
 
@@ -55,35 +66,41 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
     setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
+    parsed.file = parsed.file or _file_of_environment()
     document = _read(Path(parsed.file))
     return _explain(document, setting) if parsed.verb == "explain" else _check(parsed, document, setting)
+
+
+def _file_of_environment() -> str:
+    file = os.environ.get(_CONFIG_VARIABLE)
+    if not file:
+        raise ConfigError(f"give a configuration; {_CONFIG_VARIABLE} is not set either")
+    return file
 
 
 def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
     from pytest_msdump.configuring.check import check_config
     from pytest_msdump.configuring.finding import REFUSED
 
-    names = _operators(parsed.graph)
-    findings = check_config(document, setting, names=names)
+    names, model_names = _operators(parsed.graph)
+    findings = check_config(document, setting, names=names, model_names=model_names)
     _say(f"{finding.level}: {finding.key}: {finding.sentence}" for finding in findings)
     refused = sum(finding.level == REFUSED for finding in findings)
-    if names is not None and isinstance(document, dict):
+    if names is not None and not refused:
         _say(_dumped(document, names))
-    _say([f"{parsed.file}: {refused} refused, {len(findings) - refused} warnings"])
+    warnings = len(findings) - refused
+    _say([f"{parsed.file}: {refused} refused, {warnings} warning{'' if warnings == 1 else 's'}"])
     return int(refused > 0)
 
 
-def _dumped(document: dict[str, Any], names: Sequence[str]) -> Iterator[str]:
+def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
     """Which operators of the graph would be dumped."""
-    from pytest_msdump.configuring.kernels import chosen
+    from pytest_msdump.configuring.kernels import would_dump
 
-    common = document.get("common_dump_settings", {})
-    kernels = common.get("kernels") if isinstance(common, dict) else None
-    if not isinstance(kernels, list) or common.get("dump_mode") != 1:
-        return
-    found = dict.fromkeys(name for entry in kernels if isinstance(entry, str) for name in chosen(entry, names))
-    yield f"would dump {len(found)} of {len(names)} operators"
-    yield from (f"  {name}" for name in found)
+    found = would_dump(document, names)
+    yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
+    if len(found) < len(names):
+        yield from (f"  {name}" for name in found)
 
 
 def _explain(document: Any, setting: Setting) -> int:
@@ -96,32 +113,63 @@ def _explain(document: Any, setting: Setting) -> int:
 
 
 def _new(parsed: argparse.Namespace, mode: str) -> int:
-    from pytest_msdump.configuring.check import check_config
-    from pytest_msdump.configuring.finding import REFUSED, Setting
-    from pytest_msdump.configuring.new import around_step, new_config, script_lines
+    from pytest_msdump.configuring.new import acl_lines, script_lines
 
-    if parsed.iteration and parsed.around_step:
-        raise ConfigError("give --iteration or --around-step, not both")
-    iteration = around_step(parsed.around_step) if parsed.around_step is not None else parsed.iteration or "all"
-    config = new_config(
-        path=parsed.path,
-        net=parsed.net,
-        mode=mode,
-        iteration=iteration,
-        kernels=parsed.kernel,
-        outputs_only=parsed.outputs_only,
-    )
-    wrong = [finding for finding in check_config(config, Setting(mode=mode)) if finding.level == REFUSED]
-    if wrong:
-        raise ConfigError(wrong[0].sentence)
-    text = json.dumps(config, indent=4)
-    file = parsed.out or "/path/to/data_dump.json"
+    document = _new_acl(parsed) if parsed.acl else _new_dump(parsed, mode)
+    text = json.dumps(document, indent=4)
+    file = str(Path(parsed.out).absolute()) if parsed.out else f"/path/to/{'acl' if parsed.acl else 'data_dump'}.json"
     if parsed.out is None:
         _say([text, ""])
     else:
         _write(Path(parsed.out), text)
-    _say(script_lines(str(Path(file).absolute()), mode=mode, last_step=parsed.around_step))
+    _say(acl_lines(file) if parsed.acl else script_lines(file, mode=mode, last_step=parsed.around_step))
     return 0
+
+
+def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
+    from pytest_msdump.configuring.check import check_config
+    from pytest_msdump.configuring.finding import REFUSED, Setting
+    from pytest_msdump.configuring.new import around_step, new_config
+
+    if parsed.iteration and parsed.around_step is not None:
+        raise ConfigError("give --iteration or --around-step, not both")
+    if parsed.model:
+        raise ConfigError("--model goes with --acl; a data_dump.json names its net with --net")
+    document = new_config(
+        path=parsed.path,
+        net=parsed.net,
+        mode=mode,
+        iteration=around_step(parsed.around_step) if parsed.around_step is not None else parsed.iteration or "all",
+        kernels=parsed.kernel,
+        outputs_only=parsed.outputs_only,
+    )
+    wrong = [finding for finding in check_config(document, Setting(mode=mode)) if finding.level == REFUSED]
+    if wrong:
+        raise ConfigError(wrong[0].sentence)
+    return document
+
+
+def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
+    from pytest_msdump.configuring.check import check_config
+    from pytest_msdump.configuring.finding import REFUSED, Setting
+    from pytest_msdump.configuring.new import new_acl
+
+    if parsed.around_step is not None:
+        raise ConfigError("--around-step counts steps of MindSpore; with --acl give --iteration")
+    document = new_acl(
+        path=parsed.path,
+        models=parsed.model,
+        layers=parsed.kernel,
+        steps=parsed.iteration,
+        outputs_only=parsed.outputs_only,
+    )
+    findings = check_config(document, Setting())
+    wrong = [finding for finding in findings if finding.level == REFUSED]
+    if wrong:
+        raise ConfigError(wrong[0].sentence)
+    for finding in findings:
+        print(f"warning: {finding.sentence}", file=sys.stderr)  # noqa: T201 - what is printed may be a file's content
+    return document
 
 
 def _write(path: Path, text: str) -> None:
@@ -142,13 +190,21 @@ def _read(path: Path) -> Any:
         raise ConfigError(f"{path}: not JSON that can be read: {error!s:.200}") from error
 
 
-def _operators(files: Sequence[str]) -> list[str] | None:
-    """Full names of the operators, out of execution orders; ``None`` where no file was given."""
-    from pytest_msdump.graphs.execution_order import read_order
+def _operators(files: Sequence[str]) -> tuple[list[str] | None, list[str]]:
+    """Full names of the operators, ``None`` where no file was given; and what their model may be called."""
+    from pytest_msdump.graphs.execution_order import order_files, read_order
+    from pytest_msdump.graphs.ge_model import read_model
+    from pytest_msdump.graphs.graph_files import read_graph
 
-    if not files:
-        return None
-    return [name for file in files for name in read_order(Path(file))]
+    orders, others = order_files(map(Path, files))
+    names = [name for path in orders.values() for name in read_order(path)]
+    model_names: list[str] = []
+    for path in others:
+        graph = read_model(path) if path.suffix.lower() == ".json" else read_graph(path)
+        names += graph.names
+        if path.suffix.lower() == ".json":
+            model_names += [name for name in (path.stem, graph.model) if name]
+    return (list(dict.fromkeys(names)) if files else None), model_names
 
 
 def _say(lines: Iterable[str]) -> None:

@@ -34,6 +34,7 @@ def check_config(
     *,
     environ: Mapping[str, str] | None = None,
     names: Sequence[str] | None = None,
+    model_names: Sequence[str] = (),
 ) -> list[ConfigFinding]:
     """Return everything there is to say of a configuration, refusals first.
 
@@ -47,6 +48,8 @@ def check_config(
         The environment that it would be read in.
     names : sequence of str, optional
         Full names of the operators, where a graph tells.
+    model_names : sequence of str
+        What ``acl.json`` may call the model that they are of: its file's name, and its own.
 
     Raises
     ------
@@ -61,7 +64,10 @@ def check_config(
             "this is no dump configuration: it has neither 'common_dump_settings' (MindSpore) nor 'dump' (acl.json)"
         )
     said = os.environ if environ is None else environ
-    found = check_acl(document, said, names) if is_acl(document) else check_dump(document, setting, said, names)
+    if is_acl(document):
+        found = check_acl(document, said, names, model_names)
+    else:
+        found = check_dump(document, setting, said, names)
     return sorted(found, key=lambda finding: (finding.level != REFUSED,))
 
 
@@ -102,7 +108,10 @@ def resolved_path(document: Mapping[str, Any], environ: Mapping[str, str]) -> st
 
 
 def check_acl(
-    document: Mapping[str, Any], environ: Mapping[str, str], names: Sequence[str] | None
+    document: Mapping[str, Any],
+    environ: Mapping[str, str],
+    names: Sequence[str] | None,
+    model_names: Sequence[str] = (),
 ) -> Iterator[ConfigFinding]:
     """Yield what there is to say of an ``acl.json``; parameters as of `check_config`."""
     dump = document["dump"]
@@ -129,15 +138,21 @@ def check_acl(
         )
     if "dump_stats" in dump and dump.get("dump_data") != "stats":
         yield ConfigFinding(WARNING, "dump.dump_stats", "dump_stats has no effect unless dump_data is stats")
-    yield from _model_findings(listed, names)
+    yield from _model_findings(listed, names, model_names)
     yield from _path_findings(dump.get("dump_path"), environ)
 
 
-def _model_findings(models: Sequence[Mapping[str, Any]], names: Sequence[str] | None) -> Iterator[ConfigFinding]:
+def _model_findings(
+    models: Sequence[Mapping[str, Any]], names: Sequence[str] | None, model_names: Sequence[str]
+) -> Iterator[ConfigFinding]:
     counts = Counter(model.get("model_name") for model in models if isinstance(model.get("model_name"), str))
     for name, count in counts.items():
         if count > 1:
             yield ConfigFinding(REFUSED, "dump.dump_list", f"model {name!r} is there {count} times; name it once")
+    meant = [name for name in dict.fromkeys(model_names) if name in counts]
+    if len(meant) > 1:
+        both = " and ".join(map(repr, meant))
+        yield ConfigFinding(REFUSED, "dump.dump_list", f"{both} are two names of one model; name it once")
     for number, model in enumerate(models):
         place = f"dump.dump_list[{number}]"
         for key in model:
@@ -149,7 +164,13 @@ def _model_findings(models: Sequence[Mapping[str, Any]], names: Sequence[str] | 
             continue
         if "layer" in model and not layers:
             yield ConfigFinding(WARNING, place, "layer is empty; leave it out to dump all operators")
-        yield from _layer_findings(layers, place, names)
+        is_meant = not model_names or model.get("model_name") is None or model.get("model_name") in model_names
+        yield from _layer_findings(layers, place, names if is_meant else None)
+    strangers = [name for name in counts if name not in model_names]
+    if model_names and strangers and not meant:
+        known = " or ".join(map(repr, dict.fromkeys(model_names)))
+        listed = ", ".join(map(repr, strangers))
+        yield ConfigFinding(WARNING, "dump.dump_list", f"the model of the graph is called {known}, not {listed}")
 
 
 def _layer_findings(layers: Sequence[object], place: str, names: Sequence[str] | None) -> Iterator[ConfigFinding]:

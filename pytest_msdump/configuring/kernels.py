@@ -9,11 +9,12 @@ a type, found in the last part of a name whatever its case. Spaces and quotes ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_msdump.configuring.finding import REFUSED, WARNING, ConfigFinding
 
-__all__ = ["chosen", "kernel_findings"]
+__all__ = ["chosen", "kernel_findings", "would_dump"]
 
 _REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
 _OF_FULL_NAMES = ("/", "-op")
@@ -43,6 +44,30 @@ def chosen(entry: str, names: Iterable[str]) -> list[str]:
     if any(part in plain for part in _OF_FULL_NAMES):
         return [name for name in names if name == plain]
     return [name for name in names if plain.lower() in name.rsplit("/", 1)[-1].lower()]
+
+
+def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the operators that a configuration that is not refused makes a run dump.
+
+    Parameters
+    ----------
+    document : mapping
+        Of either kind.
+    names : sequence of str
+        Full names of all operators there are.
+    """
+    common = document.get("common_dump_settings")
+    if isinstance(common, Mapping):
+        kernels = [entry for entry in common.get("kernels") or () if isinstance(entry, str)]
+        # Overflow detection looks at every operator.
+        if common.get("dump_mode") != 1 or not kernels or common.get("op_debug_mode"):
+            return list(names)
+        found = {name for entry in kernels for name in chosen(entry, names)}
+        return [name for name in names if name in found]
+    models = document["dump"].get("dump_list") or ()
+    listed = [model["layer"] for model in models if isinstance(model, Mapping) and model.get("layer")]
+    layers = {layer for layers in listed for layer in layers}
+    return [name for name in names if name in layers] if len(listed) == len(models) and listed else list(names)
 
 
 def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> Iterator[ConfigFinding]:

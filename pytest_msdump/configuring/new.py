@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["around_step", "new_config", "script_lines"]
+__all__ = ["acl_lines", "around_step", "new_acl", "new_config", "script_lines"]
 
 _ALL_DEVICES = list(range(8))
 
@@ -57,6 +58,40 @@ def new_config(
     return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
 
 
+def new_acl(
+    *, path: str, models: Sequence[str], layers: Sequence[str], steps: str | None, outputs_only: bool
+) -> dict[str, Any]:
+    """Return the keys of an ``acl.json``.
+
+    Parameters
+    ----------
+    path : str
+        An existing folder; may hold ``$VARIABLES``.
+    models : sequence of str
+        Names of models; empty for single operators, or, with `layers`, for every model.
+    layers : sequence of str
+        Operators of each model; empty for all of them.
+    steps : str, optional
+        ``0|3-5``; all by default.
+    outputs_only : bool
+        Whether inputs are left out.
+    """
+    chosen = {"layer": list(layers)} if layers else {}
+    dump: dict[str, Any] = {
+        "dump_path": path,
+        "dump_mode": "output" if outputs_only else "all",
+        "dump_list": [{"model_name": model, **chosen} for model in models] or ([chosen] if chosen else []),
+        "dump_op_switch": "off" if models or layers else "on",
+    }
+    return {"dump": {**dump, **({"dump_step": steps} if steps else {})}}
+
+
+def acl_lines(file: str) -> Iterator[str]:
+    """Yield what the program has to do with its ``acl.json``."""
+    yield "# in the program, before it does anything else with the device:"
+    yield f'acl.init("{file}")    # C++: aclInit("{file}")'
+
+
 def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str]:
     """Yield what to add to the script and to its environment.
 
@@ -70,7 +105,9 @@ def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str
         The step, counted from 1, after which nothing is dumped any more.
     """
     yield "# before the script starts, and before mindspore.communication.init():"
-    yield f"export MINDSPORE_DUMP_CONFIG={file}"
+    yield f"export MINDSPORE_DUMP_CONFIG={shlex.quote(file)}"
+    if mode == "ge":
+        yield "export ENABLE_MS_GE_DUMP=1"
     yield ""
     yield "# in the script: short scopes, so that file names are not too long"
     yield "mindspore.set_context(reserve_class_name_in_scope=False)"

@@ -80,7 +80,7 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
     others: list[Path] = []
     for path in files:
         if not path.is_file():
-            raise ConfigError(f"graph_files: there is no file {path}")
+            raise ConfigError(f"{path}: there is no such file; graph_files and --graph name execution orders and graphs")
         match = _FILE.fullmatch(path.name)
         if match:
             orders[None, int(match[1])] = path

@@ -141,7 +141,9 @@ def model_graph(model: Mapping[str, Any], *, source: str) -> OperatorGraph:
         repeated[raw] += raw in written
         written.add(raw)
     found = tuple(operators.values())
-    return OperatorGraph(found, source, tuple(_notes(found, [name for name in repeated if repeated[name]], source)))
+    notes = tuple(_notes(found, [name for name in repeated if repeated[name]], source))
+    own = model.get("name")
+    return OperatorGraph(found, source, notes, model=own if isinstance(own, str) else "")
 
 
 def _entries(model: Mapping[str, Any], source: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -142,6 +142,8 @@ class OperatorGraph:
         True names of its weights and inputs, where the file lists them.
     is_final : bool
         Whether it is the graph that ran. Operators of an earlier one may have been renamed, fused or removed since.
+    model : str
+        The model's own name, where the file has one.
     """
 
     operators: tuple[Operator, ...] = ()
@@ -149,6 +151,7 @@ class OperatorGraph:
     notes: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     is_final: bool = True
+    model: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
