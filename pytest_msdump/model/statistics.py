@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_msdump.facts.statistics import DIGITS
+from pytest_msdump.facts.statistics import DIGITS, STATISTICS
 
 if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
 
-__all__ = ["Statistic", "StatisticComparison", "StatisticTables", "Statistics", "is_printed_as"]
+__all__ = ["Statistic", "StatisticComparison", "StatisticDifference", "StatisticTables", "Statistics", "is_printed_as"]
 
 Statistic: TypeAlias = float | int | str | None
 
@@ -88,6 +88,41 @@ class StatisticComparison:
     equal_bits: bool | None = None
     elements: int | None = None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticDifference:
+    """A tensor that is not the one that its run computed statistics of.
+
+    Parameters
+    ----------
+    ref : TensorRef
+        The tensor; `ref.statistics.source` is the table.
+    what : str
+        An id of `facts.statistics.STATISTICS`, ``"shape"``, ``"data type"``, ``"data size"`` (bytes), or ``"tensor"``
+        for one that cannot be read.
+    saved, computed : number, str or None
+        What the table has, and what the tensor really has.
+    problem : str
+        Why the tensor cannot be read.
+    """
+
+    ref: TensorRef
+    what: str
+    saved: Statistic
+    computed: Statistic
+    problem: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The difference in words, with the tensor and the table's line."""
+        if self.problem:
+            return f"{self.ref.key.address}: {self.problem}"
+        table = self.ref.statistics.source if self.ref.statistics else None
+        where = f"{table.path.name} line {table.part}" if table else "the table"
+        known = STATISTICS.get(self.what)
+        what = known.columns[0].removesuffix(" value") if known else self.what
+        return f"{self.ref.key.address}: {what} is {self.saved} in {where}, but {self.computed} in the tensor"
 
 
 def is_printed_as(printed: Statistic, exact: Statistic, *, digits: int = DIGITS) -> bool:
