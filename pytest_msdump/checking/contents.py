@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,10 @@ from pytest_msdump.metrics.moments import EMPTY, Moments, moments
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, magnitudes, numbers
 
 if TYPE_CHECKING:
+    from pytest_msdump.model.statistics import Statistic
     from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Contents", "contents"]
+__all__ = ["Contents", "contents", "contents_of_statistics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Contents:
         Logical index of the first element that is NaN or Inf.
     minimum, maximum, mean, abs_mean : float, optional
         Of the finite elements, of their moduli where they are complex. ``None`` without any.
-    within : tuple of int
-        How many elements each of the ranges that were asked for holds, both ends included.
+    within : tuple of int, optional
+        How many elements each of the ranges that were asked for holds, both ends included. As `zero`, ``None`` where
+        the tensor itself was not seen and nobody counted.
     dtype : str
         Logical type, a name from `facts.dtypes`.
     """
@@ -39,13 +42,13 @@ class Contents:
     elements: int
     nan: int
     inf: int
-    zero: int
+    zero: int | None
     first: tuple[int, ...] | None
     minimum: float | None
     maximum: float | None
     mean: float | None
     abs_mean: float | None
-    within: tuple[int, ...]
+    within: tuple[int, ...] | None
     dtype: str
 
 
@@ -121,6 +124,52 @@ def contents(view: TensorView, *, ranges: Sequence[tuple[float, float]] = (), bl
         abs_mean=tally.magnitudes.mean if any_finite else None,
         within=tuple(tally.within),
         dtype=view.dtype,
+    )
+
+
+def contents_of_statistics(values: Mapping[str, Statistic], *, elements: int | None, dtype: str) -> Contents | None:
+    """Tell what a tensor held by the statistics that a run saved of it.
+
+    Parameters
+    ----------
+    values : mapping of str to number, str or None
+        By ids of `facts.statistics.STATISTICS`.
+    elements : int, optional
+        By the shape, where the statistics have no count.
+    dtype : str
+        Logical type.
+
+    Returns
+    -------
+    Contents or None
+        ``None`` when not even the number of elements is known. A norm that is NaN or infinite stands for one element
+        where the run did not count them.
+    """
+    known = {name: value for name, value in values.items() if isinstance(value, int | float)}
+    count = known.get("count", elements)
+    if count is None:
+        return None
+    nan = known.get("nan_count", 0)
+    inf = known.get("negative_inf_count", 0) + known.get("positive_inf_count", 0)
+    norm = known.get("l2_norm", 0.0)
+    if not (nan or inf) and not math.isfinite(norm):
+        nan, inf = int(math.isnan(norm)), int(math.isinf(norm))
+    low, high = known.get("minimum"), known.get("maximum")
+    zero = known.get("zero_count")
+    if zero is None and low == high == 0:
+        zero = count - nan - inf
+    return Contents(
+        elements=int(count),
+        nan=int(nan),
+        inf=int(inf),
+        zero=None if zero is None else int(zero),
+        first=None,
+        minimum=low,
+        maximum=high,
+        mean=known.get("mean"),
+        abs_mean=None,
+        within=None,
+        dtype=dtype,
     )
 
 

@@ -10,6 +10,7 @@ from pytest_msdump.checking.changes import Change
 from pytest_msdump.checking.contents import Contents
 from pytest_msdump.checking.settings import CheckSettings
 from pytest_msdump.checking.targets import targets_of
+from pytest_msdump.checking.wording import counted
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.checks import CHECKS, QUANTITIES
 from pytest_msdump.facts.dtypes import DTYPES
@@ -139,7 +140,7 @@ def _quantities(found: Contents) -> Mapping[str, float]:
         "max": found.maximum,
         "min": found.minimum,
         "mean": found.mean,
-        "zero_percentage": 100.0 * found.zero / found.elements,
+        "zero_percentage": None if found.zero is None else 100.0 * found.zero / found.elements,
     }
     if found.maximum is not None and found.minimum is not None:
         known["max_min"] = found.maximum - found.minimum
@@ -148,15 +149,18 @@ def _quantities(found: Contents) -> Mapping[str, float]:
 
 def _overflow(check: str, ref: TensorRef, found: Contents) -> Hit:
     counts = [f"{count} {word}" for count, word in ((found.nan, "NaN"), (found.inf, "Inf")) if count]
-    sentence = f"{' and '.join(counts)} of {found.elements} elements; first at {index_text(found.first or ())}"
+    where = "" if found.first is None else f"; first at {index_text(found.first)}"
+    sentence = f"{' and '.join(counts)} of {counted(found.elements, 'element')}{where}"
     return Hit(check, ref, sentence, value=float(found.nan + found.inf), threshold=0.0, where=found.first)
 
 
 def _range_hits(
     ref: TensorRef, found: Contents, quantities: Mapping[str, float], settings: CheckSettings
 ) -> Iterator[Hit]:
-    for (check, parameters), within in zip(_range_checks(ref.key, settings), found.within, strict=True):
-        share = {"range_percentage": 100.0 * within / found.elements}
+    for place, (check, parameters) in enumerate(_range_checks(ref.key, settings)):
+        share = {}
+        if found.within is not None:
+            share["range_percentage"] = 100.0 * found.within[place] / found.elements
         for hit in _crossings(check, ref, {**quantities, **share}, parameters):
             if (hit.parameter or "").startswith("range_percentage"):
                 ends = (number(parameters[name], 9) for name in _ENDS)
@@ -202,7 +206,7 @@ def _unchanged(ref: TensorRef, previous: TensorRef, found: Change, parameters: M
     return Hit(
         "weight_not_changed",
         ref,
-        f"{moved} {_since(previous)} ({found.elements} elements; {tolerance})",
+        f"{moved} {_since(previous)} ({counted(found.elements, 'element')}; {tolerance})",
         "rtol",
         found.largest,
         parameters["rtol"],

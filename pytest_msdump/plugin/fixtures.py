@@ -10,8 +10,11 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.session import GATE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.pipeline.checking import Checked
     from pytest_msdump.pipeline.opening import OpenDump
 
 __all__ = ["Helpers", "msdump", "msdump_left", "msdump_pairs", "msdump_right"]
@@ -45,6 +48,13 @@ class Helpers:
         limits = {key: said.pop(key) for key in list(said) if key not in ("profile", "nan")}
         return assert_dumps_close(left, right, **{**said, "limits": limits, **options})
 
+    def check(self, dump: Any, settings: Mapping[str, float | str] | None = None) -> Checked:
+        """Fail when a check of one dump alone hits: NaN, zeros, weights that stand still; see `assert_unsuspicious`."""
+        __tracebackhide__ = True
+        from pytest_msdump.pipeline.check_assertion import assert_unsuspicious
+
+        return assert_unsuspicious(dump, settings)
+
     def open(self, path: Any) -> OpenDump:
         """As `pytest_msdump.open_dump`."""
         from pytest_msdump import open_dump
@@ -54,7 +64,7 @@ class Helpers:
 
 @pytest.fixture
 def msdump(request: pytest.FixtureRequest) -> Helpers:
-    """`compare`, `assert_close`, `assert_dumps_close` and `open`, judging by the marker ``msdump`` of the test."""
+    """`compare`, `assert_close`, `assert_dumps_close`, `check`, `open`; judging by the marker ``msdump`` of the test."""
     said: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("msdump"))):
         if marker.args:

@@ -1,0 +1,185 @@
+"""What ``msdump inspect`` says of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_msdump.checking.histogram import Histogram
+from pytest_msdump.checking.wording import bytes_text, counted, shape_text, spec_text, where_text, wrapped
+from pytest_msdump.cli.inspect_text import operator_lines
+from pytest_msdump.graphs.source_lines import frames_of
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.source_lines import SourceFrame
+from pytest_msdump.model.statistics import Statistic, StatisticTables
+from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
+from pytest_msdump.readers.opdebug_files import OverflowFile
+from pytest_msdump.reporting.numbers import index_text, number, one_line_text
+
+__all__ = ["file_lines"]
+
+_MOST_ROWS = 40
+_BAR = 30
+_STATISTICS = (
+    ("range", "minimum", "maximum"),
+    ("mean", "mean"),
+    ("L2 norm", "l2_norm"),
+)
+_COUNTS = (
+    ("zero", "zero_count"),
+    ("below 0", "negative_count"),
+    ("above 0", "positive_count"),
+    ("NaN", "nan_count"),
+    ("-Inf", "negative_inf_count"),
+    ("+Inf", "positive_inf_count"),
+)
+
+
+def file_lines(found: InspectedFile, *, width: int, everything: bool = False) -> Iterator[str]:
+    """Yield all lines about a file."""
+    yield f"msdump inspect: {one_line_text(str(found.path))}"
+    yield f"  {bytes_text(found.size)}; {_kind(found)}"
+    most = None if everything else _MOST_ROWS
+    if found.graph is not None:
+        yield from _graph(found.graph, width, most)
+    elif found.table is not None:
+        yield from _table(found.table, width, most)
+    elif found.overflow is not None:
+        yield from _overflow(found.overflow, width)
+    else:
+        yield from _tensors(found, width)
+
+
+def _kind(found: InspectedFile) -> str:
+    if found.graph is not None:
+        return "a graph"
+    if found.table is not None:
+        return "a table of statistics"
+    if found.overflow is not None:
+        return "an overflow file of the device"
+    readers = ", ".join(dict.fromkeys(tensor.ref.reader for tensor in found.tensors))
+    return f"{counted(len(found.tensors), 'tensor')}, opened by reader {readers}"
+
+
+def _graph(graph: OperatorGraph, width: int, most: int | None) -> Iterator[str]:
+    final = "the graph that ran" if graph.is_final else "an earlier graph, not the one that ran"
+    yield f"  {final}: {counted(len(graph.operators), 'operator')}, {counted(len(graph.parameters), 'parameter')}"
+    for note in graph.notes:
+        yield from wrapped(note, width, indent=2)
+    for place, operator in list(enumerate(graph.operators, 1))[:most]:
+        yield f"  {place:>4}  {one_line_text(operator.name)}  ({operator.op_type})"
+    yield from _more(len(graph.operators), most, "operator")
+
+
+def _table(table: StatisticTables, width: int, most: int | None) -> Iterator[str]:
+    yield f"  {counted(len(table.rows), 'row')}"
+    for note in table.notes:
+        yield from wrapped(note, width, indent=2)
+    for row in table.rows[:most]:
+        yield f"  {one_line_text(row.key.address)}  {spec_text(row.spec)}"
+        values = row.statistics.values if row.statistics else {}
+        told = ", ".join(f"{name} {_number(value)}" for name, value in values.items())
+        yield from wrapped(told, width, indent=4)
+    yield from _more(len(table.rows), most, "row")
+
+
+def _more(count: int, most: int | None, what: str) -> Iterator[str]:
+    if most is not None and count > most:
+        yield f"  and {counted(count - most, f'more {what}')}; --all lists them all"
+
+
+def _overflow(file: OverflowFile, width: int) -> Iterator[str]:
+    if file.problem:
+        yield from wrapped(f"cannot be read: {file.problem}", width, indent=2)
+    for entry in file.entries:
+        ids = f"task {entry.task_id}, stream {entry.stream_id}"
+        yield from wrapped(f"{entry.unit}: {ids}: {entry.words}", width, indent=2)
+    if not file.entries and not file.problem:
+        yield "  no unit is in it"
+
+
+def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
+    op = found.tensors[0].ref.key.op
+    yield f"  {one_line_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
+    where = where_text(op.at)
+    if where:
+        yield f"  {where}"
+    if op.true_name and op.true_name != op.name:
+        yield f"  in file names: {one_line_text(op.name)}"
+    for entry in found.tensors[0].ref.overflows:
+        ids = f"task {entry.task_id}, stream {entry.stream_id}"
+        yield from wrapped(f"{entry.unit} reports an overflow of {ids}: {entry.words}", width, indent=2)
+    for tensor in found.tensors:
+        yield ""
+        yield from _tensor(tensor, width)
+    if found.operator is None:
+        return
+    yield ""
+    yield "operator"
+    yield from operator_lines(found.operator, width=width)
+    frames = frames_of(found.operator.operator)
+    if frames:
+        yield ""
+        yield "calls, outermost first"
+        yield from map(_frame, frames)
+
+
+def _frame(frame: SourceFrame) -> str:
+    return f"  {one_line_text(frame.place)}" + (f"  {one_line_text(frame.text)}" if frame.text else "")
+
+
+def _tensor(tensor: InspectedTensor, width: int) -> Iterator[str]:
+    key = tensor.ref.key
+    if tensor.problem:
+        yield f"{key.io}:{key.slot}  cannot be read"
+        yield from wrapped(tensor.problem, width, indent=2)
+        return
+    spec = tensor.spec
+    memory_format = (spec.memory_format if spec else None) or tensor.ref.spec.memory_format
+    told = f"{tensor.dtype} {shape_text(tensor.shape)}" + (f", {memory_format}" if memory_format else "")
+    yield f"{key.io}:{key.slot}  {told}"
+    if spec is not None and (spec.shape, spec.dtype) != (tensor.shape, tensor.dtype):
+        yield f"  stored as {spec_text(spec)}"
+    yield from wrapped(_elements(tensor), width, indent=2)
+    yield from wrapped(_numbers(tensor.statistics), width, indent=2)
+    side = tensor.side
+    if side is not None and side.first is not None:
+        yield f"  first NaN, Inf or saturated element at {index_text(side.first)}"
+    if tensor.histogram is not None:
+        yield from _bars(tensor.histogram)
+
+
+def _elements(tensor: InspectedTensor) -> str:
+    side, values = tensor.side, tensor.statistics
+    count = counted(side.elements if side else 0, "element")
+    parts = [f"{values[name]} {word}" for word, name in _COUNTS if values.get(name)]
+    if side is not None and side.saturated:
+        parts.append(f"{side.saturated} at the type's maximum")
+    if side is not None and not values.get("maximum") and (side.nan or side.inf) and "nan_count" not in values:
+        parts += [f"{side.nan} NaN", f"{side.inf} Inf"]
+    return f"{count}: {', '.join(parts)}" if parts else count
+
+
+def _numbers(values: Mapping[str, Statistic]) -> str:
+    told = []
+    for title, *names in _STATISTICS:
+        known = [_number(value) for name in names if (value := values.get(name)) is not None]
+        if len(known) == len(names):
+            told.append(f"{title} {' to '.join(known)}")
+    return ", ".join(told)
+
+
+def _number(value: Statistic) -> str:
+    return str(value) if value is None or isinstance(value, str) else number(value)
+
+
+def _bars(found: Histogram) -> Iterator[str]:
+    """One line a bin: its range, a bar, its count. A bin that is not empty shows at least a dot."""
+    largest = max(found.counts)
+    if len(found.counts) < 2 or not largest:
+        return
+    edges = [number(edge, 4) for edge in found.edges]
+    width = max(map(len, edges))
+    for low, high, count in zip(edges, edges[1:], found.counts, strict=False):
+        length = round(_BAR * count / largest)
+        bar = "#" * length if length else "." * bool(count)
+        yield f"  {low:>{width}} to {high:>{width}} |{bar:<{_BAR}}| {count}"

@@ -1,0 +1,222 @@
+"""What ``msdump inspect --json`` prints. Numbers are JSON numbers; NaN and infinities are strings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.graphs.source_lines import frames_of, user_frames
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.source_lines import SourceFrame
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
+from pytest_msdump.pipeline.checking import Checked
+from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
+from pytest_msdump.pipeline.placing import PlacedOperator
+from pytest_msdump.pipeline.surveying import Survey
+from pytest_msdump.reporting.values import encode
+
+__all__ = ["check_entry", "file_entry", "line_entry", "survey_entry"]
+
+
+def survey_entry(found: Survey) -> dict[str, Any]:
+    """Return a dump: totals, operators, what is odd."""
+    return {
+        **_dump(found.dump),
+        "coordinates": {name: list(values) for name, values in found.coordinates.items()},
+        "tensors": len(found.dump.refs),
+        "files": found.files,
+        "bytes": found.size,
+        "dtypes": dict(found.dtypes),
+        "memory_formats": dict(found.memory_formats),
+        "graphs": [
+            {**_at(at), "file": graph.source, "operators": len(graph.operators), "is_final": graph.is_final}
+            for at, graph in found.dump.graphs
+        ],
+        "operators": [
+            {
+                "name": row.label,
+                "op_type": row.op_type,
+                "inputs": row.inputs,
+                "outputs": row.outputs,
+                "tensors": row.tensors,
+                "bytes": row.size,
+                "dtype": row.dtype,
+                "shape": _shape(row.shape),
+                "source": _frame(row.line),
+            }
+            for row in found.operators
+        ],
+        "unreadable": _unreadable(found.unreadable),
+        "odd": list(found.odd),
+        "unexplained": [path.as_posix() for path in found.dump.unexplained],
+    }
+
+
+def file_entry(found: InspectedFile) -> dict[str, Any]:
+    """Return a file: its tensors and their operator, or its graph, table or records."""
+    entry: dict[str, Any] = {"file": str(found.path), "bytes": found.size}
+    if found.graph is not None:
+        graph = found.graph
+        return {
+            **entry,
+            "kind": "graph",
+            "is_final": graph.is_final,
+            "parameters": list(graph.parameters),
+            "operators": [_operator(operator) for operator in graph.operators],
+            "notes": list(graph.notes),
+        }
+    if found.table is not None:
+        rows = [{**_tensor_ref(row), "statistics": _saved(row)} for row in found.table.rows]
+        return {**entry, "kind": "statistics", "rows": rows, "notes": list(found.table.notes)}
+    if found.overflow is not None:
+        units = [
+            {
+                "unit": one.unit,
+                "task": one.task_id,
+                "stream": one.stream_id,
+                "status": list(one.status),
+                "says": one.words,
+            }
+            for one in found.overflow.entries
+        ]
+        return {**entry, "kind": "overflow", "entries": units, "problem": found.overflow.problem or None}
+    return {
+        **entry,
+        "kind": "tensors",
+        "tensors": [_tensor(tensor) for tensor in found.tensors],
+        "operator": _placed(found.operator) if found.operator else None,
+    }
+
+
+def line_entry(dump: Dump, where: str, found: Sequence[PlacedOperator]) -> dict[str, Any]:
+    """Return the operators of a line, with every file of theirs."""
+    return {**_dump(dump), "line": where, "operators": [_placed(placed) for placed in found]}
+
+
+def check_entry(checked: Checked) -> dict[str, Any]:
+    """Return hits and what could not be checked."""
+    return {
+        **_dump(checked.dump),
+        "clean": checked.is_clean,
+        "tensors": checked.tensors,
+        "weights": checked.weights,
+        "steps": checked.steps,
+        "hits": [
+            {
+                "check": hit.check,
+                **_tensor_ref(hit.ref),
+                "parameter": hit.parameter,
+                **_plain({"value": hit.value, "threshold": hit.threshold}),
+                "where": _shape(hit.where),
+                "previous": str(hit.previous.source.path) if hit.previous else None,
+                "sentence": hit.sentence,
+                "source": _frame(hit.ref.line),
+            }
+            for hit in checked.hits
+        ],
+        "unreadable": _unreadable(checked.unreadable),
+        "not_checked": list(checked.notes),
+    }
+
+
+def _dump(dump: Dump) -> dict[str, Any]:
+    return {
+        "directory": str(dump.root),
+        "reader": dump.reader,
+        "labels": dict(dump.labels),
+        "notes": list(dump.notes),
+    }
+
+
+def _at(at: Coordinates) -> dict[str, Any]:
+    return {name: getattr(at, name) for name in COORDINATES}
+
+
+def _tensor_ref(ref: TensorRef) -> dict[str, Any]:
+    return {
+        "address": ref.key.address,
+        "op_type": ref.key.op.op_type,
+        **_at(ref.key.op.at),
+        "file": str(ref.source.path),
+    }
+
+
+def _unreadable(found: Sequence[tuple[TensorRef, str]]) -> list[dict[str, Any]]:
+    return [{**_tensor_ref(ref), "problem": problem} for ref, problem in found]
+
+
+def _tensor(tensor: InspectedTensor) -> dict[str, Any]:
+    side, bars = tensor.side, tensor.histogram
+    return {
+        **_tensor_ref(tensor.ref),
+        "problem": tensor.problem or None,
+        "dtype": tensor.dtype,
+        "shape": _shape(tensor.shape),
+        "stored": _spec(tensor.spec),
+        "statistics": _plain(tensor.statistics),
+        "saved_statistics": _saved(tensor.ref),
+        "saturated": side.saturated if side else None,
+        "first_nonfinite": _shape(side.first) if side else None,
+        "histogram": {"edges": list(bars.edges), "counts": list(bars.counts)} if bars else None,
+    }
+
+
+def _placed(placed: PlacedOperator) -> dict[str, Any]:
+    takers = {
+        str(slot): [{"operator": name, "input": taken} for name, taken in inputs]
+        for slot, inputs in placed.takers.items()
+    }
+    return {
+        **_operator(placed.operator),
+        "graph_file": placed.graph.source,
+        "rank": placed.at.rank,
+        "graph": placed.at.graph,
+        "place": placed.place,
+        "consumers": takers,
+        "tensors": [_tensor_ref(ref) for ref in placed.refs],
+    }
+
+
+def _operator(operator: Operator) -> dict[str, Any]:
+    return {
+        "name": operator.name,
+        "op_type": operator.op_type,
+        "producers": [_edge(edge) for edge in operator.inputs],
+        **{
+            f"{side}_{io}": [_spec(spec) for spec in getattr(operator, f"{side}_{io}")]
+            for side in ("host", "device")
+            for io in ("inputs", "outputs")
+        },
+        "lines": [_frame(frame) for frame in user_frames(operator)],
+        "calls": [_frame(frame) for frame in frames_of(operator)],
+    }
+
+
+def _edge(edge: Edge | None) -> dict[str, Any] | None:
+    if edge is None:
+        return None
+    return {"operator": edge.producer, "output": edge.slot, "is_parameter": edge.is_parameter}
+
+
+def _spec(spec: TensorSpec | None) -> dict[str, Any] | None:
+    if spec is None:
+        return None
+    return {"dtype": spec.dtype, "shape": _shape(spec.shape), "memory_format": spec.memory_format}
+
+
+def _frame(frame: SourceFrame | None) -> dict[str, Any] | None:
+    return None if frame is None else {"file": frame.file, "line": frame.line, "text": frame.text}
+
+
+def _shape(shape: Sequence[int] | None) -> list[int] | None:
+    return None if shape is None else list(shape)
+
+
+def _saved(ref: TensorRef) -> dict[str, Any] | None:
+    """What the run saved of a tensor."""
+    return None if ref.statistics is None else _plain(ref.statistics.values)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value if isinstance(value, str) else encode(value) for name, value in values.items()}

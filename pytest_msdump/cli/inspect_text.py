@@ -1,0 +1,191 @@
+"""What ``msdump inspect`` says of a dump, and of the operators that a line of the program made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from pytest_msdump.checking.wording import bytes_text, counted, shape_text, spec_text, where_text, wrapped
+from pytest_msdump.graphs.source_lines import user_frames
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.pipeline.placing import PlacedOperator
+from pytest_msdump.pipeline.surveying import Survey, SurveyedOperator
+from pytest_msdump.reporting.numbers import one_line_text
+
+__all__ = ["line_lines", "operator_lines", "survey_lines"]
+
+_MOST_OPERATORS = 40
+_MOST_UNREADABLE = 10
+_MOST_FILES = 12
+_LABEL = 14
+
+
+def survey_lines(found: Survey, *, width: int, everything: bool = False) -> Iterator[str]:
+    """Yield all lines about a dump: totals, what is odd, and its operators in order of execution."""
+    dump = found.dump
+    yield f"msdump inspect: {dump.root} (reader {dump.reader})"
+    yield (
+        f"  {counted(len(dump.refs), 'tensor')} of {counted(len(found.operators), 'operator')}; "
+        f"{bytes_text(found.size)} in {counted(found.files, 'file')}"
+    )
+    for title, text in _facts(found):
+        head, *rest = wrapped(text, width, indent=2 + _LABEL)
+        yield f"  {title:<{_LABEL}}{head.strip()}"
+        yield from rest
+    if found.odd or found.unreadable:
+        yield ""
+        yield "what is odd"
+        for sentence in found.odd:
+            head, *rest = wrapped(sentence, width, indent=4)
+            yield f"  - {head.strip()}"
+            yield from rest
+        yield from _unreadable(found, width, everything)
+    if found.operators:
+        yield ""
+        shown = found.operators if everything else found.operators[:_MOST_OPERATORS]
+        yield from _table(shown, width)
+        if len(shown) < len(found.operators):
+            yield f"and {counted(len(found.operators) - len(shown), 'more operator')}; --all lists them all"
+
+
+def _facts(found: Survey) -> Iterator[tuple[str, str]]:
+    for name, values in found.coordinates.items():
+        yield name, _values_text(values)
+    yield from ((title, value) for title, value in found.dump.labels if title not in found.coordinates)
+    for title, counts in (("types", found.dtypes), ("memory formats", found.memory_formats)):
+        if counts:
+            yield title[:_LABEL].removeprefix("memory "), ", ".join(f"{name} {count}" for name, count in counts.items())
+    for at, graph in found.dump.graphs:
+        where = where_text(at)
+        final = "" if graph.is_final else "; not the one that ran"
+        count = counted(len(graph.operators), "operator")
+        yield "graph", f"{graph.source}{f' of {where}' if where else ''}: {count}{final}"
+
+
+def _values_text(values: Sequence[int | str]) -> str:
+    """Write numbers with runs drawn together: ``0-9, 20``."""
+    runs: list[list[int | str]] = []
+    for value in values:
+        last = runs[-1][-1] if runs else None
+        if isinstance(value, int) and isinstance(last, int) and value == last + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    texts = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return one_line_text(", ".join(texts))
+
+
+def _unreadable(found: Survey, width: int, everything: bool) -> Iterator[str]:
+    shown = found.unreadable if everything else found.unreadable[:_MOST_UNREADABLE]
+    for ref, problem in shown:
+        yield f"  - {one_line_text(ref.key.address)} cannot be read"
+        yield from wrapped(problem, width, indent=4)
+    if len(shown) < len(found.unreadable):
+        yield f"  - and {len(found.unreadable) - len(shown)} more that cannot be read; --all tells them all"
+
+
+def _table(operators: Sequence[SurveyedOperator], width: int) -> Iterator[str]:
+    """One line an operator where that fits, else its name above its facts."""
+    rows = [
+        (
+            str(number),
+            str(row.inputs),
+            str(row.outputs),
+            str(row.tensors),
+            bytes_text(row.size),
+            one_line_text(row.op_type or "-"),
+            f"{row.dtype} {shape_text(row.shape)}" if row.dtype else "varies, or cannot be read",
+        )
+        for number, row in enumerate(operators, 1)
+    ]
+    titles = ("op", "in", "out", "tensors", "size", "type", "first output")
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    names = [one_line_text(row.label) for row in operators]
+    facts = [_row(cells, widths) for cells in rows]
+    if max(len(line) for line in facts) + 2 + max(map(len, names)) <= width:
+        yield f"{_row(titles, widths)}  operator"
+        yield from (f"{line}  {name}" for line, name in zip(facts, names, strict=True))
+        return
+    yield f"{_row(titles, widths).rstrip()}; operator below"
+    for line, name in zip(facts, names, strict=True):
+        yield line.rstrip()
+        yield f"{' ' * (widths[0] + 2)}{name}"
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Numbers to the right, words to the left."""
+    numbers = [cell.rjust(width) for cell, width in zip(cells[:5], widths, strict=False)]
+    words = [cell.ljust(width) for cell, width in zip(cells[5:], widths[5:], strict=True)]
+    return "  ".join((*numbers, *words))
+
+
+def line_lines(dump: Dump, where: str, found: Sequence[PlacedOperator], *, width: int) -> Iterator[str]:
+    """Yield all lines about what a line of the program made."""
+    yield f"msdump inspect: {dump.root} (reader {dump.reader})"
+    yield f"  {one_line_text(where)} made {counted(len(found), 'operator')}"
+    for note in dump.notes:
+        yield from wrapped(note, width, indent=2)
+    for placed in found:
+        yield ""
+        yield f"{one_line_text(placed.operator.name)}  ({placed.operator.op_type})"
+        yield from operator_lines(placed, width=width)
+        yield from _files(dump, placed)
+
+
+def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
+    """Yield where an operator is, the lines that made it, its inputs with producers, its outputs with consumers."""
+    operator = placed.operator
+    where = where_text(placed.at)
+    graph = placed.graph.source + (f" ({where})" if where else "")
+    yield f"  op {placed.place + 1} of {len(placed.graph.operators)} in {graph}"
+    for frame in user_frames(operator):
+        yield f"  {one_line_text(frame.place)}" + (f"  {one_line_text(frame.text)}" if frame.text else "")
+    for slot in range(max(len(operator.inputs), len(operator.host_inputs), len(operator.device_inputs))):
+        yield from _slot(operator, "input", slot, width)
+        yield f"      from {_producer(operator.inputs[slot] if slot < len(operator.inputs) else None)}"
+    slots = {*range(len(operator.host_outputs)), *range(len(operator.device_outputs)), *placed.takers}
+    for slot in sorted(slots):
+        yield from _slot(operator, "output", slot, width)
+        takers = placed.takers.get(slot, ())
+        for name, taken in takers:
+            yield f"      to   {one_line_text(name)} input {taken}"
+        if not takers:
+            yield "      to   nobody in this graph"
+
+
+def _slot(operator: Operator, io: str, slot: int, width: int) -> Iterator[str]:
+    host = _at_slot(getattr(operator, f"host_{io}s"), slot)
+    device = _at_slot(getattr(operator, f"device_{io}s"), slot)
+    sides = [f"{title} {spec_text(spec)}" for title, spec in (("host", host), ("device", device)) if spec]
+    if host and device and (host.dtype, host.shape) == (device.dtype, device.shape):
+        sides = [f"host and device {spec_text(device)}"]
+    head = f"  {io} {slot}"
+    line = f"{head:<11} {'; '.join(sides) or 'no tensor, or its shape is not told'}"
+    if len(line) <= width or len(sides) < 2:
+        yield line
+        return
+    yield f"{head:<11} {sides[0]}"
+    yield f"{'':<11} {sides[1]}"
+
+
+def _at_slot(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None:
+    return specs[slot] if slot < len(specs) else None
+
+
+def _producer(edge: Edge | None) -> str:
+    if edge is None:
+        return "a constant, or nothing"
+    name = one_line_text(edge.producer)
+    return f"{name} (a weight or an input of the network)" if edge.is_parameter else f"{name} output {edge.slot}"
+
+
+def _files(dump: Dump, placed: PlacedOperator) -> Iterator[str]:
+    files = list(dict.fromkeys(path for ref in placed.refs for path in (ref.source.pieces or (ref.source.path,))))
+    if not files:
+        yield "  not dumped"
+    for path in files[:_MOST_FILES]:
+        yield f"  {one_line_text(os.path.relpath(path, dump.root))}"
+    if len(files) > _MOST_FILES:
+        yield f"  and {counted(len(files) - _MOST_FILES, 'more file')}; --json lists them all"

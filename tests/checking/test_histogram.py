@@ -1,0 +1,50 @@
+"""Bins, against numpy.histogram of the whole tensor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from pytest_msdump.checking.histogram import histogram
+from pytest_msdump.metrics.arrays import ArrayView
+
+
+@settings(deadline=None, max_examples=100)
+@given(hnp.arrays(np.float32, st.integers(2, 50), elements=st.floats(-1000, 1000, width=32)), st.integers(1, 51))
+def test_bins_are_numpys_for_every_block_size(array, block_elements):
+    low, high = float(array.min()), float(array.max())
+    found = histogram(ArrayView(array), low, high, bins=7, block_elements=block_elements)
+    if low == high:
+        assert found.counts == (array.size,)
+        return
+    counts, edges = np.histogram(array.astype(np.float64), 7, (low, high))
+    assert found.counts == tuple(counts)
+    np.testing.assert_allclose(found.edges, edges)
+
+
+def test_what_is_not_finite_is_in_no_bin():
+    found = histogram(ArrayView(np.array([np.nan, 0.0, 1.0, np.inf])), 0.0, 1.0, bins=2)
+    assert found.counts == (1, 1)
+    found = histogram(ArrayView(np.array([np.nan, 2.0])), 2.0, 2.0)
+    assert (found.counts, found.edges) == ((1,), (2.0, 2.0))
+
+
+def test_the_whole_range_of_float64_has_bins():
+    largest = float(np.finfo(np.float64).max)
+    found = histogram(ArrayView(np.array([-largest, 0.0, largest])), -largest, largest, bins=3)
+    assert found.counts == (1, 1, 1)
+    assert found.edges[0] == -largest
+    assert found.edges[-1] == largest
+
+
+def test_integers_and_bools_have_bins():
+    assert histogram(ArrayView(np.array([True, False, True])), 0.0, 1.0, bins=2).counts == (1, 2)
+    assert histogram(ArrayView(np.array([-128, 127], np.int8)), -128.0, 127.0, bins=2).counts == (1, 1)
+
+
+def test_there_is_a_bin():
+    with pytest.raises(ValueError, match="at least 1"):
+        histogram(ArrayView(np.ones(3)), 0.0, 1.0, bins=0)
