@@ -7,7 +7,6 @@ MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one fu
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,22 +15,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.graphs.side_folders import names_in, side_folders
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER, in_order
-from pytest_msdump.model.tensor import TensorRef, mangle
+from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle
 
-__all__ = ["GraphId", "find_orders", "order_files", "read_order", "read_orders", "with_order"]
+__all__ = [
+    "GraphId",
+    "find_orders",
+    "has_times",
+    "order_files",
+    "order_of",
+    "read_order",
+    "read_orders",
+    "with_order",
+]
 
-# (rank, graph); rank None = whichever rank.
-GraphId = tuple[int | None, int]
+# Whose an order is: rank, net and graph; one that is not set stands for every value.
+GraphId = Coordinates
 
 _HEADER = "NodeExecutionOrder-FullNameWithScope"
 _MAX_BYTES = 2**26
-_RANK = re.compile(r"rank_([0-9]{1,9})")
 _FILE = re.compile(r"ms_execution_order_graph_([0-9]{1,18})\.csv")
 _FOLDER = "execution_order"
-# An iteration's directory is three levels below its rank's.
-_LEVELS_BELOW_RANK = 3
 
 
 def find_orders(root: Path) -> Mapping[GraphId, Path]:
@@ -44,15 +50,15 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
 
     Returns
     -------
-    mapping of (int, int) to Path
-        By rank and graph. Empty when there are none.
+    mapping of Coordinates to Path
+        By rank and graph, and by net where they are kept by net, as releases 1.2 and 1.3 do. Empty when there are none.
     """
     found: dict[GraphId, Path] = {}
-    for rank, folder in _rank_folders(root):
-        for match in _names_in(folder / _FOLDER, _FILE):
-            path = folder / _FOLDER / match[0]
-            if path.is_file():
-                found[rank, int(match[1])] = path
+    for at, folder in side_folders(root, _FOLDER):
+        for name in names_in(folder):
+            match = _FILE.fullmatch(name)
+            if match and (folder / name).is_file():
+                found.setdefault(replace(at, graph=int(match[1])), folder / name)
     return found
 
 
@@ -66,8 +72,8 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
 
     Returns
     -------
-    mapping of (int, int) to Path
-        The orders; their rank is ``None``, whichever.
+    mapping of Coordinates to Path
+        The orders, by graph, of whichever rank and net.
     tuple of Path
         The other files.
 
@@ -80,34 +86,15 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
     others: list[Path] = []
     for path in files:
         if not path.is_file():
-            raise ConfigError(f"{path}: there is no such file; graph_files and --graph name execution orders and graphs")
+            raise ConfigError(
+                f"{path}: no such file; graph_files and --graph name execution orders and graphs"
+            )
         match = _FILE.fullmatch(path.name)
         if match:
-            orders[None, int(match[1])] = path
+            orders[Coordinates(graph=int(match[1]))] = path
         else:
             others.append(path)
     return orders, tuple(others)
-
-
-def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    absolute = Path(os.path.abspath(root))  # noqa: PTH100
-    above = (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]
-    for match in _names_in(root, _RANK):
-        yield int(match[1]), root / match[0]
-    for folder in above:
-        own = _RANK.fullmatch(folder.name)
-        if own:
-            yield int(own[1]), folder
-
-
-def _names_in(folder: Path, pattern: re.Pattern[str]) -> Sequence[re.Match[str]]:
-    """List the names in a directory that fit; none when it cannot be listed."""
-    try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - a reference folder may hold many thousands of names
-    except OSError:
-        return ()
-    return [match for name in names if (match := pattern.fullmatch(name))]
 
 
 def read_order(path: Path) -> tuple[str, ...]:
@@ -149,12 +136,12 @@ def read_orders(files: Mapping[GraphId, Path]) -> tuple[Mapping[GraphId, Sequenc
 
     Parameters
     ----------
-    files : mapping of (int, int) to Path
+    files : mapping of Coordinates to Path
         As `find_orders` gives them.
 
     Returns
     -------
-    mapping of (int, int) to sequence of str
+    mapping of Coordinates to sequence of str
         The orders that could be read.
     tuple of str
         A sentence about each of the others.
@@ -166,7 +153,7 @@ def read_orders(files: Mapping[GraphId, Path]) -> tuple[Mapping[GraphId, Sequenc
         if failure is None:
             orders[graph] = order
         else:
-            notes.append(f"{failure}; operators of graph {graph[1]} are ordered by time")
+            notes.append(f"{failure}; operators of graph {graph.graph} are ordered by time")
     return orders, tuple(notes)
 
 
@@ -184,6 +171,9 @@ class _Order(NamedTuple):
     true_names: Mapping[str, frozenset[str]]
 
 
+_NO_ORDER = _Order({}, {})
+
+
 def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: Iterable[str] = ()) -> Dump:
     """Give the operators of a dump their place in the execution order and their true names.
 
@@ -191,8 +181,9 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
     ----------
     dump : Dump
         As its reader indexed it.
-    orders : mapping of (int, int) to sequence of str
-        Full names with scope by rank and graph; rank ``None`` stands for every rank that has no order of its own.
+    orders : mapping of Coordinates to sequence of str
+        Full names with scope by rank, net and graph; what is not set stands for every value that has no order of its
+        own.
     notes : iterable of str
         Sentences to add to the dump's.
 
@@ -203,24 +194,61 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
         it does not name has no place; where it names none, or there is no order, places stay as they were. A name
         that two true names are written as keeps none, and a note says so.
     """
-    made = {graph: _order(names) for graph, names in orders.items() if names}
     sentences = [*dump.notes, *notes]
-    if not made:
+    if not any(orders.values()):
         return replace(dump, notes=tuple(sentences))
-    groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
+    groups: defaultdict[Coordinates, list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
-        at = ref.key.op.at
-        groups[at.rank, at.net, at.graph].append(ref)
+        groups[_graph_of(ref)].append(ref)
+    made = {at: _order(order_of(orders, at, is_timed=has_times(members))) for at, members in groups.items()}
     refs: list[TensorRef] = []
-    for (rank, _, graph), members in groups.items():
-        order = _choose(made, rank, graph)
-        if order is None or not any(_is_named(ref, order) for ref in members):
+    for at, members in groups.items():
+        order = made[at]
+        if not any(_is_named(ref, order) for ref in members):
             refs += members
             continue
         refs += [_placed(ref, order) for ref in members]
         sentences += [sentence for sentence in _collisions(members, order) if sentence not in sentences]
-    older = tuple(_older(ref, made) for ref in dump.older)
+    older = tuple(_named(ref, made.get(_graph_of(ref), _NO_ORDER)) for ref in dump.older)
     return replace(dump, refs=in_order(refs), older=older, notes=tuple(sentences))
+
+
+def order_of(orders: Mapping[GraphId, Sequence[str]], at: Coordinates, *, is_timed: bool) -> Sequence[str]:
+    """Choose the execution order of some tensors.
+
+    Parameters
+    ----------
+    orders : mapping of Coordinates to sequence of str
+        As `with_order` takes them.
+    at : Coordinates
+        Rank, net and graph of the tensors.
+    is_timed : bool
+        Whether their files have times.
+
+    Returns
+    -------
+    sequence of str
+        Empty where there is none. Files without times of an unknown graph (releases 1.2 and 1.3) have the orders of
+        all graphs, one after the other.
+    """
+    ranks, nets = dict.fromkeys((at.rank, None)), dict.fromkeys((at.net, None))
+    if at.graph is not None:
+        keys = [Coordinates(rank=rank, net=net, graph=at.graph) for rank in ranks for net in nets]
+        return next((orders[key] for key in keys if orders.get(key)), ())
+    if is_timed:
+        return ()
+    meant = [key for key in orders if key.rank in ranks and key.net in nets]
+    return [name for key in sorted(meant, key=lambda key: key.graph or 0) for name in orders[key]]
+
+
+def has_times(refs: Iterable[TensorRef]) -> bool:
+    """Tell whether any of the files has a time in its name."""
+    return any(ref.source.timestamp is not None for ref in refs)
+
+
+def _graph_of(ref: TensorRef) -> Coordinates:
+    at = ref.key.op.at
+    return Coordinates(rank=at.rank, net=at.net, graph=at.graph)
 
 
 def _order(names: Sequence[str]) -> _Order:
@@ -240,12 +268,6 @@ def _order(names: Sequence[str]) -> _Order:
     return _Order(places, {name: frozenset(candidates) for name, candidates in true_names.items()})
 
 
-def _choose(orders: Mapping[GraphId, _Order], rank: int | None, graph: int | None) -> _Order | None:
-    if graph is None:
-        return None
-    return orders.get((rank, graph)) or orders.get((None, graph))
-
-
 def _is_named(ref: TensorRef, order: _Order) -> bool:
     return ref.key.op.op_type != PARAMETER and ref.key.op.name in order.places
 
@@ -262,11 +284,6 @@ def _named(ref: TensorRef, order: _Order) -> TensorRef:
         return ref
     op = replace(ref.key.op, true_name=next(iter(true_names)))
     return replace(ref, key=replace(ref.key, op=op))
-
-
-def _older(ref: TensorRef, orders: Mapping[GraphId, _Order]) -> TensorRef:
-    order = _choose(orders, ref.key.op.at.rank, ref.key.op.at.graph)
-    return _named(ref, order) if order else ref
 
 
 def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.ge_text import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.graphs.ir import parse_ir
 from pytest_msdump.graphs.ms_pb import parse_pb
+from pytest_msdump.graphs.side_folders import names_in, side_folders
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
 
@@ -23,12 +23,9 @@ PlacedGraph = tuple[Coordinates, OperatorGraph]
 _MAX_BYTES = 2**30
 _FINAL = re.compile(r"ms_output_trace_code_graph_(?P<graph>[0-9]{1,9})\.(?P<suffix>ir|pb)")
 _NUMBERED = re.compile(r"graph_?(?P<graph>[0-9]{1,9})(?=[._]|$)")
-_RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
-_DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
 _FOLDER = "graphs"
 # GE writes a graph once more when it is built; what it wrote before is not what ran.
 _BUILT = re.compile(r"ge_(?:proto|onnx)_.*_Build\.\w+")
-_LEVELS_BELOW_RANK = 3
 
 _BARE = re.compile(r"trace_code_graph_[0-9]{1,9}")
 _SUFFIXES = (".ir", ".dat", ".pb", ".pbtxt", ".txt")
@@ -51,52 +48,13 @@ def find_irs(root: Path) -> Mapping[Coordinates, Path]:
         ``.pb`` of one graph the ``.ir``, which says more. Empty when there are none.
     """
     found: dict[Coordinates, Path] = {}
-    for at, folder in _folders(root):
-        for name in sorted(_names(folder)):
+    for at, folder in side_folders(root, _FOLDER):
+        for name in names_in(folder):
             match = _FINAL.fullmatch(name)
             if match:
                 # `.ir` comes before `.pb`.
                 found.setdefault(replace(at, graph=int(match["graph"])), folder / name)
     return found
-
-
-def _folders(root: Path) -> Iterator[tuple[Coordinates, Path]]:
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    absolute = Path(os.path.abspath(root))  # noqa: PTH100
-    for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
-        own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
-        if own:
-            yield Coordinates(rank=int(own["rank"])), folder / _FOLDER
-    for name in _directories(root):
-        rank, device = _RANK.fullmatch(name), _DEVICE.fullmatch(name)
-        of_rank = rank or device
-        if of_rank:
-            yield Coordinates(rank=int(of_rank["rank"])), root / name / _FOLDER
-        if not rank:
-            yield from _of_net(name, root / name)
-
-
-def _of_net(net: str, folder: Path) -> Iterator[tuple[Coordinates, Path]]:
-    for name in _directories(folder):
-        device = _DEVICE.fullmatch(name)
-        if device:
-            yield Coordinates(rank=int(device["rank"]), net=net), folder / name / _FOLDER
-
-
-def _names(folder: Path) -> Sequence[str]:
-    """List a directory; nothing when it cannot be listed."""
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - a dump may hold many thousands of names
-    except OSError:
-        return ()
-
-
-def _directories(folder: Path) -> Sequence[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir())
-    except OSError:
-        return ()
 
 
 def is_graph_file(path: Path) -> bool:

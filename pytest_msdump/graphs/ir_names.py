@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_msdump.facts.memory_formats import may_be_padded
-from pytest_msdump.graphs.execution_order import GraphId
+from pytest_msdump.graphs.execution_order import GraphId, has_times, order_of
 from pytest_msdump.graphs.graph_files import PlacedGraph
 from pytest_msdump.graphs.name_meeting import Known, by_family, exact
 from pytest_msdump.graphs.source_lines import user_frames
@@ -69,8 +69,8 @@ def with_ir(
         As its reader indexed it, and its execution orders named it.
     graphs : sequence of (Coordinates, OperatorGraph)
         Graphs of the run before those that a user named; a coordinate that is not set stands for every value.
-    orders : mapping of (int, int) to sequence of str, optional
-        Execution orders by rank and graph, as `with_order` takes them.
+    orders : mapping of Coordinates to sequence of str, optional
+        Execution orders by rank, net and graph, as `with_order` takes them.
     notes : iterable of str
         Sentences to add to the dump's.
 
@@ -154,15 +154,14 @@ class _Books:
             self._renumbered.setdefault(known.operator.name, (known.operator.name, key[0]))
         for number, graph in zip(numbers, graphs, strict=True):
             self._note(number, graph, keys, found)
-        rank, _, graph_number = group
-        order = None if graph_number is None else self._orders.get((rank, graph_number))
-        if order is None and graph_number is not None:
-            order = self._orders.get((None, graph_number))
+        rank, net, graph_number = group
+        is_timed = has_times(refs)
+        order = order_of(self._orders, Coordinates(rank=rank, net=net, graph=graph_number), is_timed=is_timed)
         return _Told(
             found,
             _unique(name for graph in graphs for name in graph.parameters),
-            None if order is None else {name: place for place, name in reversed(list(enumerate(order)))},
-            any(ref.source.timestamp is not None for ref in refs),
+            {name: place for place, name in reversed(list(enumerate(order)))} if order else None,
+            is_timed,
         )
 
     def _note(

@@ -56,8 +56,8 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     """Give operators their places and names, by execution orders first, then the lines and shapes that graphs tell."""
     kept_orders, kept_graphs = order_files(files)
-    kept_numbers = {number for _, number in kept_orders}
-    own = {graph: path for graph, path in find_orders(dump.root).items() if graph[1] not in kept_numbers}
+    kept_numbers = {at.graph for at in kept_orders}
+    own = {at: path for at, path in find_orders(dump.root).items() if at.graph not in kept_numbers}
     orders, order_notes = read_orders({**own, **kept_orders})
     dump = with_order(dump, orders, notes=order_notes)
     graphs, graph_notes = read_graphs(find_irs(dump.root))

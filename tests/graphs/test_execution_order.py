@@ -20,6 +20,10 @@ LENET = DATA / "lenet" / "target"
 HEADER = "NodeExecutionOrder-FullNameWithScope\n"
 
 
+def at(rank: int | None, graph: int, net: str | None = None) -> Coordinates:
+    return Coordinates(rank=rank, net=net, graph=graph)
+
+
 def dump_of(*refs, older=(), notes=()):
     return Dump(Path("dump"), "mindspore", in_order(refs), older=older, notes=notes)
 
@@ -64,12 +68,12 @@ def test_every_graph_and_rank_has_its_own_order(tmp_path):
     for rank, graph in [(0, 0), (0, 1), (1, 0)]:
         write_mindspore(tmp_path, [("A", f"r{rank}/g{graph}/A-op0", "output", 0, [1.0])], rank=rank, graph=graph)
     assert names(ordered(tmp_path)) == ["r0/g0/A-op0", "r0/g1/A-op0", "r1/g0/A-op0"]
-    assert set(find_orders(tmp_path)) == {(0, 0), (0, 1), (1, 0)}
+    assert set(find_orders(tmp_path)) == {at(0, 0), at(0, 1), at(1, 0)}
 
 
 @pytest.mark.parametrize("below", ["", "rank_0", "rank_0/Lenet", "rank_0/Lenet/0", "rank_0/Lenet/0/0"])
 def test_the_order_is_found_from_any_directory_of_the_tree(below):
-    assert set(find_orders(LENET / below)) == {(0, 0)}
+    assert set(find_orders(LENET / below)) == {at(0, 0)}
     assert "Default/conv1-Conv2d/Conv2D-op0" in names(ordered(LENET / below))
 
 
@@ -81,7 +85,7 @@ def test_without_a_tree_there_are_no_orders(tmp_path):
 
 def test_iteration_counts_are_no_order():
     # ms_global_execution_order_graph_0.csv lies beside the others and lists iterations.
-    assert set(find_orders(DATA / "hazards/while_loop")) == {(0, graph) for graph in range(6)}
+    assert set(find_orders(DATA / "hazards/while_loop")) == {at(0, graph) for graph in range(6)}
 
 
 def test_an_order_without_operators_leaves_places_by_time(tmp_path):
@@ -92,36 +96,36 @@ def test_an_order_without_operators_leaves_places_by_time(tmp_path):
 
 def test_an_order_that_names_no_operator_of_the_graph_is_of_another_run():
     dump = dump_of(tensor("b", place=0), tensor("a", place=1))
-    assert with_order(dump, {(0, 0): ["x", "y"]}) == dump
+    assert with_order(dump, {at(0, 0): ["x", "y"]}) == dump
 
 
 def test_operators_that_the_order_does_not_name_follow_by_time():
     dump = dump_of(tensor("late", place=0, time=5), tensor("early", place=1, time=2), tensor("a", place=2, time=9))
-    result = with_order(dump, {(0, 0): ["z", "a"]})
+    result = with_order(dump, {at(0, 0): ["z", "a"]})
     assert [(ref.key.op.name, ref.place) for ref in result.refs] == [("a", 1), ("early", None), ("late", None)]
 
 
 def test_two_names_written_as_one_leave_the_true_name_unknown_and_say_so():
     dump = dump_of(tensor("a_b_c"), tensor("d_e"))
-    result = with_order(dump, {(0, 0): ["a/b_c", "d/e", "a_b/c", "x/y_z", "x_y/z"]})
+    result = with_order(dump, {at(0, 0): ["a/b_c", "d/e", "a_b/c", "x/y_z", "x_y/z"]})
     assert [(ref.key.op.true_name, ref.place) for ref in result.refs] == [(None, 0), ("d/e", 1)]
     assert result.notes == ("a/b_c and a_b/c are both written as a_b_c: its true name is unknown",)
 
 
 def test_a_name_listed_twice_is_one_name_in_its_first_place():
-    result = with_order(dump_of(tensor("a_b")), {(0, 0): ["c", "a/b", "a/b"]})
+    result = with_order(dump_of(tensor("a_b")), {at(0, 0): ["c", "a/b", "a/b"]})
     assert [(ref.key.op.true_name, ref.place) for ref in result.refs] == [("a/b", 1)]
     assert result.notes == ()
 
 
 def test_names_without_scope_are_found_when_only_one_operator_has_them():
     dump = dump_of(tensor("Conv2D-op12"), tensor("ReLU-op0"))
-    result = with_order(dump, {(0, 0): ["Default/a/ReLU-op0", "Default/b/ReLU-op0", "Default/b/Conv2D-op12"]})
+    result = with_order(dump, {at(0, 0): ["Default/a/ReLU-op0", "Default/b/ReLU-op0", "Default/b/Conv2D-op12"]})
     assert [(ref.key.op.label, ref.place) for ref in result.refs] == [("Default/b/Conv2D-op12", 2), ("ReLU-op0", None)]
 
 
 def test_a_parameter_takes_no_operators_name():
-    result = with_order(dump_of(tensor("a_b", op_type="Parameter"), tensor("c")), {(0, 0): ["a/b", "c"]})
+    result = with_order(dump_of(tensor("a_b", op_type="Parameter"), tensor("c")), {at(0, 0): ["a/b", "c"]})
     assert [(ref.key.op.op_type, ref.key.op.true_name, ref.place) for ref in result.refs] == [
         ("Op", "c", 1),
         ("Parameter", None, None),
@@ -130,7 +134,7 @@ def test_a_parameter_takes_no_operators_name():
 
 def test_an_order_for_every_rank_yields_to_a_ranks_own():
     dump = dump_of(tensor("a_x", rank=0), tensor("a_x", rank=1))
-    result = with_order(dump, {(None, 0): ["a/x"], (1, 0): ["q", "a\\x"]})
+    result = with_order(dump, {at(None, 0): ["a/x"], at(1, 0): ["q", "a\\x"]})
     assert [(ref.key.op.at.rank, ref.key.op.true_name, ref.place) for ref in result.refs] == [
         (0, "a/x", 0),
         (1, "a\\x", 1),
@@ -139,7 +143,7 @@ def test_an_order_for_every_rank_yields_to_a_ranks_own():
 
 def test_passes_of_a_loop_follow_each_other():
     dump = dump_of(*(tensor(name, occurrence=number) for name in ("b", "a") for number in (1, 0)))
-    result = with_order(dump, {(0, 0): ["a", "b"]})
+    result = with_order(dump, {at(0, 0): ["a", "b"]})
     assert [(ref.key.op.name, ref.key.op.at.occurrence) for ref in result.refs] == [
         ("a", 0),
         ("a", 1),
@@ -149,18 +153,18 @@ def test_passes_of_a_loop_follow_each_other():
 
 
 def test_older_runs_get_true_names_too():
-    result = with_order(dump_of(tensor("a_b"), older=(tensor("a_b"),)), {(0, 0): ["a/b"]})
+    result = with_order(dump_of(tensor("a_b"), older=(tensor("a_b"),)), {at(0, 0): ["a/b"]})
     assert [ref.key.op.true_name for ref in result.older] == ["a/b"]
 
 
 def test_reference_folders_are_left_as_they_are():
     dump = NpyFolderReader().index(DATA / "lenet/reference")
-    assert with_order(dump, {(None, 0): ["conv1"], (0, 0): ["conv1"]}) == dump
+    assert with_order(dump, {at(None, 0): ["conv1"], at(0, 0): ["conv1"]}) == dump
 
 
 def test_an_order_given_from_outside_is_taken_and_notes_are_added():
     dump = dump_of(tensor("a_b", place=0), notes=("first",))
-    result = with_order(dump, {(None, 0): ["a/b"]}, notes=("second",))
+    result = with_order(dump, {at(None, 0): ["a/b"]}, notes=("second",))
     assert names(result) == ["a/b"]
     assert result.notes == ("first", "second")
 
@@ -179,7 +183,7 @@ def test_a_file_that_is_no_order_is_an_error_for_one_and_a_note_for_many(tmp_pat
     path.write_bytes(content)
     with pytest.raises(MsdumpError, match=reason):
         read_order(path)
-    orders, (note,) = read_orders({(0, 4): path})
+    orders, (note,) = read_orders({at(0, 4): path})
     assert orders == {}
     assert str(path) in note
     assert note.endswith("operators of graph 4 are ordered by time")
@@ -227,9 +231,47 @@ NAMES = st.text("ab/._-", min_size=1, max_size=4)
 @given(st.lists(NAMES, max_size=8), st.lists(NAMES.map(mangle), max_size=6, unique=True))
 def test_an_order_changes_neither_which_tensors_there_are_nor_tells_a_wrong_name(order, files):
     dump = dump_of(*(tensor(name, place=place, time=START) for place, name in enumerate(files)))
-    result = with_order(dump, {(0, 0): order})
+    result = with_order(dump, {at(0, 0): order})
     assert {ref.source for ref in result.refs} == {ref.source for ref in dump.refs}
     assert result.refs == in_order(result.refs)
     for ref in result.refs:
         true_name = ref.key.op.true_name
         assert true_name is None or mangle(true_name).endswith(ref.key.op.name)
+
+
+def flat(root, net, device, names, iteration=0):
+    """A tree of release 1.3: files have neither time nor graph."""
+    folder = root / net / device / f"iteration_{iteration}"
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / f"{name.replace('/', '--')}_output_0_shape_1_Float32_NCHW.bin").write_bytes(bytes(4))
+
+
+def order_file(folder, graph, names):
+    (folder / "execution_order").mkdir(exist_ok=True)
+    path = folder / "execution_order" / f"ms_execution_order_graph_{graph}.csv"
+    path.write_text(HEADER + "".join(f"{name}\n" for name in names))
+
+
+@pytest.mark.parametrize("device", ["0", "device_0"])
+def test_releases_before_1_5_keep_orders_by_net(tmp_path, device):
+    for net, order in (("One", ["Default/B-op1", "Default/A-op2"]), ("Two", ["Default/A-op2", "Default/B-op1"])):
+        flat(tmp_path, net, device, sorted(order))
+        order_file(tmp_path / net / device, 0, order)
+    assert set(find_orders(tmp_path)) == {at(0, 0, "One"), at(0, 0, "Two")}
+    assert names(ordered(tmp_path)) == ["Default/B-op1", "Default/A-op2", "Default/A-op2", "Default/B-op1"]
+
+
+def test_files_without_graph_and_time_have_the_orders_of_all_graphs(tmp_path):
+    flat(tmp_path, "Net", "device_0", ["Default/A-op4", "Default/B-op3", "Default/C-op1"])
+    order_file(tmp_path / "Net" / "device_0", 10, ["Default/A-op4"])
+    order_file(tmp_path / "Net" / "device_0", 2, ["Default/C-op1", "Default/B-op3"])
+    assert names(ordered(tmp_path)) == ["Default/C-op1", "Default/B-op3", "Default/A-op4"]
+
+
+def test_the_asynchronous_dump_before_1_5_keeps_orders_by_device(tmp_path):
+    order_file_folder = tmp_path / "3"
+    order_file_folder.mkdir()
+    order_file(order_file_folder, 0, ["Default/A-op1"])
+    assert set(find_orders(tmp_path)) == {at(3, 0)}
+    assert set(find_orders(tmp_path / "3" / "Net_graph_0" / "0")) == {at(3, 0)}

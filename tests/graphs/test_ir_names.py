@@ -83,7 +83,7 @@ def test_every_operator_of_a_run_gets_the_name_and_the_place_of_the_execution_or
     for one in named.refs:
         key = one.key.op
         if key.op_type != "Parameter" and key.at.graph is not None:
-            names = orders[0, key.at.graph]
+            names = orders[Coordinates(rank=0, graph=key.at.graph)]
             assert one.place is not None
             assert names[one.place] == key.true_name
             assert key.true_name is not None
@@ -224,7 +224,7 @@ def test_an_execution_order_wins_over_the_graphs() -> None:
     named = with_ir(
         dump_of(ref("D_Add-op0"), ref("D_Mul-op0", "Mul", place=9)),
         [(ANY, graph(op("D/Add-op1"), op("D/Mul-op0", "Mul")))],
-        orders={(None, 0): ("D/Mul-op0", "D/Add-op1")},
+        orders={Coordinates(graph=0): ("D/Mul-op0", "D/Add-op1")},
     )
     assert told(named) == [("D/Mul-op0", 0, True), ("D/Add-op1", 1, True)]
 
