@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorSpec
 from pytest_msdump.reporting.numbers import one_line_text
 
-__all__ = ["bytes_text", "counted", "listed", "shape_text", "spec_text", "where_text", "wrapped"]
+__all__ = ["bytes_text", "counted", "frame_lines", "listed", "shape_text", "spec_text", "where_text", "wrapped"]
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
 _SHOWN = {"rank": "rank {}", "net": "net {}", "graph": "graph {}", "iteration": "iteration {}", "occurrence": "run {}"}
@@ -81,3 +82,13 @@ def wrapped(text: str, width: int, *, indent: int) -> Iterator[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def frame_lines(frame: SourceFrame, width: int, *, indent: int) -> Iterator[str]:
+    """Write a place in the program and its code, on one line where that fits."""
+    place, code = f"{' ' * indent}{one_line_text(frame.place)}", one_line_text(frame.text)
+    if not code or len(place) + 2 + len(code) <= width:
+        yield f"{place}  {code}".rstrip()
+        return
+    yield place
+    yield f"{' ' * (indent + 4)}{code}"

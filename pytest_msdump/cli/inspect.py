@@ -20,8 +20,8 @@ NAME = "inspect"
 HELP = "look into one dump or file, from a line of the program to its operators and back, and check it by itself"
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (type, shapes, "
-    "numbers, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be read, or "
-    "a check hits; 4 for a usage error."
+    "numbers, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be read, a "
+    "check hits, or tensors and their statistics differ; 4 for a usage error."
 )
 
 _NARROWEST = 60
@@ -39,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--check", action="store_true", help="check the dump by itself: NaN, zeros, weights that stand still"
+    )
+    what.add_argument(
+        "--verify", action="store_true", help="hold tensors against the statistics that their run saved of them"
     )
     what.add_argument(
         "--save-txt", metavar="OUT", help="write each tensor of the file to OUT/NAME.txt, one value a line"
@@ -77,7 +80,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise ConfigError("--root says which dump a file is in; with a dump, give only that")
     if parsed.txt_header and parsed.save_txt is None:
         raise ConfigError("--txt-header is about --save-txt OUT; give that, too")
-    for option, runs in (("line", _line), ("check", _check), ("save_txt", _save)):
+    for option, runs in (("line", _line), ("check", _check), ("verify", _verify), ("save_txt", _save)):
         if getattr(parsed, option):
             return runs(target, parsed)
     return _file(target, parsed) if target.is_file() else _survey(target, parsed)
@@ -143,6 +146,18 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
         lambda width: check_lines(checked, width=width, everything=parsed.everything),
     )
     return int(not checked.is_clean)
+
+
+def _verify(target: Path, parsed: argparse.Namespace) -> int:
+    from pytest_msdump.cli import inspect_verify
+
+    found = inspect_verify.verified(_indexed(target, parsed))
+    _tell(
+        parsed,
+        lambda: inspect_verify.verify_entry(found),
+        lambda width: inspect_verify.verify_lines(found, width=width, everything=parsed.everything),
+    )
+    return int(not found.is_clean)
 
 
 def _save(target: Path, parsed: argparse.Namespace) -> int:

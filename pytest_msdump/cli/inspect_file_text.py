@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pytest_msdump.checking.histogram import Histogram
-from pytest_msdump.checking.wording import bytes_text, counted, shape_text, spec_text, where_text, wrapped
+from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
 from pytest_msdump.cli.inspect_text import operator_lines
 from pytest_msdump.graphs.source_lines import frames_of
 from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
 from pytest_msdump.readers.opdebug_files import OverflowFile
@@ -120,11 +119,8 @@ def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
     if frames:
         yield ""
         yield "calls, outermost first"
-        yield from map(_frame, frames)
-
-
-def _frame(frame: SourceFrame) -> str:
-    return f"  {one_line_text(frame.place)}" + (f"  {one_line_text(frame.text)}" if frame.text else "")
+        for frame in frames:
+            yield from frame_lines(frame, width, indent=2)
 
 
 def _tensor(tensor: InspectedTensor, width: int) -> Iterator[str]:

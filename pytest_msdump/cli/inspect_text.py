@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from pytest_msdump.checking.wording import bytes_text, counted, shape_text, spec_text, where_text, wrapped
+from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
 from pytest_msdump.graphs.source_lines import user_frames
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
@@ -141,7 +141,7 @@ def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
     graph = placed.graph.source + (f" ({where})" if where else "")
     yield f"  op {placed.place + 1} of {len(placed.graph.operators)} in {graph}"
     for frame in user_frames(operator):
-        yield f"  {one_line_text(frame.place)}" + (f"  {one_line_text(frame.text)}" if frame.text else "")
+        yield from frame_lines(frame, width, indent=2)
     for slot in range(max(len(operator.inputs), len(operator.host_inputs), len(operator.device_inputs))):
         yield from _slot(operator, "input", slot, width)
         yield f"      from {_producer(operator.inputs[slot] if slot < len(operator.inputs) else None)}"

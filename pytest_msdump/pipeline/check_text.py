@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_msdump.checking.hits import Hit
-from pytest_msdump.checking.wording import counted, where_text, wrapped
+from pytest_msdump.checking.wording import counted, frame_lines, where_text, wrapped
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.model.tensor import OpKey
 from pytest_msdump.pipeline.checking import Checked
@@ -76,7 +76,7 @@ def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterato
     yield f"     {place}" + (f"; {where}" if where else "")
     line = hits[0].ref.line
     if line is not None:
-        yield f"     {one_line_text(line.place)}" + (f"  {one_line_text(line.text)}" if line.text else "")
+        yield from frame_lines(line, width, indent=5)
     for hit in hits:
         key = hit.ref.key
         yield f"     {key.io}:{key.slot}  {hit.check}: {CHECKS[hit.check].says}"

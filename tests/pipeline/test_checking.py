@@ -191,8 +191,8 @@ def test_the_text_names_operator_place_value_threshold_and_file(tmp_path):
         "HIT  fc_weight  (Parameter)",
         "     op 4 of 4; rank 0, net Net, graph 0, iteration 1",
         "     output:0  weight_not_changed: the weight is as it was an iteration before",
-        "               nothing of it changed since iteration 0 (2 elements;",
-        "               rtol=1e-05, atol=1e-08)",
+        "               nothing of it changed since iteration 0 (2 elements; rtol=1e-05,",
+        "               atol=1e-08)",
         f"     {next((tmp_path / 'rank_0' / 'Net' / '0' / '1').glob('Parameter.*'))}",
     ]
 

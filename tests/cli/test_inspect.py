@@ -1,0 +1,438 @@
+"""`msdump inspect`: dumps, files, lines and back, checks, statistics, text files; as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump import cli
+from pytest_msdump.cli import inspect
+from pytest_msdump.pipeline.indexing import index
+from pytest_msdump.testing.builder import write_mindspore, write_reference
+
+DATA = Path(__file__).parents[1] / "data"
+LENET = DATA / "lenet" / "target"
+GRAPH = DATA / "inspect" / "ms_output_trace_code_graph_0.ir"
+GRAPHS = DATA / "ir" / "lenet_train"
+CONV2 = "Default/conv2-Conv2d/Conv2D-op0"
+PLACE = "/home/modeler/data/gen/ms_side.py:36"
+
+
+def main(*arguments: object) -> int:
+    return cli.main(["inspect", *map(str, arguments)], commands=(inspect,))
+
+
+def told(capsys, *arguments, code=0):
+    assert main(*arguments) == code
+    return capsys.readouterr().out
+
+
+def entry(capsys, *arguments, code=0):
+    return json.loads(told(capsys, *arguments, "--json", code=code))
+
+
+def refused(capsys, *arguments):
+    assert main(*arguments) == 4
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("msdump: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.fixture(params=[80, 120])
+def width(request, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    return request.param
+
+
+@pytest.fixture
+def run_with_graph(tmp_path):
+    """The real run of a small network, with its graphs beside it."""
+    root = tmp_path / "run"
+    shutil.copytree(LENET, root)
+    (root / "rank_0" / "graphs").mkdir()
+    shutil.copy(GRAPH, root / "rank_0" / "graphs")
+    return root
+
+
+def file_of(root, pattern):
+    (found,) = root.rglob(pattern)
+    return found
+
+
+# A dump.
+
+
+def test_a_dump_is_told_by_totals_coordinates_and_operators(capsys, width):
+    lines = told(capsys, LENET).splitlines()
+    assert lines[0] == f"msdump inspect: {LENET} (reader mindspore)"
+    refs = index(LENET).refs
+    files = {ref.source.path for ref in refs}
+    size = sum(path.stat().st_size for path in files)
+    operators = {ref.key.op for ref in refs}
+    assert (
+        lines[1] == f"  {len(refs)} tensors of {len(operators)} operators; {size / 1024:.1f} KiB in {len(files)} files"
+    )
+    assert "  rank          0" in lines
+    assert "  net           Lenet" in lines
+    assert max(map(len, lines[1:])) <= width
+    (place,) = (number for number, line in enumerate(lines) if CONV2 in line)
+    row = lines[place] if width == 120 else lines[place - 1]
+    assert "Conv2D" in row
+    assert "float32 (2, 12, 6, 6)" in row
+
+
+def test_a_dump_as_json_says_the_same(capsys):
+    found = entry(capsys, LENET)
+    refs = index(LENET).refs
+    assert (found["tensors"], found["reader"], found["odd"], found["unreadable"]) == (len(refs), "mindspore", [], [])
+    assert found["coordinates"] == {"rank": [0], "net": ["Lenet"], "graph": [0], "iteration": [0]}
+    assert sum(found["dtypes"].values()) == sum(found["memory_formats"].values()) == len(refs)
+    assert sum(row["tensors"] for row in found["operators"]) == len(refs)
+    assert sum(row["bytes"] for row in found["operators"]) == found["bytes"]
+    (conv,) = (row for row in found["operators"] if row["name"] == CONV2)
+    assert (conv["op_type"], conv["dtype"], conv["shape"], conv["outputs"]) == ("Conv2D", "float32", [2, 12, 6, 6], 1)
+
+
+def test_what_is_odd_is_said(tmp_path, capsys):
+    for iteration in range(3):
+        write_mindspore(tmp_path, [("Mul", "Default/a", "output", 0, [1.0])], iteration=iteration)
+    write_mindspore(
+        tmp_path,
+        [("Mul", "Default/b", "output", 0, np.zeros((0, 2))), ("Mul", "Default/c", "output", 0, [2.0])],
+        iteration=1,
+    )
+    file_of(tmp_path, "Mul.Default_c.*").write_bytes(b"")
+    (tmp_path / "rank_0" / "notes.txt").write_text("mine")
+    text = told(capsys, tmp_path, code=1)
+    assert "1 file that no reader knows: rank_0/notes.txt" in text
+    assert "1 tensor without elements: Default/b:output:0" in text
+    assert "2 operators in some iterations only: Default/b (not in 0, 2), Default/c (not in 0, 2)" in text
+    assert "Default/c:output:0 cannot be read" in text
+    assert "  iteration     0-2" in text
+    found = entry(capsys, tmp_path, code=1)
+    assert [one["address"] for one in found["unreadable"]] == ["Default/c:output:0"]
+    assert found["unexplained"] == ["rank_0/notes.txt"]
+
+
+def test_an_operator_whose_shape_varies_is_said_to(tmp_path, capsys):
+    for iteration in range(2):
+        write_mindspore(tmp_path, [("Mul", "Default/a", "output", 0, np.ones(iteration + 1))], iteration=iteration)
+    (row,) = entry(capsys, tmp_path)["operators"]
+    assert (row["shape"], row["tensors"]) == (None, 2)
+    assert "varies" in told(capsys, tmp_path)
+
+
+def test_forty_operators_are_listed_unless_all_are_wanted(tmp_path, capsys):
+    write_reference(tmp_path, {f"op{number}": [1.0] for number in range(43)})
+    assert "and 3 more operators; --all lists them all" in told(capsys, tmp_path)
+    text = told(capsys, tmp_path, "--all")
+    assert "op42" in text
+    assert "more operators" not in text
+
+
+def test_an_empty_dump_is_no_success(tmp_path, capsys):
+    assert "0 tensors of 0 operators" in told(capsys, tmp_path, code=1)
+
+
+# A file, and the way back.
+
+
+def test_a_file_is_told_with_numbers_a_histogram_and_the_way_back(run_with_graph, capsys, width):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    values = np.load(path)
+    lines = told(capsys, path).splitlines()
+    assert f"  {CONV2}  (Conv2D)" in lines
+    assert "  rank 0, net Lenet, graph 0, iteration 0" in lines
+    assert "output:0  float32 (2, 12, 6, 6), DefaultFormat" in lines
+    assert f"  range {values.min():.6g} to {values.max():.6g}" in "\n".join(lines)
+    bars = [line for line in lines if "|" in line]
+    assert [int(line.rpartition("|")[2]) for line in bars] == list(np.histogram(values, 10)[0])
+    code = "x = self.pool2(self.relu2(self.conv2(x)))"
+    assert (f"  {PLACE}  {code}" in lines) is (width == 120)
+    assert (f"  {PLACE}\n      {code}" in "\n".join(lines)) is (width == 80)
+    assert "      from Default/pool1-MaxPool2d/MaxPool-op0 output 0" in lines
+    assert "      to   Default/conv2-Conv2d/BiasAdd-op0 input 0" in lines
+    assert lines.index("calls, outermost first") < len(lines) - 3
+    assert max(map(len, bars)) <= width
+
+
+def test_a_file_as_json_says_the_same(run_with_graph, capsys):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    values = np.load(path)
+    found = entry(capsys, path, "--bins", 4)
+    (tensor,) = found["tensors"]
+    assert (found["kind"], found["bytes"]) == ("tensors", path.stat().st_size)
+    assert (tensor["address"], tensor["dtype"], tensor["shape"]) == (f"{CONV2}:output:0", "float32", [2, 12, 6, 6])
+    assert tensor["statistics"]["count"] == values.size
+    assert tensor["statistics"]["maximum"] == float(values.max())
+    assert tensor["histogram"]["counts"] == list(np.histogram(values.astype(np.float64), 4)[0])
+    operator = found["operator"]
+    assert operator["name"] == CONV2
+    assert [f"{line['file']}:{line['line']}" for line in operator["lines"]] == [PLACE]
+    assert operator["producers"][1] == {"operator": "conv2.weight", "output": 0, "is_parameter": True}
+    assert operator["consumers"] == {"0": [{"operator": "Default/conv2-Conv2d/BiasAdd-op0", "input": 0}]}
+
+
+def test_nan_inf_and_saturated_elements_are_counted_and_strict_json(tmp_path, capsys):
+    path = tmp_path / "a.npy"
+    np.save(path, np.array([1.0, np.nan, np.inf, -np.inf, 65504.0, 0.0], np.float16))
+    text = told(capsys, path)
+    assert "6 elements: 1 zero, 2 above 0, 1 NaN, 1 -Inf, 1 +Inf, 1 at the type's maximum" in text
+    assert "first NaN, Inf or saturated element at [1]" in text
+    (tensor,) = entry(capsys, path)["tensors"]
+    assert (tensor["statistics"]["l2_norm"], tensor["first_nonfinite"], tensor["saturated"]) == ("NaN", [1], 1)
+
+
+@pytest.mark.parametrize("values", [np.float32(2.5), np.zeros((0, 3)), np.array([1 + 1j]), np.array([True, False])])
+def test_every_kind_of_tensor_is_told(tmp_path, capsys, values):
+    np.save(tmp_path / "a.npy", values)
+    text = told(capsys, tmp_path / "a.npy")
+    assert f"{values.size} element" in text
+    assert str(values.shape) in text
+
+
+def test_a_file_with_several_tensors_tells_each(capsys):
+    (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
+    found = entry(capsys, path)
+    assert [tensor["address"].partition(":")[2] for tensor in found["tensors"]] == ["input:0", "output:0"]
+    text = told(capsys, path)
+    assert "input:0  float32 (1, 2, 2, 3), NCHW" in text
+    assert "output:0  float16 (1, 2, 2, 3), NCHW" in text
+
+
+def test_a_file_that_is_cut_short_is_told_and_fails(run_with_graph, capsys):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    path.write_bytes(path.read_bytes()[:-10])
+    text = told(capsys, path, code=1)
+    assert "output:0  cannot be read" in text
+    assert entry(capsys, path, code=1)["tensors"][0]["problem"]
+
+
+def test_a_dump_whose_path_above_tells_more_is_named_with_root(capsys):
+    path = DATA / "generations" / "g1_bare_device"
+    file = sorted(path.rglob("*BiasAdd*iteration_1/*")) or sorted((path / "Net" / "0" / "iteration_1").iterdir())
+    short, long = (entry(capsys, file[0], *root)["tensors"][0] for root in ((), ("--root", path)))
+    assert (short["rank"], short["net"], short["iteration"]) == (None, None, 1)
+    assert (long["rank"], long["net"], long["iteration"]) == (0, "Net", 1)
+
+
+def test_a_relative_path_finds_its_operator(run_with_graph, capsys, monkeypatch):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    monkeypatch.chdir(path.parent)
+    assert entry(capsys, path.name)["operator"]["name"] == CONV2
+    monkeypatch.chdir(path.parent.parent)
+    assert entry(capsys, f"./0/../0/{path.name}")["operator"]["name"] == CONV2
+
+
+def test_a_graph_is_listed(capsys):
+    for suffix in ("ir", "pb"):
+        path = GRAPHS / f"ms_output_trace_code_graph_0.{suffix}"
+        found = entry(capsys, path)
+        assert (found["kind"], found["is_final"]) == ("graph", True)
+        text = told(capsys, path, "--all")
+        assert all(operator["name"] in text for operator in found["operators"])
+
+
+def test_an_overflow_file_is_decoded(capsys):
+    (path,) = (DATA / "ascend_golden" / "h_overflow" / "aicpu").glob("*pdebug*")
+    assert "AICPU: task 12, stream 3: status 7" in told(capsys, path)
+    (unit,) = entry(capsys, path)["entries"]
+    assert (unit["unit"], unit["task"], unit["status"]) == ("AICPU", 12, [7])
+
+
+HEAD = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value"
+
+
+def run_with_statistics(root, rows):
+    write_mindspore(root, [("Mul", "Default/a", "output", 0, np.array([1.0, -2.0], np.float32))], start=100)
+    table = root / "rank_0" / "Net" / "0" / "0" / "statistic.csv"
+    table.write_text("\n".join([HEAD, *rows, ""]))
+    return table
+
+
+GOOD = 'Mul,Default_a,0,0,100,output,0,8,float32,"(2)",1,-2'
+
+
+def test_a_table_of_statistics_is_listed(tmp_path, capsys):
+    table = run_with_statistics(tmp_path, [GOOD])
+    assert "Default_a:output:0  float32 (2,)\n    maximum 1, minimum -2" in told(capsys, table)
+    assert entry(capsys, table)["rows"][0]["statistics"] == {"maximum": 1, "minimum": -2}
+
+
+def test_verify_holds_tensors_against_their_table(tmp_path, capsys):
+    table = run_with_statistics(tmp_path, [GOOD])
+    assert "all of them agree" in told(capsys, tmp_path, "--verify")
+    table.write_text(table.read_text().replace(",1,-2", ",1,-2.5"))
+    text = told(capsys, tmp_path, "--verify", code=1)
+    assert "DIFFERS  Default/a:output:0" in text
+    assert "minimum: -2.5 in the table, -2.0 in the tensor" in text
+    assert "statistic.csv, line 2" in text
+    found = entry(capsys, tmp_path, "--verify", code=1)
+    assert (found["tensors"], found["clean"]) == (1, False)
+    assert [(one["what"], one["saved"], one["computed"]) for one in found["differences"]] == [("minimum", -2.5, -2.0)]
+
+
+def test_verify_of_a_dump_without_statistics_is_no_success(capsys):
+    assert "nothing was verified" in told(capsys, LENET, "--verify", code=1)
+
+
+def test_tensors_of_which_only_statistics_exist_are_surveyed(tmp_path, capsys):
+    table = run_with_statistics(tmp_path, [GOOD, GOOD.replace("Default_a", "Default_b")])
+    assert entry(capsys, tmp_path)["memory_formats"] == {"DefaultFormat": 1, "statistics only": 1}
+    file_of(tmp_path, "*.npy").unlink()
+    found = entry(capsys, tmp_path)
+    assert (found["tensors"], found["unreadable"]) == (2, [])
+    assert table.is_file()
+
+
+# A line.
+
+
+def test_a_line_is_told_with_operators_shapes_neighbours_and_files(run_with_graph, capsys, width):
+    text = told(capsys, run_with_graph, "--line", "ms_side.py:36")
+    lines = text.splitlines()
+    assert lines[1] == "  ms_side.py:36 made 4 operators"
+    assert [line for line in lines if line.startswith("Default/")] == [
+        f"{CONV2}  (Conv2D)",
+        "Default/conv2-Conv2d/BiasAdd-op0  (BiasAdd)",
+        "Default/relu2-ReLU/ReLU-op0  (ReLU)",
+        "Default/pool2-MaxPool2d/MaxPool-op0  (MaxPool)",
+    ]
+    assert "  op 5 of 14 in ms_output_trace_code_graph_0.ir (rank 0, graph 0)" in lines
+    assert "  output 0  host and device float32 (2, 12, 6, 6) DefaultFormat" in lines
+    assert "      from conv2.weight (a weight or an input of the network)" in lines
+    files = [run_with_graph / line.strip() for line in lines if line.endswith(".npy")]
+    wanted = [ref.source.path for ref in index(run_with_graph).refs if ref.line and ref.line.line == 36]
+    assert files == wanted
+    assert max(len(line) for line in lines[1:] if not line.endswith(".npy")) <= width
+
+
+def test_a_line_as_json_and_by_its_code(run_with_graph, capsys):
+    by_place = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"]
+    by_code = entry(capsys, run_with_graph, "--line", "self.pool2(self.relu2(")["operators"]
+    assert by_place == by_code
+    assert [operator["place"] for operator in by_place] == [4, 5, 6, 7]
+    assert all(operator["lines"][0]["line"] == 36 for operator in by_place)
+    assert by_place[0]["host_outputs"] == [{"dtype": "float32", "shape": [2, 12, 6, 6], "memory_format": None}]
+    assert by_place[0]["device_outputs"][0]["memory_format"] == "DefaultFormat"
+
+
+def test_every_file_of_a_line_leads_back_to_it(run_with_graph, capsys):
+    for operator in entry(capsys, run_with_graph, "--line", "ms_side.py:37")["operators"]:
+        for tensor in operator["tensors"]:
+            back = entry(capsys, tensor["file"])["operator"]
+            assert (back["name"], back["lines"]) == (operator["name"], operator["lines"])
+
+
+def test_a_line_of_a_graph_kept_elsewhere(tmp_path, capsys):
+    shutil.copytree(LENET, tmp_path / "run")
+    assert "no graph is beside it that tells lines" in refused(capsys, tmp_path / "run", "--line", "ms_side.py:36")
+    found = entry(capsys, tmp_path / "run", "--line", "ms_side.py:36", "--graph", GRAPH)
+    assert found["operators"][0]["name"] == CONV2
+    path = file_of(tmp_path / "run", "Conv2D.*conv2*.output.0.*")
+    assert entry(capsys, path)["operator"] is None
+    assert entry(capsys, path, "--graph", GRAPH)["operator"]["name"] == CONV2
+
+
+def test_a_line_that_made_nothing_names_those_that_did(run_with_graph, capsys):
+    text = refused(capsys, run_with_graph, "--line", "ms_side.py:99")
+    assert "no operator" in text
+    assert PLACE in text
+
+
+def test_an_operator_of_a_line_that_was_not_dumped_is_said_to(run_with_graph, capsys):
+    for path in run_with_graph.rglob("MaxPool.*pool2*"):
+        path.unlink()
+    assert told(capsys, run_with_graph, "--line", "ms_side.py:36").splitlines()[-1] == "  not dumped"
+
+
+# Checks.
+
+
+def test_a_hit_exits_1_and_names_line_and_threshold(run_with_graph, capsys):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    values = np.load(path)
+    values[0, 1, 2, 3] = np.nan
+    np.save(path, values)
+    lines = told(capsys, run_with_graph, "--check", code=1).splitlines()
+    assert f"HIT  {CONV2}  (Conv2D)" in lines
+    assert f"     {PLACE}  x = self.pool2(self.relu2(self.conv2(x)))" in lines
+    assert "               1 NaN of 864 elements; first at [0, 1, 2, 3]" in lines
+    (hit,) = entry(capsys, run_with_graph, "--check", code=1)["hits"]
+    assert (hit["check"], hit["value"], hit["where"], hit["source"]["line"]) == ("tensor_overflow", 1, [0, 1, 2, 3], 36)
+
+
+def test_thresholds_are_set_on_the_command_line(capsys):
+    assert "no check hit" in told(capsys, LENET, "--check")
+    text = told(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_gt=2", code=1)
+    assert "(tensor_too_large" not in text
+    assert "tensor_too_large: the tensor is large" in text
+    assert "max_gt=2)" in text
+    assert "did you mean 'max_gt'" in refused(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_g=2")
+
+
+# Text files.
+
+
+def test_text_files_are_those_of_numpy_savetxt(tmp_path, capsys):
+    for name, array in {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3) / 3,
+        "b": np.array([[True], [False]]),
+        "c": np.array([1 - 2j, complex(np.nan, np.inf)]),
+        "d": np.array(7, np.int64),
+        "e": np.zeros((0, 2)),
+    }.items():
+        np.save(tmp_path / f"{name}.1.2.npy", array)
+        np.savetxt(tmp_path / "expected.txt", array.reshape(-1))
+        out = told(capsys, tmp_path / f"{name}.1.2.npy", "--save-txt", tmp_path / "out")
+        written = tmp_path / "out" / f"{name}.1.2.txt"
+        assert out == f"{written}\n"
+        assert written.read_bytes() == (tmp_path / "expected.txt").read_bytes()
+
+
+def test_a_header_is_one_line_that_loadtxt_passes_over(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.ones((2, 2), np.float32))
+    told(capsys, tmp_path / "a.npy", "--save-txt", tmp_path, "--txt-header")
+    text = (tmp_path / "a.txt").read_text()
+    assert text.startswith("# shape (2, 2), dtype float32\n1.000000000000000000e+00\n")
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "a.txt"), np.ones(4))
+
+
+def test_a_dump_file_gives_a_text_file_for_each_tensor(tmp_path, capsys):
+    (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
+    told(capsys, path, "--save-txt", tmp_path)
+    names = sorted(file.name for file in tmp_path.iterdir())
+    assert names == [f"{path.name}.input.0.txt", f"{path.name}.output.0.txt"]
+    assert np.loadtxt(tmp_path / names[0]).size == 12
+
+
+def test_a_file_that_cannot_be_read_leaves_no_text(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.ones(4))
+    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-3])
+    assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
+    assert list((tmp_path / "out").iterdir()) == []
+    assert capsys.readouterr().err.startswith("msdump: ")
+
+
+# What is refused.
+
+
+def test_what_cannot_be_meant_is_one_line_and_4(tmp_path, capsys):
+    assert "no such directory or file" in refused(capsys, tmp_path / "nothing")
+    assert "--bins 0" in refused(capsys, LENET, "--bins", 0)
+    assert "--check" in refused(capsys, LENET, "--check-set", "tensor_overflow=off")
+    assert "--save-txt" in refused(capsys, LENET, "--txt-header")
+    assert "give one tensor file" in refused(capsys, LENET, "--save-txt", tmp_path)
+    assert "not allowed with" in refused(capsys, LENET, "--check", "--verify")
+    assert "--root" in refused(capsys, LENET, "--root", LENET)
+    assert "is empty" in refused(capsys, "")
+    (tmp_path / "a.xyz").write_text("?")
+    assert "no dump format that is known" in refused(capsys, tmp_path / "a.xyz")
+    (tmp_path / "a.ir").write_text("?")
+    assert "a.ir" in refused(capsys, tmp_path / "a.ir")
