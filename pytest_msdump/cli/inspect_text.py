@@ -61,7 +61,7 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
         where = where_text(at)
         final = "" if graph.is_final else "; not the one that ran"
         count = counted(len(graph.operators), "operator")
-        yield "graph", f"{graph.source}{f' of {where}' if where else ''}: {count}{final}"
+        yield "graph file", f"{graph.source}{f' of {where}' if where else ''}: {count}{final}"
 
 
 def _values_text(values: Sequence[int | str]) -> str:
