@@ -131,21 +131,26 @@ def _number(value: Statistic) -> float | int | None:
 
 def _classes(side: Statistics) -> dict[str, _Range]:
     """How many NaN and Inf a side has, at least and at most; a norm tells whether there are any."""
-    numbers = [value for name in _VALUES if (value := _number(side.values.get(name))) is not None]
-    norm = _number(side.values.get("l2_norm"))
-    if norm is not None and math.isfinite(norm):
-        ranges: dict[str, _Range] = {"nan": (0, 0), "inf": (0, 0)}
-    else:
-        ranges = {"nan": (int(any(map(math.isnan, numbers))), _ANY), "inf": (int(any(map(math.isinf, numbers))), _ANY)}
+    numbers = {name: value for name in _VALUES if (value := _number(side.values.get(name))) is not None}
     nan, *infinite = (_number(side.values.get(f"{name}_count")) for name in ("nan", "negative_inf", "positive_inf"))
+    known = [count for count in infinite if count is not None]
+    # A sum that is infinite without an infinite element was too large for the type it was made in.
+    telling = _EXTREMES if len(known) == len(infinite) else _VALUES
+    least = (
+        int(any(map(math.isnan, numbers.values()))),
+        int(any(math.isinf(numbers[name]) for name in telling if name in numbers)),
+    )
+    most = 0.0 if math.isfinite(numbers.get("l2_norm", math.nan)) else _ANY
+    ranges: dict[str, _Range] = {"nan": (least[0], most), "inf": (least[1], most)}
     if nan is not None:
         ranges["nan"] = (nan, nan)
-    known = [count for count in infinite if count is not None]
     if len(known) == len(infinite):
         ranges["inf"] = (sum(known), sum(known))
     elif known:
-        ranges["inf"] = (max(known[0], ranges["inf"][0]), ranges["inf"][1])
-    return ranges
+        ranges["inf"] = (known[0], most)
+    return {
+        kind: (max(low, one), max(high, one)) for (kind, (low, high)), one in zip(ranges.items(), least, strict=True)
+    }
 
 
 def _finite_values(side: Statistics) -> dict[str, float | int]:
@@ -253,16 +258,18 @@ def _class_metrics(
     left_dtype: str,
 ) -> dict[str, int]:
     """NaN, Inf and overflow, as far as both sides tell of them."""
-    if any(each[kind] == (0, _ANY) for each in classes for kind in ("nan", "inf")):
-        return {}
     left, right = classes
-    apart = sum(max(0.0, left[kind][0] - right[kind][1], right[kind][0] - left[kind][1]) for kind in ("nan", "inf"))
+    known = [kind for kind in left if (0, _ANY) not in (left[kind], right[kind])]
+    saturated = _is_saturated(values, sides[0].digits, left_dtype)
+    if not known:
+        return {"saturated_count": int(saturated)} if any(name in values[0] for name in _EXTREMES) else {}
+    apart = sum(max(0.0, left[kind][0] - right[kind][1], right[kind][0] - left[kind][1]) for kind in known)
     signs = sum(_apart(sides, f"{sign}_inf_count") for sign in ("negative", "positive"))
     more = max(0.0, left["nan"][0] + left["inf"][0] - right["nan"][1] - right["inf"][1])
     return {
         # An element that went from one infinity to the other counts in both.
         "nonfinite_mismatch": int(max(apart, math.ceil(signs / 2))),
-        "saturated_count": int(more) + int(_is_saturated(values, sides[0].digits, left_dtype)),
+        "saturated_count": int(more) + int(saturated),
     }
 
 

@@ -203,7 +203,9 @@ def _own_findings(case: _Case, judged: Limits) -> Iterator[Finding]:
     """What is said of statistics beside the limits of metrics."""
     if case.equal_bits:
         return
-    if not case.found.gaps and case.equal_bits is None and not _all_nonfinite(case):
+    if _all_nonfinite(case):
+        return
+    if not case.found.gaps and case.equal_bits is None:
         yield Finding("undefined", _nothing_in_common(case))
     elif not any(limit.metric in (*case.found.by, _BITS) for limit in judged.limits):
         yield Finding("undefined", "no limit applies to what statistics tell; give one, e.g. max_absolute_error")

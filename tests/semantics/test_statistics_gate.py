@@ -1,0 +1,269 @@
+"""Statistics in the place of tensors, on the left, on the right and on both sides: drift fails, equality passes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from semantics.gate import Answer, ask
+from semantics.statistic_files import ALL, COUNTED, DEFAULT, DIGESTS, write_statistics
+
+from pytest_msdump.cli import main
+from pytest_msdump.testing.builder import write_mindspore, write_reference
+
+RANDOM = np.random.default_rng(20240601)
+NOISE = RANDOM.standard_normal((16, 64)).astype("f4")
+ACTIVE = np.maximum(NOISE, 0) + np.float32(0.01)
+WHOLE = RANDOM.integers(-1000, 1000, (9, 11))
+LOGITS = (NOISE * 3 + 0.5).astype("f2")
+WITH_NAN = NOISE.copy()
+WITH_NAN[3, 5] = np.nan
+WITH_INF = NOISE.copy()
+WITH_INF[3, 5] = np.inf
+BENT = NOISE.copy()
+BENT[np.unravel_index(NOISE.argmax(), NOISE.shape)] *= 1.5
+DRIFTED = NOISE * (1 + np.float32(2e-4) * RANDOM.standard_normal(NOISE.shape).astype("f4"))
+NEXT = WHOLE.copy()
+NEXT[np.unravel_index(WHOLE.argmax(), WHOLE.shape)] += 1
+
+# Name → left, right, the columns saved, the verdict, what the sentences name.
+CASES = {
+    "equal": (NOISE, NOISE, ALL, "pass", ""),
+    "equal in half precision": (LOGITS, LOGITS, ALL, "pass", ""),
+    "equal integers": (WHOLE, WHOLE, COUNTED, "pass", ""),
+    "equal with NaN": (WITH_NAN, WITH_NAN, ALL, "pass", ""),
+    "drift within the limits": (DRIFTED, NOISE, ALL, "pass", ""),
+    "rounded to half precision": (NOISE.astype("f2"), NOISE, ALL, "pass", ""),
+    "scaled by half a percent": (NOISE * np.float32(1.005), NOISE, ALL, "fail", "relative_euclidean_distance"),
+    "scaled, and no norm saved": (NOISE * np.float32(1.005), NOISE, COUNTED, "fail", "relative_euclidean_distance"),
+    "another sign": (-NOISE, NOISE, ALL, "fail", "avg has changed its sign"),
+    "another sign of activations": (-ACTIVE, ACTIVE, DEFAULT, "fail", "max has changed its sign"),
+    "shifted": (NOISE + np.float32(0.05), NOISE, ALL, "fail", "avg is"),
+    "one outlier": (BENT, NOISE, DEFAULT, "fail", "max is"),
+    "a NaN": (WITH_NAN, NOISE, ALL, "fail", "nonfinite_mismatch"),
+    "a NaN, by its count": (WITH_NAN, NOISE, COUNTED, "fail", "nonfinite_mismatch"),
+    "an infinity": (WITH_INF, NOISE, DEFAULT, "fail", "nonfinite_mismatch"),
+    "an integer that is one more": (NEXT, WHOLE, DEFAULT, "fail", "max_absolute_error 1"),
+    "zeros": (np.zeros_like(NOISE), NOISE, ALL, "fail", "l2norm is 0"),
+    "another shape": (NOISE.reshape(32, 32), NOISE, ALL, "error", "shape"),
+}
+SIDES = ("left", "right", "both")
+
+
+def write(root: Path, tensors: dict[str, np.ndarray], columns: tuple[str, ...] | None) -> Path:
+    """A dump: of statistics with `columns`, else of tensors."""
+    if columns is not None:
+        write_statistics(root, [(f"Default_{op}-op0", array) for op, array in tensors.items()], columns)
+    else:
+        write_mindspore(root, [("Add", f"Default/{op}-op0", "output", 0, array) for op, array in tensors.items()])
+    return root
+
+
+def compared(
+    folder: Path,
+    left: np.ndarray,
+    right: np.ndarray,
+    columns: tuple[str, ...],
+    unseen: str,
+    *arguments: str,
+) -> Answer:
+    sides = {"left": left, "right": right}
+    for side, array in sides.items():
+        write(folder / side, {"a": array}, columns if unseen in (side, "both") else None)
+    return ask(folder / "left", folder / "right", *arguments, reports=folder / "out")
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+@pytest.mark.parametrize("case", CASES)
+def test_drift_and_equality_are_told_apart_by_statistics(tmp_path: Path, case: str, unseen: str) -> None:
+    left, right, columns, verdict, told = CASES[case]
+    answer = compared(tmp_path, left, right, columns, unseen)
+    assert (answer.code, answer.record["verdict"]) == (int(verdict != "pass"), verdict)
+    assert told in answer.sentences
+    if verdict == "error":
+        return
+    words = {"left": "the left tensor was not saved", "right": "the right tensor was not saved"}
+    assert words.get(unseen, "neither tensor was saved") in answer.sentences
+    assert "1 of 1 pair by statistics only: tensors were not seen" in answer.text
+    assert answer.record["statistics"]["unseen"] == (["left", "right"] if unseen == "both" else [unseen])
+    assert answer.record["metrics"] == {}
+    assert answer.record["elements"] is None
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+@pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch"])
+@pytest.mark.parametrize("columns", [DEFAULT, ALL, COUNTED, DIGESTS])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i4", "u1", "?"])
+def test_what_printing_takes_away_is_no_drift_in_any_profile(
+    tmp_path: Path, dtype: str, columns: tuple[str, ...], profile: str, unseen: str
+) -> None:
+    array = (np.abs(NOISE) * 37.123456789).astype(dtype)
+    answer = compared(tmp_path, array, array, columns, unseen, "--profile", profile)
+    assert (answer.code, answer.record["verdict"]) == (0, "pass"), answer.sentences
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+def test_equal_digests_are_equal_bits_and_equal_numbers_are_not(tmp_path: Path, unseen: str) -> None:
+    bitwise = ("--profile", "bitwise")
+    assert compared(tmp_path / "a", NOISE, NOISE, DIGESTS, unseen, *bitwise).record["verdict"] == "pass"
+    silent = compared(tmp_path / "b", NOISE, NOISE, ALL, unseen, *bitwise)
+    assert (silent.code, silent.record["verdict"]) == (1, "undefined")
+    assert "no digest" in silent.sentences
+    swapped = NOISE[::-1]
+    other = compared(tmp_path / "c", swapped, NOISE, DIGESTS, unseen, *bitwise)
+    assert (other.record["verdict"], other.failed) == ("fail", {"bitwise_mismatch"})
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+def test_differing_digests_decide_under_bitwise_alone(tmp_path: Path, unseen: str) -> None:
+    answer = compared(tmp_path, NOISE[::-1], NOISE, DIGESTS, unseen)
+    # No statistic tells of places: that is why the record says that nobody saw the tensors.
+    assert answer.record["verdict"] == "pass"
+    assert "digests differ" in answer.sentences
+
+
+def test_a_pair_without_a_statistic_in_common_is_undefined(tmp_path: Path) -> None:
+    write(tmp_path / "left", {"a": NOISE}, ("Max Value",))
+    write(tmp_path / "right", {"a": NOISE}, ("L2Norm Value",))
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert (answer.code, answer.record["verdict"]) == (1, "undefined")
+    assert "the left has max; the right has l2norm" in answer.sentences
+
+
+@pytest.mark.parametrize("columns", [("Count",), ("NaN Count", "Count", "Zero Count")])
+def test_counts_alone_say_nothing_of_values(tmp_path: Path, columns: tuple[str, ...]) -> None:
+    answer = compared(tmp_path, NOISE * 2, NOISE, columns, "both")
+    assert (answer.code, answer.record["verdict"]) == (1, "undefined")
+
+
+def test_tensors_of_nan_alone_are_equal_where_their_counts_say_so(tmp_path: Path) -> None:
+    nothing = np.full((2, 3), np.nan, "f4")
+    assert compared(tmp_path / "a", nothing, nothing, COUNTED, "left").record["verdict"] == "pass"
+    assert compared(tmp_path / "b", nothing, nothing, DEFAULT[:2], "left").record["verdict"] == "undefined"
+
+
+def test_nan_may_be_forbidden(tmp_path: Path) -> None:
+    for side in ("left", "right"):
+        write(tmp_path / side, {"a": WITH_NAN}, COUNTED)
+    (tmp_path / "msdump.toml").write_text('[msdump]\nleft = "left"\nright = "right"\nnan = "forbid"\n')
+    assert main(["compare", "--config", str(tmp_path / "msdump.toml"), "--report-dir", str(tmp_path / "out")]) == 1
+
+
+@pytest.mark.parametrize(("threshold", "code"), [("rel_euclid=0.02", 0), ("rel_euclid=0.001", 1)])
+def test_thresholds_hold_for_statistics(tmp_path: Path, threshold: str, code: int) -> None:
+    scaled = NOISE * np.float32(1.01)
+    answer = compared(tmp_path, scaled, NOISE, ALL, "left", "--threshold", threshold, "--threshold", "norm_max=0.02")
+    assert answer.code == code
+    assert [
+        check["value"] for check in answer.record["checks"] if check["metric"] == "relative_euclidean_distance"
+    ] == [pytest.approx(0.01, rel=1e-2)]
+
+
+def test_rules_and_known_drifts_hold_for_statistics(tmp_path: Path) -> None:
+    write(tmp_path / "left", {"a": NOISE * np.float32(1.01), "b": NOISE * np.float32(1.01)}, ALL)
+    write(tmp_path / "right", {"a": NOISE, "b": NOISE}, None)
+    (tmp_path / "msdump.toml").write_text(
+        '[msdump]\nleft = "left"\nright = "right"\n'
+        '[[msdump.rule]]\nmatch = "*a-op0"\nrelative_euclidean_distance = 0.02\nnormalized_max_error = 0.02\n'
+        '[[msdump.known_drift]]\nmatch = "*b-op0"\nreason = "T-1"\nuntil = 2999-01-01\n'
+        "relative_euclidean_distance = 0.02\n"
+    )
+    code = main(["compare", "--config", str(tmp_path / "msdump.toml"), "--report-dir", str(tmp_path / "out")])
+    verdicts = [record["verdict"] for record in json.loads((tmp_path / "out/results.json").read_text())["tensors"]]
+    assert (code, verdicts) == (0, ["pass", "warn"])
+
+
+def test_a_saved_result_is_judged_again_from_its_statistics(tmp_path: Path) -> None:
+    answer = compared(tmp_path, NOISE * np.float32(1.01), NOISE, ALL, "both")
+    results = str(tmp_path / "out" / "results.json")
+    assert answer.code == main(["check", results]) == 1
+    assert main(["check", results, "--threshold", "rel_euclid=0.02", "--threshold", "norm_max=0.02"]) == 0
+    assert main(["check", results, "--threshold", "rel_euclid=0.002"]) == 1
+
+
+def test_a_saved_result_with_other_statistics_is_refused(tmp_path: Path) -> None:
+    compared(tmp_path, NOISE, NOISE, ALL, "both")
+    path = tmp_path / "out" / "results.json"
+    path.write_text(path.read_text().replace('"unseen": ["left", "right"]', '"unseen": []'))
+    assert main(["check", str(path)]) == 4
+
+
+def test_tensors_are_seen_where_they_are_and_statistics_taken_where_they_are_not(tmp_path: Path) -> None:
+    both = {"a": NOISE, "b": NOISE * 2}
+    write(tmp_path / "left", both, ALL)
+    write(tmp_path / "left", {"a": NOISE}, None)
+    write(tmp_path / "right", both, None)
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    seen, unseen = answer.results["tensors"]
+    assert (answer.code, seen["elements"], "statistics" in seen) == (0, NOISE.size, False)
+    assert (unseen["left"]["file"], unseen["left"]["row"]) == ("rank_0/Net/0/0/statistic.csv", 3)
+    assert "1 of 2 pairs by statistics only" in answer.text
+    assert "1 tensor was saved as statistics only, e.g. Default_b-op0:output:0" in answer.text
+
+
+def test_operators_that_share_a_reference_folder_meet_it_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "left", {"a": NOISE}, ALL)
+    write_reference(tmp_path / "right", {"Default_a-op0": NOISE * 2})
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert (answer.code, answer.record["verdict"]) == (1, "fail")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_an_overflow_of_the_left_is_seen_in_its_extremes(tmp_path: Path, dtype: str) -> None:
+    left = np.array([1, 2, np.finfo(dtype).max], dtype)
+    right = np.array([1, 2, np.finfo(dtype).max * 0.999], dtype)
+    answer = compared(tmp_path, left, right, COUNTED, "both", "--threshold", "rel_euclid=1")
+    assert answer.failed == {"saturated_count"}
+
+
+def test_devices_that_count_their_padding_are_compared_with_tensors_that_have_none(tmp_path: Path) -> None:
+    right = RANDOM.uniform(1, 2, (1, 20, 4, 4)).astype("f2")
+    stored = np.zeros((1, 2, 4, 4, 16), "f2")
+    for channel in range(20):
+        stored[:, channel // 16, :, :, channel % 16] = right[:, channel]
+    folder = tmp_path / "left/20260131235959/0/Net/1/0"
+    folder.mkdir(parents=True)
+    header = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value,Min Value,Avg Value,Count,Nan Count,l2norm"
+    doubles = stored.astype("f8")
+    numbers = (
+        f"{doubles.max():g},{doubles.min():g},{doubles.mean():g},{stored.size},0,{np.linalg.norm(doubles.ravel()):g}"
+    )
+    table = folder / "Conv2D.conv.1.2.1700000000000000.csv"
+    table.write_text(f"{header}\nOutput,0,{stored.nbytes},DT_FLOAT16,NC1HWC0,1x2x4x4x16,{numbers}\n")
+    write_reference(tmp_path / "right", {"conv": right})
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert (answer.code, answer.record["verdict"]) == (0, "pass"), answer.sentences
+    assert "192 zeros were added" in answer.sentences
+    write_reference(tmp_path / "other", {"conv": right * np.float16(1.1)})
+    assert ask(tmp_path / "left", tmp_path / "other").record["verdict"] == "fail"
+
+
+def gate(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run pytest in a process of its own."""
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider"]
+    sides = ["--msdump-left", "left", "--msdump-right", "right", "--msdump-report-dir", "out"]
+    ran = subprocess.run(
+        [*command, *sides, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    return ran.returncode, " ".join((ran.stdout + ran.stderr).split())
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+def test_pytest_judges_by_statistics_and_says_so(tmp_path: Path, unseen: str) -> None:
+    good = {"a": NOISE, "b": ACTIVE, "c": LOGITS}
+    bad = {**good, "b": ACTIVE * np.float32(1.1)}
+    for side, tensors in (("left", bad), ("right", good)):
+        write(tmp_path / side, tensors, ALL if unseen in (side, "both") else None)
+    code, text = gate(tmp_path, *(["-n", "2"] if unseen == "both" else []))
+    assert code == 1
+    assert "1 failed, 3 passed" in text
+    assert "3 of 3 pairs by statistics only: tensors were not seen" in text
+    assert "judged by statistics (max, min, avg, l2norm)" in text
+    records = json.loads((tmp_path / "out" / "results.json").read_text())["tensors"]
+    assert [record["verdict"] for record in records] == ["pass", "fail", "pass"]
+    assert {"left", "right", "compared", "unseen"} <= records[0]["statistics"].keys()
