@@ -1,49 +1,19 @@
-"""Which operators a `kernels` list names.
-
-References
-----------
-MindSpore 2.10: ``name-regex(RE)`` matches whole names; an entry with ``/`` or ``-op`` is a full name; any other is
-a type, found in the last part of a name whatever its case. Spaces and quotes are taken out.
-"""
+"""What a configuration names of a graph's operators, and what is odd about its `kernels` list."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.configuring.finding import REFUSED, WARNING, ConfigFinding
+from pytest_msdump.model.kernel_lists import OF_FULL_NAMES, REGEX, chosen
 
 __all__ = ["chosen", "kernel_findings", "would_dump"]
 
-_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
-_OF_FULL_NAMES = ("/", "-op")
 _KEY = "common_dump_settings.kernels"
 _COUNTER = re.compile(r"-op[0-9]+$")
 _MOST_LISTED = 3
-
-
-def chosen(entry: str, names: Iterable[str]) -> list[str]:
-    """Return the full names that one entry of a `kernels` list names.
-
-    Raises
-    ------
-    re.error
-        The entry is no regular expression that can be read.
-
-    Examples
-    --------
-    >>> chosen("ReLU", ["Default/ReLU-op1", "Gradients/ReluGrad-op2", "Default/Add-op3"])
-    ['Default/ReLU-op1', 'Gradients/ReluGrad-op2']
-    """
-    plain = entry.replace(" ", "").replace('"', "").replace("'", "")
-    match = _REGEX.fullmatch(plain)
-    if match:
-        pattern = re.compile(match[1])
-        return [name for name in names if pattern.fullmatch(name)]
-    if any(part in plain for part in _OF_FULL_NAMES):
-        return [name for name in names if name == plain]
-    return [name for name in names if plain.lower() in name.rsplit("/", 1)[-1].lower()]
 
 
 def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
@@ -85,7 +55,7 @@ def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> I
             continue
         if not found:
             yield ConfigFinding(WARNING, _KEY, f"{entry!r} matches no operator of the graph" + _hint(entry, names))
-        elif not any(part in entry for part in _OF_FULL_NAMES) and not _REGEX.fullmatch(entry):
+        elif not any(part in entry for part in OF_FULL_NAMES) and not REGEX.fullmatch(entry):
             yield from _other_types(entry, found)
 
 

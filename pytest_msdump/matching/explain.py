@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pytest_msdump.matching.candidates import NearestNames
 from pytest_msdump.matching.ledger import Ledger
 from pytest_msdump.matching.meeting import Key, meets
+from pytest_msdump.matching.not_dumped import NOT_DUMPED, Absence
 from pytest_msdump.matching.sides import Operator, Port, Side
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef
@@ -16,6 +17,9 @@ __all__ = ["Explainer", "elsewhere", "listed", "place_text", "slots_text", "type
 # Lists in sentences and the search for similar names are bounded: a wrong directory leaves every tensor alone.
 _MOST_LISTED = 3
 _MOST_SEARCHED = 1000
+
+# Coordinates before this one tell which graph of which rank it is.
+_ITERATION = COORDINATES.index("iteration")
 
 
 def listed(words: Iterable[str]) -> str:
@@ -85,10 +89,21 @@ class Explainer:
     ----------
     ledger : Ledger
         When all ways of pairing are done.
+    absences : mapping, optional
+        By side, what its run says of tensors that it does not have.
+    because : mapping, optional
+        Reasons of what was asked for in vain, with what more there is to say of each.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        absences: Mapping[str, Absence] | None = None,
+        because: Mapping[str, str] | None = None,
+    ) -> None:
         self._ledger = ledger
+        self._absences = absences or {}
+        self._because = because or {}
         self._partner_of: dict[tuple[str, int], str] = {}
         for made in ledger.made:
             left, right = ledger.left.refs[made.left], ledger.right.refs[made.right]
@@ -127,15 +142,31 @@ class Explainer:
         if side.is_double(position):
             return "another tensor of this side has the same address at the same place", ()
         if held := self._ledger.held.get((side.name, position)):
-            return held, ()
+            more = (held.removesuffix(why) + told for why, told in self._because.items() if held.endswith(why))
+            return next(more, held), ()
         key = side.refs[position].key
         port = (key.io, key.slot)
         if doubt := self._ledger.ambiguous.get((side.name, number)):
             return doubt[0], _addresses(other, doubt[1], port, typed=True)
         namesakes = other.namesakes(side.ops[number].key)
+        op = side.ops[number]
+        told = self._not_dumped(op, side.refs[position], other, namesakes)
+        if told.startswith(NOT_DUMPED):
+            return told, ()
         if not namesakes:
-            return self._unknown(other), self._searches[other.name].addresses(key.op.label, port)
-        return self._namesakes(side.ops[number], port, other, namesakes)
+            return told or self._unknown(other), self._searches[other.name].addresses(key.op.label, port)
+        return self._namesakes(op, port, other, namesakes)
+
+    def _not_dumped(self, op: Operator, ref: TensorRef, other: Side, namesakes: Sequence[int]) -> str:
+        """Say what the other side's run tells of its not having a tensor; empty where it has it or nothing tells."""
+        absence = self._absences.get(other.name)
+        port = (ref.key.io, ref.key.slot)
+        here = [number for number in namesakes if meets(other.ops[number].meeting, op.meeting)]
+        if absence is None or any(port in other.ops[number].tensors for number in here):
+            return ""
+        graph = op.meeting[:_ITERATION]
+        is_known = any(meets(graph, other.ops[number].meeting[:_ITERATION]) for number in namesakes)
+        return absence.of_tensor(ref, op.meeting, is_known=is_known)
 
     @staticmethod
     def _unknown(other: Side) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.matching.align import Align
@@ -14,6 +15,7 @@ from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.mapped import Lost, pair_by_map
 from pytest_msdump.matching.meeting import Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
+from pytest_msdump.matching.not_dumped import Absence
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.matching.sides import Side, index_side
@@ -120,11 +122,11 @@ class _Taste:
     def __init__(self, selection: Selection, meeting: Meeting, wanted: Wanted) -> None:
         self.chooser = Chooser(selection)
         self._selection = selection
-        self._meeting = meeting
+        self.meeting = meeting
         self._wanted = wanted
 
     def older(self, side: str, dump: Dump) -> Iterable[Unmatched]:
-        wants = self._meeting.wants_left if side == "left" else self._meeting.wants_right
+        wants = self.meeting.wants_left if side == "left" else self.meeting.wants_right
         for ref in dump.older:
             asked = ref.key.io in self._selection.directions and wants(raw_key(ref.key.op.at), self._wanted)
             if asked and self.chooser.takes_ref(ref):
@@ -132,7 +134,10 @@ class _Taste:
 
 
 def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> Pairing:
-    explainer = Explainer(ledger)
+    absences = {"left": Absence("left", left, taste.meeting.arrows), "right": Absence("right", right)}
+    because = {one.reason: told for one in lost if (told := _because(one, absences))}
+    lost = [replace(one, reason=because.get(one.reason, one.reason)) for one in lost]
+    explainer = Explainer(ledger, absences, because)
     pairs = [pair for pair in _pairs(ledger) if taste.chooser.takes_pair(pair)]
     alone_left = list(explainer.unmatched(ledger.left, taste.chooser.takes_ref))
     alone_right = list(explainer.unmatched(ledger.right, taste.chooser.takes_ref))
@@ -193,6 +198,14 @@ def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], .
 
 def _sortable(at: Coordinates) -> tuple[tuple[bool, int | str], ...]:
     return tuple((value is not None, 0 if value is None else value) for value in raw_key(at))
+
+
+def _because(lost: Lost, absences: Mapping[str, Absence]) -> str:
+    """Return the reason with why a side does not have what was asked for; empty where its run does not tell."""
+    texts = {"left": lost.entry.left, "right": lost.entry.right}
+    addresses = {side: parse_address(texts[side]) for side in lost.absent}
+    told = [absences[side].of_name(at.op, at.io or "output") for side, at in addresses.items()]
+    return "; ".join([lost.reason, *filter(None, told)]) if any(told) else ""
 
 
 def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:

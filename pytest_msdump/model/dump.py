@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.run import RunFacts
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["Dump"]
@@ -34,6 +35,8 @@ class Dump:
         Sentences for the header, e.g. that a re-run was found.
     graphs : tuple of (Coordinates, OperatorGraph)
         Graphs of the run, and whose they are; a coordinate that is not set stands for every value.
+    run : RunFacts, optional
+        What the run says of itself; ``None`` where nothing does.
     """
 
     root: Path
@@ -44,3 +47,4 @@ class Dump:
     labels: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
     graphs: tuple[tuple[Coordinates, OperatorGraph], ...] = ()
+    run: RunFacts | None = None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["MAPPING", "STATISTICS_FILE", "read_mapping", "read_run_labels"]
+__all__ = ["MAPPING", "STATISTICS_FILE", "read_mapping", "read_run_labels", "read_text"]
 
 MAPPING = "mapping.csv"
 STATISTICS_FILE = "statistic.csv"
@@ -32,7 +32,7 @@ def read_mapping(path: Path) -> tuple[Mapping[str, str], str | None]:
     str or None
         The end of a sentence about what could not be read.
     """
-    text, note = _read(path, _MAX_MAPPING_BYTES)
+    text, note = read_text(path, _MAX_MAPPING_BYTES)
     originals: dict[str, str] = {}
     ambiguous: set[str] = set()
     for line in text.splitlines():
@@ -63,7 +63,7 @@ def read_run_labels(path: Path) -> tuple[tuple[tuple[str, str], ...], str | None
     str or None
         The end of a sentence about what could not be read.
     """
-    text, note = _read(path, _MAX_CONFIG_BYTES)
+    text, note = read_text(path, _MAX_CONFIG_BYTES)
     if note:
         return (), note
     try:
@@ -75,8 +75,8 @@ def read_run_labels(path: Path) -> tuple[tuple[tuple[str, str], ...], str | None
     return tuple((name, str(values[name])[:_MAX_LABEL]) for name in _LABELS if name in values), None
 
 
-def _read(path: Path, most_bytes: int) -> tuple[str, str | None]:
-    """Return a file's text, or an empty one and the reason."""
+def read_text(path: Path, most_bytes: int) -> tuple[str, str | None]:
+    """Return a file's text, or an empty one and the end of a sentence about why."""
     try:
         with path.open("rb") as file:
             data = file.read(most_bytes + 1)

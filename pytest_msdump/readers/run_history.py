@@ -1,0 +1,167 @@
+"""Which iterations of a graph were dumped, as the run noted it: ``ms_global_execution_order_graph_<N>.csv``.
+
+References
+----------
+MindSpore "Dump" documentation, 1.9 to 2.10. Files of 2.10 on CPU: one number a line without a header, added to by every
+run; only graphs that a script calls have one, and runs of one graph may be noted for another where networks take turns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.readers.sidefiles import read_text
+
+__all__ = ["History", "disagreements", "parse_history", "read_histories"]
+
+_MAX_BYTES = 2**24
+_RANK = re.compile(r"rank_([0-9]{1,9})")
+_FILE = re.compile(r"ms_global_execution_order_graph_([0-9]{1,18})\.csv")
+_FOLDER = "execution_order"
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+_MOST_LISTED = 5
+
+
+class History(NamedTuple):
+    """The iterations that one graph of a rank was dumped in; `source` is the file's name below the dump's root."""
+
+    source: str
+    rank: int
+    graph: int
+    iterations: frozenset[int]
+
+
+def parse_history(text: str) -> frozenset[int]:
+    """Return the numbers of an execution history.
+
+    Raises
+    ------
+    ValueError
+        A line is none.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    for number, line in enumerate(lines, start=1):
+        if line and not _NUMBER.fullmatch(line):
+            raise ValueError(f"line {number} is no iteration")
+    return frozenset(int(line) for line in lines if line)
+
+
+def read_histories(root: Path) -> tuple[Sequence[History], tuple[str, ...]]:
+    """Read the histories of a dump tree, or of one rank of it; a directory further down has no whole run to be held to.
+
+    Returns
+    -------
+    sequence of History
+        Those that could be read.
+    tuple of str
+        A sentence about each of the others.
+    """
+    found: list[History] = []
+    notes: list[str] = []
+    for rank, folder in _rank_folders(root):
+        for name in _listed(folder / _FOLDER):
+            match = _FILE.fullmatch(name)
+            if match is None:
+                continue
+            path = folder / _FOLDER / name
+            source = path.relative_to(root).as_posix()
+            text, failure = read_text(path, _MAX_BYTES)
+            try:
+                if not failure:
+                    found.append(History(source, rank, int(match[1]), parse_history(text)))
+            except ValueError as error:
+                failure = f"is no execution history: {error}"
+            if failure:
+                notes.append(f"{source} {failure}")
+    return found, tuple(notes)
+
+
+def disagreements(
+    histories: Iterable[History], refs: Iterable[TensorRef], *, ran_nothing: Callable[[int, int], bool]
+) -> Iterator[str]:
+    """Yield a sentence for each rank whose directories and histories tell of different iterations.
+
+    Parameters
+    ----------
+    histories : iterable of History
+        As `read_histories` gives them.
+    refs : iterable of TensorRef
+        All tensors of the dump, those of older runs too.
+    ran_nothing : callable
+        Whether a graph, by rank and number, need not have dumped anything.
+    """
+    dumped: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for ref in refs:
+        at = ref.key.op.at
+        if at.rank is not None and at.graph is not None and at.iteration is not None:
+            dumped[at.rank][at.graph].add(at.iteration)
+    by_rank: defaultdict[int, list[History]] = defaultdict(list)
+    for history in histories:
+        by_rank[history.rank].append(history)
+    for rank, told in sorted(by_rank.items()):
+        yield from _absent(told, dumped[rank], ran_nothing)
+        yield from _extra(told, dumped[rank])
+
+
+def _absent(
+    told: Iterable[History], dumped: Mapping[int, set[int]], ran_nothing: Callable[[int, int], bool]
+) -> Iterator[str]:
+    for history in told:
+        there = dumped.get(history.graph, set())
+        absent = history.iterations - there
+        # Every iteration of a graph runs the same operators, so what dumped nothing in one did so in all.
+        if absent and (there or not ran_nothing(history.rank, history.graph)):
+            yield (
+                f"incomplete or mixed dump: {history.source} lists {_iterations(history.iterations)}, but of "
+                f"{_iterations(absent)} there is no tensor of graph {history.graph}"
+            )
+
+
+def _extra(told: Sequence[History], dumped: Mapping[int, set[int]]) -> Iterator[str]:
+    # Of all graphs together: where networks take turns, one's runs are noted for the other.
+    listed = frozenset().union(*(history.iterations for history in told))
+    there = frozenset().union(*dumped.values())
+    if there - listed:
+        source = told[0].source if len(told) == 1 else f"{told[0].source} and {len(told) - 1} more"
+        yield (
+            f"incomplete or mixed dump: there are tensors of {_iterations(there - listed)}, which {source} "
+            f"{'does' if len(told) == 1 else 'do'} not list"
+        )
+
+
+def _iterations(numbers: Iterable[int]) -> str:
+    """Return ``"iteration 3"``, or ``"iterations 0-2, 5"``."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
+    more = f" and {len(texts) - _MOST_LISTED} more" if len(texts) > _MOST_LISTED else ""
+    word = "iteration" if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else "iterations"
+    return f"{word} {', '.join(texts[:_MOST_LISTED])}{more}"
+
+
+def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:
+    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
+    own = _RANK.fullmatch(Path(os.path.abspath(root)).name)  # noqa: PTH100
+    if own:
+        yield int(own[1]), root
+    for name in _listed(root):
+        if match := _RANK.fullmatch(name):
+            yield int(match[1]), root / name
+
+
+def _listed(folder: Path) -> Sequence[str]:
+    """The names in a directory; none where it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - a reference folder may hold many thousands of names
+    except OSError:
+        return ()

@@ -1,0 +1,151 @@
+"""A tensor whose partner the other run was told not to dump says so, and nothing is claimed that is not sure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from matching.made import dump, reasons, run_tensor, tensor
+
+from pytest_msdump.matching.align import Align
+from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.matching.selection import Selection
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.model.run import DumpConfiguration, RunFacts
+from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSpec
+
+RELU, ADD = "Default/relu-ReLU/ReLU-op0", "Default/fc-Dense/Add-op0"
+EVERYTHING = Selection(io="all")
+
+
+def of_run(*refs: TensorRef, graph: tuple[Operator, ...] = (), **told: Any) -> Dump:
+    run = RunFacts("2.10.0", "Ascend", (DumpConfiguration("data_dump.json", 0, **told),))
+    graphs = ((Coordinates(), OperatorGraph(graph)),) if graph else ()
+    return replace(dump(*refs), run=run, graphs=graphs)
+
+
+def why(left: Dump, *right: TensorRef, **more: Any) -> str:
+    """Return the reason of the only right tensor without a partner."""
+    pairing = pair_dumps(left, dump(*right), selection=EVERYTHING, **more)
+    (reason,) = reasons(pairing, "right").values()
+    return reason
+
+
+def test_an_operator_that_is_not_listed_says_so() -> None:
+    left = of_run(run_tensor(RELU), kernels=("ReLU", "Conv2D"))
+    assert why(left, run_tensor(RELU), run_tensor(ADD)) == (
+        "not dumped: the kernels list of the left side does not name it (ReLU, Conv2D in data_dump.json)"
+    )
+
+
+def test_an_operator_that_is_listed_and_not_there_is_a_bare_miss() -> None:
+    left = of_run(run_tensor(RELU), kernels=("ReLU", "Add"))
+    assert why(left, run_tensor(RELU), run_tensor(ADD)) == "no operator of that name on the left side"
+
+
+def test_an_operator_that_the_other_graph_does_not_have_was_not_left_out_of_a_list() -> None:
+    graph = (Operator(RELU, "ReLU"),)
+    left = of_run(run_tensor(RELU), graph=graph, kernels=("ReLU",))
+    assert why(left, run_tensor(RELU), run_tensor(ADD)) == "no operator of that name on the left side"
+    left = of_run(run_tensor(RELU), graph=(*graph, Operator(ADD, "Add")), kernels=("ReLU",))
+    assert why(left, run_tensor(RELU), run_tensor(ADD)).startswith("not dumped: the kernels list")
+
+
+def test_a_parameter_is_not_looked_for_among_operators() -> None:
+    left = of_run(run_tensor(RELU), graph=(Operator(RELU, "ReLU"),), kernels=("ReLU",))
+    weight = run_tensor("fc_weight", op_type="Parameter")
+    assert why(left, run_tensor(RELU), weight).startswith("not dumped: the kernels list")
+
+
+def test_a_name_that_is_no_framework_s_is_not_claimed_to_be_left_out() -> None:
+    left = of_run(run_tensor(RELU), kernels=("ReLU",))
+    assert why(left, tensor("conv1")) == (
+        "no operator of that name on the left side, which dumped only what its kernels list names "
+        "(ReLU in data_dump.json)"
+    )
+
+
+def test_inputs_of_a_run_that_dumped_outputs_say_so() -> None:
+    left = of_run(run_tensor(RELU), io="output")
+    assert why(left, run_tensor(RELU), run_tensor(RELU, "input:0")) == (
+        "not dumped: outputs only on the left side (input_output in data_dump.json)"
+    )
+
+
+def test_a_slot_that_was_to_be_dumped_is_a_bare_miss() -> None:
+    left = of_run(run_tensor(RELU), io="output")
+    assert why(left, run_tensor(RELU), run_tensor(RELU, "output:1")).endswith("has no output:1; it has output:0")
+
+
+def test_an_iteration_that_is_not_selected_says_so() -> None:
+    left = of_run(run_tensor(RELU), run_tensor(RELU, iteration=2), iterations="0|2-3")
+    both = (run_tensor(RELU), run_tensor(RELU, iteration=2))
+    assert why(left, *both, run_tensor(RELU, iteration=1)) == (
+        'not dumped: iteration 1 is not selected on the left side (iteration "0|2-3" in data_dump.json)'
+    )
+    # Selected, and yet not there: the run ended before.
+    assert "not dumped" not in why(left, *both, run_tensor(RELU, iteration=3))
+
+
+def test_iterations_are_those_of_the_side_that_lacks_them() -> None:
+    left = of_run(run_tensor(RELU, iteration=9), iterations="9")
+    align = Align(iteration=((9, 0), (10, 1)))
+    told = why(left, run_tensor(RELU), run_tensor(RELU, iteration=1), align=align)
+    assert told.startswith("not dumped: iteration 10 is not selected on the left side")
+
+
+def test_the_right_side_s_run_is_asked_about_left_tensors() -> None:
+    left, right = dump(run_tensor(RELU), run_tensor(ADD)), of_run(run_tensor(RELU), kernels=("ReLU",))
+    assert reasons(pair_dumps(left, right), "left") == {
+        f"{ADD}:output:0": "not dumped: the kernels list of the right side does not name it (ReLU in data_dump.json)"
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"scene": "overflow"}, "only operators that overflowed"),
+        ({"scene": "exception"}, "only inputs of an operator with an exception"),
+        ({"by_script": True}, "only what its script names with set_dump"),
+    ],
+)
+def test_runs_that_dumped_something_special_say_so(told: dict[str, Any], words: str) -> None:
+    reason = why(of_run(run_tensor(RELU), **told), run_tensor(RELU), run_tensor(ADD))
+    assert reason.startswith("not dumped: ")
+    assert words in reason
+
+
+def test_what_mindspore_cannot_dump_is_told_by_type_and_by_graph() -> None:
+    name, printed = "Default/Complex-op0", "Default/Print-op0"
+    graph = (Operator(name, "Complex", host_outputs=(TensorSpec("complex64", (6,)),)), Operator(printed, "Print"))
+    left = of_run(run_tensor(RELU), graph=graph)
+    assert why(left, run_tensor(RELU), run_tensor(name)) == (
+        "not dumped: complex64, which MindSpore could not dump on the left side"
+    )
+    assert why(left, run_tensor(RELU), run_tensor(printed, "input:0")) == (
+        "not dumped: Print takes a text, which MindSpore cannot dump"
+    )
+
+
+def test_a_reference_on_the_side_that_lacks_it_is_no_run() -> None:
+    pairing = pair_dumps(dump(run_tensor("Default/Print-op0")), dump(tensor("conv1")))
+    assert list(reasons(pairing).values()) == ["no operator of that name on the right side"]
+
+
+def test_a_mapped_operator_that_the_list_leaves_out_says_so_on_both_lists() -> None:
+    left = of_run(run_tensor(RELU), kernels=("ReLU",))
+    pairing = pair_dumps(left, dump(tensor("fc")), entries=(MapEntry(ADD, "fc"),))
+    told = "not dumped: the kernels list of the left side does not name it (ReLU in data_dump.json)"
+    assert [one.reason for one in pairing.missing] == [f"no operator {ADD} on the left side; {told}"]
+    (reason,) = reasons(pairing, "right").values()
+    assert reason.endswith(f"no operator {ADD} on the left side; {told}")
+
+
+def test_ranks_are_told_by_their_own_configurations() -> None:
+    ranks = (DumpConfiguration("r0", 0, kernels=("ReLU",)), DumpConfiguration("r1", 1, kernels=("Add",)))
+    left = replace(dump(run_tensor(RELU), run_tensor(ADD, rank=1)), run=RunFacts(configurations=ranks))
+    right = (run_tensor(RELU), run_tensor(ADD, rank=1), run_tensor(RELU, rank=1))
+    assert why(left, *right).startswith("not dumped: the kernels list of the left side does not name it (Add in r1)")
