@@ -116,6 +116,7 @@ def check_entry(checked: Checked) -> dict[str, Any]:
             for hit in checked.hits
         ],
         "unreadable": _unreadable(checked.unreadable),
+        "reports": [{"file": str(path), "sentence": sentence} for path, sentence in checked.reports],
         "not_checked": list(checked.notes),
     }
 

@@ -53,6 +53,10 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
     if len(shown) > _MOST_OPERATORS and not everything:
         yield ""
         yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all tells them all"
+    for path, sentence in checked.reports:
+        yield ""
+        yield f"REPORTED  {one_line_text(str(path))}"
+        yield from wrapped(sentence, width, indent=10)
     for ref, problem in checked.unreadable:
         yield ""
         yield f"UNREADABLE  {one_line_text(ref.key.address)}"

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_msdump.checking.changes import change
 from pytest_msdump.checking.contents import Contents, contents, contents_of_statistics
@@ -17,9 +18,12 @@ from pytest_msdump.checking.wording import counted
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
+from pytest_msdump.pipeline.culprits import culprits_of
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.statistics import is_unseen
+from pytest_msdump.readers.opdebug_files import overflow_files
 
 __all__ = ["Checked", "check_dump"]
 
@@ -49,6 +53,8 @@ class Checked:
         Tensors that could not be looked through, and why.
     notes : tuple of str
         Sentences about what was not checked.
+    reports : tuple of (Path, str)
+        Overflow files of the device whose operator was not dumped, or that cannot be read, and what they say.
     """
 
     dump: Dump
@@ -58,11 +64,12 @@ class Checked:
     steps: int
     unreadable: tuple[tuple[TensorRef, str], ...] = ()
     notes: tuple[str, ...] = ()
+    reports: tuple[tuple[Path, str], ...] = ()
 
     @property
     def is_clean(self) -> bool:
         """Whether there was something to look at, everything could be looked at, and nothing was hit."""
-        return bool(self.tensors) and not (self.hits or self.unreadable)
+        return bool(self.tensors) and not (self.hits or self.unreadable or self.reports)
 
 
 def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT) -> Checked:
@@ -116,6 +123,7 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT) -> Checked:
         steps=len(steps),
         unreadable=tuple(unreadable),
         notes=(*_unseen_note(dump), *note),
+        reports=tuple(_reports(dump, settings)),
     )
 
 
@@ -135,8 +143,22 @@ def _reported(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
     operators = {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}
     for ref in operators.values():
         for entry in ref.overflows:
-            sentence = f"{entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
-            yield Hit("operator_overflow", ref, sentence)
+            yield Hit("operator_overflow", ref, _entry_text(entry))
+
+
+def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
+    """Yield what the device's own check says of operators that were not dumped."""
+    if settings.parameters("operator_overflow") is None:
+        return
+    files = overflow_files(dump.root) if dump.root.is_dir() else ()
+    yield from ((file.path, file.problem) for file in files if file.problem)
+    for culprit in culprits_of(dump, files):
+        if not culprit.refs:
+            yield culprit.file.path, f"{_entry_text(culprit.entry)}; nothing was dumped of it"
+
+
+def _entry_text(entry: OverflowEntry) -> str:
+    return f"{entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
 
 
 def _hits_of(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:

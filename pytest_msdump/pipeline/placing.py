@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.consumers import consumers
 from pytest_msdump.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef
 
 __all__ = ["PlacedOperator", "operator_of", "operators_of_line"]
@@ -78,7 +80,7 @@ def operators_of_line(dump: Dump, where: str) -> tuple[PlacedOperator, ...]:
 
 def operator_of(dump: Dump, op: OpKey) -> PlacedOperator | None:
     """Find an operator of a dump in the graphs of its run; ``None`` when no graph has it."""
-    for at, graph in dump.graphs:
+    for at, graph in dump.graphs if op.op_type != PARAMETER else ():
         if _agree(at, op.at):
             for placed in _placed(dump, at, graph, {op.label}):
                 return placed
@@ -88,17 +90,19 @@ def operator_of(dump: Dump, op: OpKey) -> PlacedOperator | None:
 def _placed(dump: Dump, at: Coordinates, graph: OperatorGraph, names: set[str]) -> Iterator[PlacedOperator]:
     if not names:
         return
-    takers = consumers(graph)
+    takers: defaultdict[str, dict[int, tuple[tuple[str, int], ...]]] = defaultdict(dict)
+    for edge, inputs in consumers(graph).items():
+        if not edge.is_parameter:
+            takers[edge.producer][edge.slot] = inputs
+    refs: defaultdict[str, list[TensorRef]] = defaultdict(list)
+    for ref in dump.refs:
+        op = ref.key.op
+        if op.label in names and op.op_type != PARAMETER and _agree(at, op.at):
+            refs[op.label].append(ref)
     for place, operator in enumerate(graph.operators):
-        if operator.name not in names:
-            continue
-        of_slot = {edge.slot: inputs for edge, inputs in takers.items() if _is_of(edge, operator)}
-        refs = (ref for ref in dump.refs if ref.key.op.label == operator.name and _agree(at, ref.key.op.at))
-        yield PlacedOperator(operator, graph, at, place, of_slot, tuple(refs))
-
-
-def _is_of(edge: Edge, operator: Operator) -> bool:
-    return not edge.is_parameter and edge.producer == operator.name
+        if operator.name in names:
+            name = operator.name
+            yield PlacedOperator(operator, graph, at, place, takers.get(name, {}), tuple(refs.get(name, ())))
 
 
 def _agree(graph: Coordinates, tensor: Coordinates) -> bool:

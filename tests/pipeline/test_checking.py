@@ -148,6 +148,20 @@ def test_what_the_device_reports_is_a_hit_of_its_operator():
     assert found(GOLDEN / "aicpu", "tensor_overflow=off", "operator_overflow=off") == []
 
 
+def test_what_the_device_reports_of_operators_without_a_dump_is_no_success():
+    quiet = ("tensor_overflow=off",)
+    result = checked(GOLDEN / "no_dump_file", *quiet)
+    assert (result.hits, result.is_clean) == ((), False)
+    ((path, sentence),) = result.reports
+    assert path.name.startswith("Opdebug")
+    assert "task 99, stream 3" in sentence
+    assert "nothing was dumped of it" in sentence
+    assert f"REPORTED  {path}" in lines(result)
+    assert checked(GOLDEN / "no_dump_file", *quiet, "operator_overflow=off").is_clean
+    assert "unknown unit 7" in checked(GOLDEN / "bad_acc_type", *quiet).reports[0][1]
+    assert checked(GOLDEN / "status_zero", *quiet).is_clean
+
+
 def statistic_csv(root, rows, columns="Max Value,Min Value,Avg Value,NaN Count,Zero Count,Count"):
     folder = root / "rank_0" / "Net" / "0" / "0"
     folder.mkdir(parents=True)
