@@ -1,4 +1,4 @@
-"""``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``: the newer script's command line.
+"""``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``, and ``overflow``: the newer script's.
 
 References
 ----------
@@ -16,6 +16,7 @@ from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
 from pytest_msdump.compat.batch import Job, find_jobs
 from pytest_msdump.compat.outputs import Outputs, output_folder
+from pytest_msdump.compat.overflow import run_overflow
 from pytest_msdump.compat.selecting import chosen_groups, narrowed
 from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
@@ -28,7 +29,6 @@ _PROGRAM = "msaccucmp"
 _SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
 _ELSEWHERE = {
     "convert": "conversion of files is not done by this release",
-    "overflow": "finding overflows is not done by this release",
     "file_compare": "run msdump compare FILE FILE instead",
 }
 
@@ -119,10 +119,12 @@ def _run(words: Sequence[str]) -> int:
     command, rest = (words[0], words[1:]) if words else ("", ())
     if command in ("-h", "--help"):
         rest = ["--help"]
+    elif command == "overflow":
+        return run_overflow(_PROGRAM, rest)
     elif command in _ELSEWHERE:
         raise ConfigError(f"{command}: {_ELSEWHERE[command]}")
     elif command != "compare":
-        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare',))}")
+        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare', 'overflow'))}")
     arguments = GRAMMAR.parse(rest)
     for name, sentence in _NO_EFFECT.items():
         if name in arguments:

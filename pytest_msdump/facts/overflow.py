@@ -14,6 +14,7 @@ __all__ = [
     "ABSENT",
     "ACC_TYPES",
     "AI_CORE_BITS",
+    "ATOMIC_CODES",
     "MAGIC",
     "NEW_FIELDS",
     "OLD_BYTES",
@@ -70,4 +71,22 @@ AI_CORE_BITS: Mapping[int, str] = {
     0x80: "negative float converted to an unsigned integer",
     0x100: "conversion to float16 overflows",
     0x400: "CUBE accumulation overflows",
+}
+
+# Status of atomic additions by unit: whole numbers, of which any above 0 is an overflow.
+ATOMIC_CODES: Mapping[str, Mapping[int, str]] = {
+    "DHA Atomic Add": {
+        0x9: "overflow",
+        0xA: "underflow",
+        0xB: "the source operand is NaN",
+        0xC: "the destination operand is NaN",
+        0xD: "both operands are NaN",
+    },
+    "L2 Atomic Add": {
+        0x1: "overflow",
+        0x2: "underflow",
+        0x3: "the source operand is NaN",
+        0x4: "the destination operand is NaN",
+        0x5: "both operands are NaN",
+    },
 }

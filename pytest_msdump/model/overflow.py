@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS
+from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS, ATOMIC_CODES
 
 __all__ = ["OverflowEntry"]
 
@@ -53,8 +53,12 @@ class OverflowEntry:
         --------
         >>> OverflowEntry("AI Core", 12, 3, (272,)).words
         'status 272: integer addition, subtraction or multiplication overflows; conversion to float16 overflows'
+        >>> OverflowEntry("L2 Atomic Add", 12, 3, (2,)).words, OverflowEntry("DHA Atomic Add", 12, 3, (1,)).words
+        ('status 2: underflow', 'status 1')
         """
         number = ", ".join(map(str, self.status))
+        if len(self.status) == 1 and self.status[0] in ATOMIC_CODES.get(self.unit, {}):
+            return f"status {number}: {ATOMIC_CODES[self.unit][self.status[0]]}"
         if self.unit not in _CORES or len(self.status) != 1:
             return f"status {number}"
         known = [text for bit, text in AI_CORE_BITS.items() if self.status[0] & bit]
