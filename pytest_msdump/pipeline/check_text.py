@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pytest_msdump.checking.hits import Hit
-from pytest_msdump.checking.wording import counted, frame_lines, where_text, wrapped
+from pytest_msdump.checking.wording import counted, frame_lines, listed, where_text, wrapped
 from pytest_msdump.facts.checks import CHECKS
-from pytest_msdump.model.tensor import OpKey
+from pytest_msdump.model.tensor import Coordinates, OpKey
 from pytest_msdump.pipeline.checking import Checked
 from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["check_lines"]
 
 _MOST_OPERATORS = 20
+_MOST_REPEATS = 4
 
 
 def check_lines(checked: Checked, *, width: int = 100, everything: bool = False) -> Iterator[str]:
@@ -31,7 +33,7 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
     """
     dump = checked.dump
     yield f"msdump inspect --check: {dump.root} (reader {dump.reader})"
-    operators = list(dict.fromkeys(ref.key.op for ref in dump.refs))
+    operators = {name: place for place, name in enumerate(dict.fromkeys(_name(ref.key.op) for ref in dump.refs), 1)}
     compared = f"; {counted(checked.steps, 'weight')} held against an iteration before" if checked.steps else ""
     yield from wrapped(
         f"{counted(checked.tensors, 'tensor')} of {counted(len(operators), 'operator')} looked at, "
@@ -44,12 +46,11 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
     yield from _summary(checked)
     groups: dict[OpKey, list[Hit]] = {}
     for hit in checked.hits:
-        groups.setdefault(hit.ref.key.op, []).append(hit)
-    places = {op: place for place, op in enumerate(operators, 1)}
+        groups.setdefault(_in_any_iteration(hit.ref.key.op), []).append(hit)
     shown = list(groups.items())
     for op, hits in shown if everything else shown[:_MOST_OPERATORS]:
         yield ""
-        yield from _operator(op, hits, f"op {places[op]} of {len(operators)}", width)
+        yield from _operator(op, hits, f"op {operators[_name(op)]} of {len(operators)}", width)
     if len(shown) > _MOST_OPERATORS and not everything:
         yield ""
         yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all tells them all"
@@ -74,6 +75,15 @@ def _summary(checked: Checked) -> Iterator[str]:
         yield f"  {counted(len(checked.hits), 'hit')}: {told}"
 
 
+def _name(op: OpKey) -> tuple[str, str | None]:
+    return (op.label, op.op_type)
+
+
+def _in_any_iteration(op: OpKey) -> OpKey:
+    """The operator that an iteration, or a loop in it, runs again."""
+    return replace(op, at=Coordinates(rank=op.at.rank, net=op.at.net, graph=op.at.graph))
+
+
 def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterator[str]:
     yield f"HIT  {one_line_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
     where = where_text(op.at)
@@ -81,9 +91,24 @@ def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterato
     line = hits[0].ref.line
     if line is not None:
         yield from frame_lines(line, width, indent=5)
+    repeats: dict[tuple[str, int, str, str | None], list[Hit]] = {}
     for hit in hits:
-        key = hit.ref.key
-        yield f"     {key.io}:{key.slot}  {hit.check}: {CHECKS[hit.check].says}"
-        yield from wrapped(hit.sentence, width, indent=15)
-    for file in dict.fromkeys(hit.ref.source.path for hit in hits):
+        repeats.setdefault((hit.ref.key.io, hit.ref.key.slot, hit.check, hit.parameter), []).append(hit)
+    for (io, slot, check, _), same in repeats.items():
+        yield f"     {io}:{slot}  {check}: {CHECKS[check].says}"
+        yield from wrapped(f"{same[0].sentence}{_repeated(same)}", width, indent=15)
+    for file in dict.fromkeys(same[0].ref.source.path for same in repeats.values()):
         yield f"     {one_line_text(str(file))}"
+
+
+def _repeated(same: Sequence[Hit]) -> str:
+    """Say when the hit that is told was, and where it came again."""
+    times = [_time(hit.ref.key.op.at) for hit in same]
+    if not times[0]:
+        return ""
+    again = f", again in {listed(times[1:], _MOST_REPEATS)}" if len(times) > 1 else ""
+    return f"; in {times[0]}{again}"
+
+
+def _time(at: Coordinates) -> str:
+    return where_text(Coordinates(iteration=at.iteration, occurrence=at.occurrence))

@@ -363,7 +363,7 @@ def test_a_hit_exits_1_and_names_line_and_threshold(run_with_graph, capsys):
     lines = told(capsys, run_with_graph, "--check", code=1).splitlines()
     assert f"HIT  {CONV2}  (Conv2D)" in lines
     assert f"     {PLACE}  x = self.pool2(self.relu2(self.conv2(x)))" in lines
-    assert "               1 NaN of 864 elements; first at [0, 1, 2, 3]" in lines
+    assert "               1 NaN of 864 elements; first at [0, 1, 2, 3]; in iteration 0" in lines
     (hit,) = entry(capsys, run_with_graph, "--check", code=1)["hits"]
     assert (hit["check"], hit["value"], hit["where"], hit["source"]["line"]) == ("tensor_overflow", 1, [0, 1, 2, 3], 36)
 
