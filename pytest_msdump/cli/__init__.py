@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -44,12 +45,18 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = 
     """
     try:
         parsed = _parser(commands).parse_args(argv)
-        return int(parsed.run(parsed))
+        code = int(parsed.run(parsed))
+        sys.stdout.flush()
+        return code
     except ConfigError as error:
         print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - a command's one line of error
         return _USAGE
     except MsdumpError as error:
         print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - as above
+        return _FAILED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough (`| head`); the interpreter must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except KeyboardInterrupt:
         print("msdump: interrupted", file=sys.stderr)  # noqa: T201 - as above

@@ -8,6 +8,7 @@ from typing import Any
 from pytest_msdump.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.run import DumpConfiguration
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
 from pytest_msdump.pipeline.checking import Checked
@@ -23,6 +24,7 @@ def survey_entry(found: Survey) -> dict[str, Any]:
     """Return a dump: totals, operators, what is odd."""
     return {
         **_dump(found.dump),
+        "asked_for": [_asked(one) for one in (found.dump.run.configurations if found.dump.run else ())],
         "coordinates": {name: list(values) for name, values in found.coordinates.items()},
         "tensors": len(found.dump.refs),
         "files": found.files,
@@ -127,6 +129,19 @@ def _dump(dump: Dump) -> dict[str, Any]:
         "reader": dump.reader,
         "labels": dict(dump.labels),
         "notes": list(dump.notes),
+    }
+
+
+def _asked(one: DumpConfiguration) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "rank": one.rank,
+        "io": one.io,
+        "iterations": one.iterations,
+        "kernels": list(one.kernels),
+        "by_script": one.by_script,
+        "scene": one.scene or None,
+        "sample": one.sample,
     }
 
 

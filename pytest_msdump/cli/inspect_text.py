@@ -9,6 +9,7 @@ from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, sha
 from pytest_msdump.graphs.source_lines import user_frames
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.pipeline.placing import PlacedOperator
 from pytest_msdump.pipeline.surveying import Survey, SurveyedOperator
@@ -54,6 +55,8 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
     for name, values in found.coordinates.items():
         yield name, _values_text(values)
     yield from ((title, value) for title, value in found.dump.labels if title not in found.coordinates)
+    for one in found.dump.run.configurations if found.dump.run else ():
+        yield "asked for", _asked_text(one)
     for title, counts in (("types", found.dtypes), ("memory formats", found.memory_formats)):
         if counts:
             yield title[:_LABEL].removeprefix("memory "), ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -62,6 +65,14 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
         final = "" if graph.is_final else "; not the one that ran"
         count = counted(len(graph.operators), "operator")
         yield "graph file", f"{graph.source}{f' of {where}' if where else ''}: {count}{final}"
+
+
+def _asked_text(one: DumpConfiguration) -> str:
+    """Write what a run was told to dump."""
+    io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
+    times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
+    kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")
+    return f"{io} of {kernels}, {times} ({one.source})"
 
 
 def _values_text(values: Sequence[int | str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +140,24 @@ def test_forty_operators_are_listed_unless_all_are_wanted(tmp_path, capsys):
 
 def test_an_empty_dump_is_no_success(tmp_path, capsys):
     assert "0 tensors of 0 operators" in told(capsys, tmp_path, code=1)
+
+
+def test_what_the_run_was_told_to_dump_is_said(capsys):
+    source = "rank_0/.dump_metadata/data_dump.json"
+    (asked,) = entry(capsys, LENET)["asked_for"]
+    assert (asked["source"], asked["io"], asked["iterations"], asked["kernels"]) == (source, "all", "all", [])
+    words = " ".join(told(capsys, LENET).split())
+    assert f"asked for inputs and outputs of every operator, every iteration ({source})" in words
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_msdump", "inspect", str(LENET)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
 
 
 # A file, and the way back.
