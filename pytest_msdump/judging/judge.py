@@ -148,7 +148,11 @@ def _told_by_types(one: Judgement, types: list[Finding], limits: Limits) -> bool
 
 def _not_all_compared(comparison: Comparison) -> Iterator[Finding]:
     """What was not looked at has not passed."""
-    if comparison.total_elements is not None:
+    if comparison.sampled:
+        total = comparison.total_elements
+        whole = f"{total} elements" if total is not None else "an unknown number of elements"
+        yield Finding("warn", f"sampled {comparison.elements} of {whole}: the run saved no more of them")
+    elif comparison.total_elements is not None:
         yield Finding(
             "warn", f"only the first {comparison.elements} of {comparison.total_elements} elements were compared"
         )

@@ -95,6 +95,8 @@ class Comparison:
         The element-wise tolerance that `worst` and the metric `allclose` were measured with.
     total_elements : int, optional
         How many elements each side has, when only the first `elements` of them were looked at.
+    sampled : bool
+        Whether a side is a sample; where `total_elements` is ``None``, nobody knows of how many.
     """
 
     elements: int
@@ -109,6 +111,7 @@ class Comparison:
     absolute_error_sum: float | int | None = None
     vendor: Mapping[str, float] = field(default_factory=dict)
     total_elements: int | None = None
+    sampled: bool = False
 
     @property
     def equal(self) -> bool:

@@ -146,7 +146,8 @@ class TensorRef:
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
     graph of the run tells. `overflows` is what the device's own check says of the operator.
     `statistics` are what a table of the run says of the tensor; where only these were saved, `reader` is
-    ``"statistics"``, which opens nothing.
+    ``"statistics"``, which opens nothing. `sample` is set where the run saved no more than so many entries along the
+    first axis.
     """
 
     key: TensorKey
@@ -157,6 +158,7 @@ class TensorRef:
     line: SourceFrame | None = None
     overflows: tuple[OverflowEntry, ...] = field(default=(), hash=False)
     statistics: Statistics | None = None
+    sample: int | None = None
 
 
 class TensorView(Protocol):

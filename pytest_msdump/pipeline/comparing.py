@@ -10,7 +10,6 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
-from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
@@ -19,6 +18,7 @@ from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.logical import logical_views
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.opening import open_view
+from pytest_msdump.pipeline.sampling import UnknownSampleError, check_formats, meet_sampled
 from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.unseen import compare_by_statistics
 
@@ -71,9 +71,12 @@ def compare_views(
     if pair.note:
         limits = replace(limits, notes=(*limits.notes, pair.note))
     try:
+        check_formats(pair, left, right)
         left_logical, right_logical, transform = logical_views(left, right, pair.transform, extras.converters)
-        left_met, right_met = meet(left_logical, right_logical, transform)
-        comparison, custom = measure_views(left_met, right_met, pair, limits, extras)
+        left_met, right_met, sampled = meet_sampled(pair, left_logical, right_logical, transform)
+        comparison, custom = measure_views(left_met, right_met, pair, limits, extras, sampled)
+    except UnknownSampleError as error:
+        return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
     verdict = judge(
@@ -96,13 +99,13 @@ def compare_views(
     )
 
 
-def _error(pair: Pair, sentence: str, limits: Limits | None = None) -> Record:
+def _error(pair: Pair, sentence: str, limits: Limits | None = None, outcome: str = "error") -> Record:
     """The record of a pair that could not be measured."""
     dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
     judged_as = coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown"
     return Record(
         pair=pair,
-        verdict=Verdict("error", (Finding("error", sentence),)),
+        verdict=Verdict(outcome, (Finding(outcome, sentence),)),
         limits=limits or Limits(judged_as=judged_as),
         checks=(),
         comparison=None,

@@ -13,6 +13,7 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 from pytest_msdump.model.verdict import Limits
 from pytest_msdump.pipeline.extras import Extras
+from pytest_msdump.pipeline.sampling import Sampled
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -74,7 +75,12 @@ class FirstElements:
 
 
 def measure_views(
-    left: TensorView, right: TensorView, pair: Pair, limits: Limits, extras: Extras
+    left: TensorView,
+    right: TensorView,
+    pair: Pair,
+    limits: Limits,
+    extras: Extras,
+    sampled: Sampled | None = None,
 ) -> tuple[Comparison, Mapping[str, CustomResult]]:
     """Measure two tensors of one logical shape.
 
@@ -88,6 +94,8 @@ def measure_views(
         Its element-wise tolerance is used.
     extras : Extras
         A user's algorithms, and how many elements to look at.
+    sampled : Sampled, optional
+        That the tensors are samples, and of how many elements.
 
     Returns
     -------
@@ -106,4 +114,6 @@ def measure_views(
         files=(pair.left.source.path, pair.right.source.path),
         arguments=extras.arguments,
     )
+    if sampled is not None:
+        return replace(comparison, total_elements=sampled.total, sampled=True), custom
     return (replace(comparison, total_elements=total) if is_part else comparison), custom

@@ -56,10 +56,21 @@ def with_run(dump: Dump) -> Dump:
         told += [note for note in _scenes(run) if note not in told]
         if not dump.refs and not dump.older and not dump.unexplained:
             told.append(_NOTHING)
+        dump = _sampled(dump, run)
     histories, failures = read_histories(dump.root)
     told += failures
     told += disagreements(histories, (*dump.refs, *dump.older), ran_nothing=_ran_nothing(dump, run))
     return replace(dump, run=run, notes=tuple(told), labels=_labels(dump, run))
+
+
+def _sampled(dump: Dump, run: RunFacts) -> Dump:
+    """Mark the tensors of ranks that saved samples."""
+    if all(one.sample is None for one in run.configurations):
+        return dump
+    samples = {
+        rank: one.sample for rank in {ref.key.op.at.rank for ref in dump.refs} if (one := run.configuration(rank))
+    }
+    return replace(dump, refs=tuple(replace(ref, sample=samples.get(ref.key.op.at.rank)) for ref in dump.refs))
 
 
 def _labels(dump: Dump, run: RunFacts | None) -> tuple[tuple[str, str], ...]:

@@ -143,7 +143,9 @@ def _measured(comparison: Comparison | None) -> dict[str, Any]:
         keys = ("metrics", "undefined", "not_applicable", "where", "vendor", "nonfinite")
         return {"elements": None, "equal": None, **{key: {} for key in keys}, "worst": []}
     nonfinite = asdict(comparison.nonfinite)
-    sampled = {} if comparison.total_elements is None else {"total_elements": comparison.total_elements}
+    sampled: dict[str, Any] = {} if comparison.total_elements is None else {"total_elements": comparison.total_elements}
+    if comparison.sampled:
+        sampled["sampled"] = True
     return {
         "elements": comparison.elements,
         **sampled,

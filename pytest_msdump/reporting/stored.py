@@ -200,6 +200,7 @@ def _comparison(entry: _Entry) -> Comparison:
         absolute_error_sum=None if entry.get("absolute_error_sum") is None else entry.number("absolute_error_sum"),
         vendor={metric: vendor.number(metric) for metric in vendor.names()},
         total_elements=entry.optional_count("total_elements"),
+        sampled=entry.get("sampled") is True,
     )
 
 
