@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from semantics.ascend_made import device
 from semantics.statistic_files import ALL, write_statistics
 
 from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
@@ -93,6 +94,15 @@ def test_a_real_tree_with_statistics_beside_it_has_no_file_unexplained(tmp_path)
     after = index(root)
     assert after.unexplained == before.unexplained
     assert len(after.refs) == len(before.refs) + 1
+
+
+def test_a_table_beside_dumps_of_a_device_is_explained_by_its_tensors(tmp_path):
+    device(tmp_path, "Conv2D", "conv", ONES)
+    text = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\nOutput,0,24,DT_FLOAT,ND,2x3,1\n"
+    (tmp_path / "Conv2D.conv.1.1.1600000000000000.csv").write_text(text)
+    dump = index(tmp_path)
+    assert (dump.reader, dump.unexplained, len(dump.refs)) == ("ascend", (), 1)
+    assert dump.refs[0].statistics.values == {"maximum": 1}
 
 
 def test_what_was_not_saved_cannot_be_opened_and_that_is_said(tmp_path):

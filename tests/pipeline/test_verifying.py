@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from semantics.statistic_files import ALL, COUNTED, DIGESTS, write_statistics
+from semantics.ascend_made import device, nc1hwc0
+from semantics.statistic_files import ALL, COUNTED, DIGESTS, cell, write_statistics
 
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.verifying import verifiable, verify
@@ -85,6 +86,22 @@ def test_a_tensor_that_cannot_be_read_is_a_difference(tmp_path):
     (only,) = verify(found)
     assert only.what == "tensor"
     assert str(found.refs[0].source.path) in only.sentence
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_tensors_of_a_device_are_taken_as_their_row_describes_them(tmp_path, padded):
+    values = RANDOM.uniform(1, 2, (1, 20, 4, 4)).astype("f2")
+    stored = nc1hwc0(values)
+    device(tmp_path, "Conv2D", "conv", stored, memory_format="NC1HWC0", original=values.shape)
+    told = stored if padded else values
+    # What pads here is NaN, so a mistake in either direction is seen.
+    cells = ",".join(cell(title, told) for title in COUNTED)
+    about = f"Output,0,{told.nbytes},DT_FLOAT16,{'NC1HWC0' if padded else 'NCHW'},{'x'.join(map(str, told.shape))}"
+    header = "Input/Output,Index,Data Size,Data Type,Format,Shape"
+    table = f"{header},{','.join(COUNTED)}\n{about},{cells}\n"
+    (tmp_path / "Conv2D.conv.1.1.1600000000000000.csv").write_text(table)
+    found = index(tmp_path)
+    assert (len(verifiable(found)), verify(found)) == (1, ())
 
 
 def test_cells_that_were_left_empty_and_rows_or_tensors_alone_are_no_difference(tmp_path):

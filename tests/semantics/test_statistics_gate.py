@@ -127,6 +127,32 @@ def test_differing_digests_decide_under_bitwise_alone(tmp_path: Path, unseen: st
     assert "digests differ" in answer.sentences
 
 
+def test_digests_of_other_types_are_not_compared(tmp_path: Path) -> None:
+    answer = compared(tmp_path, NOISE.astype("f8"), NOISE, DIGESTS, "both")
+    assert answer.record["verdict"] == "pass"
+    assert "md5" not in answer.record["statistics"]["compared"]
+    assert "digests" not in answer.sentences
+
+
+def test_tables_that_count_other_elements_than_their_shape_has_are_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "right", {"a": NOISE}, None)
+    path = write_statistics(tmp_path / "left", [("Default_a-op0", NOISE)], COUNTED)
+    path.write_text(path.read_text().replace(",1024,", ",1000,"))
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert (answer.code, answer.record["verdict"]) == (1, "error")
+    assert "counts 1000 elements, the right 1024" in answer.sentences
+
+
+@pytest.mark.parametrize(("elements", "verdict"), [("1024", "pass"), ("1000", "error"), ("", "pass")])
+def test_a_table_without_a_shape_is_compared_and_that_is_said(tmp_path: Path, elements: str, verdict: str) -> None:
+    write(tmp_path / "right", {"a": NOISE}, None)
+    path = write_statistics(tmp_path / "left", [("Default_a-op0", NOISE)], COUNTED)
+    path.write_text(path.read_text().replace('"(16,64)"', "").replace(",1024,", f",{elements},"))
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert answer.record["verdict"] == verdict
+    assert verdict == "error" or "the left table tells no shape, so shapes were not compared" in answer.sentences
+
+
 def test_a_pair_without_a_statistic_in_common_is_undefined(tmp_path: Path) -> None:
     write(tmp_path / "left", {"a": NOISE}, ("Max Value",))
     write(tmp_path / "right", {"a": NOISE}, ("L2Norm Value",))
