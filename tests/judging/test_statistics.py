@@ -186,9 +186,34 @@ def test_wide_integers_are_compared_exactly():
 
 def test_a_whole_number_of_a_float_table_is_printed_too():
     # 3.0000004 prints as 3.
-    assert (
-        outcome(Statistics({"maximum": 3, "minimum": 1}), Statistics({"maximum": 3.000001}), profile="torch") == "pass"
+    pair = Statistics({"maximum": 3}), Statistics({"maximum": 3.0000004}, digits=None)
+    for dtype, apart in (("float64", False), ("int32", True)):
+        found = distance(*pair, left_dtype=dtype, right_dtype=dtype, elements=1, limited=frozenset())
+        assert (found.at_least["max_absolute_error"] > 0) is apart
+
+
+@pytest.mark.parametrize("statistic", ["maximum", "mean", "l2_norm"])
+@pytest.mark.parametrize(("share", "outside"), [(0.99, 0), (1.01, 1)])
+def test_tolerances_of_elements_bound_what_is_made_of_them(statistic, share, outside):
+    rtol, atol, elements = 1e-2, 1e-3, 4
+    right = {"maximum": 2.0, "minimum": -1.0, "mean": 0.25, "l2_norm": 3.0}
+    allowed = {"maximum": atol + rtol * 2, "mean": atol + rtol * 1.5, "l2_norm": atol * 2 + rtol * 3}
+    left = {**right, statistic: right[statistic] + share * allowed[statistic]}
+    found = distance(
+        *(Statistics(side, digits=None) for side in (left, right)),
+        left_dtype="float64",
+        right_dtype="float64",
+        elements=elements,
+        limited=frozenset({"allclose"}),
+        tolerance=(rtol, atol),
     )
+    assert found.at_least["allclose"] == outside
+
+
+@pytest.mark.parametrize("change", [{"maximum": 2.0}, {"zero_count": 9}])
+def test_bits_differ_where_any_number_does(change):
+    right = SCALED | {"zero_count": 10}
+    assert outcome(Statistics(right | change), Statistics(right), profile="bitwise") == "fail"
 
 
 @pytest.mark.parametrize(
