@@ -102,6 +102,8 @@ def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
     where = where_text(op.at)
     if where:
         yield f"  {where}"
+    if found.is_older:
+        yield "  of an earlier run into the same directory"
     if op.true_name and op.true_name != op.name:
         yield f"  in file names: {one_line_text(op.name)}"
     for entry in found.tensors[0].ref.overflows:

@@ -86,6 +86,7 @@ def file_entry(found: InspectedFile) -> dict[str, Any]:
     return {
         **entry,
         "kind": "tensors",
+        "is_older": found.is_older,
         "tensors": [_tensor(tensor) for tensor in found.tensors],
         "operator": _placed(found.operator) if found.operator else None,
     }

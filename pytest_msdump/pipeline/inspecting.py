@@ -90,6 +90,11 @@ class InspectedFile:
     operator: PlacedOperator | None = None
 
     @property
+    def is_older(self) -> bool:
+        """Whether it is of an earlier run into the same directory."""
+        return self.dump is not None and any(tensor.ref in self.dump.older for tensor in self.tensors)
+
+    @property
     def is_readable(self) -> bool:
         """Whether all of it could be read."""
         return not any(tensor.problem for tensor in self.tensors) and not (self.overflow and self.overflow.problem)

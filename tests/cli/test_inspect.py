@@ -250,6 +250,25 @@ def test_a_relative_path_finds_its_operator(run_with_graph, capsys, monkeypatch)
     assert entry(capsys, f"./0/../0/{path.name}")["operator"]["name"] == CONV2
 
 
+def test_a_file_of_an_earlier_run_is_told_too(tmp_path, capsys):
+    for start, value in ((100, 1.0), (10**9, 2.0)):
+        write_mindspore(
+            tmp_path,
+            [("Mul", "Default/a", "output", 0, [value]), ("Parameter", "w", "output", 0, [value])],
+            start=start,
+        )
+    older = file_of(tmp_path, "Mul.*.100.output.0.*")
+    assert older in {ref.source.path for ref in index(tmp_path).older}
+    found = entry(capsys, older)
+    assert found["is_older"]
+    (tensor,) = found["tensors"]
+    assert (tensor["statistics"]["maximum"], tensor["net"]) == (1.0, "Net")
+    assert "  of an earlier run into the same directory" in told(capsys, older)
+    newer = file_of(tmp_path, "Mul.*.1000000000.output.0.*")
+    assert not entry(capsys, newer)["is_older"]
+    assert "earlier run" not in told(capsys, newer)
+
+
 def test_a_graph_is_listed(capsys):
     for suffix in ("ir", "pb"):
         path = GRAPHS / f"ms_output_trace_code_graph_0.{suffix}"
@@ -438,6 +457,17 @@ def test_a_file_that_cannot_be_read_leaves_no_text(tmp_path, capsys):
     assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
     assert list((tmp_path / "out").iterdir()) == []
     assert capsys.readouterr().err.startswith("msdump: ")
+
+
+def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    np.save(tmp_path / "a.npy", np.ones(4))
+    monkeypatch.setattr(np, "savetxt", full)
+    assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
+    assert list((tmp_path / "out").iterdir()) == []
+    assert "No space left" in capsys.readouterr().err
 
 
 # What is refused.

@@ -9,7 +9,10 @@ import pytest
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.source_lines import user_frames
-from pytest_msdump.model.tensor import Coordinates, OpKey
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.source_lines import SourceFrame, SourceStack
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.placing import operator_of, operators_of_line
 
@@ -87,6 +90,24 @@ def test_a_parameter_is_no_operator_even_by_name(tmp_path):
     (at, graph), *_ = dump.graphs
     name = graph.operators[0].name
     assert operator_of(dump, OpKey("", at, "Parameter", name)) is None
+
+
+def test_a_parameter_of_an_operators_name_is_not_its_tensor_nor_its_consumers():
+    frame = SourceFrame("net.py", 5, "y = a(x)")
+    graph = OperatorGraph(
+        (
+            Operator("a", "Mul", inputs=(Edge("a", 0, is_parameter=True),), stacks=(SourceStack((frame,)),)),
+            Operator("b", "Add", inputs=(Edge("a", 0), Edge("a", 1, is_parameter=True))),
+        )
+    )
+    refs = tuple(
+        TensorRef(TensorKey(OpKey("a", Coordinates(rank=0), op_type), "output", 0), TensorSpec(), source, "npy-file")
+        for op_type, source in (("Mul", TensorSource(Path("1"))), ("Parameter", TensorSource(Path("2"))))
+    )
+    dump = Dump(Path("run"), "mindspore", refs, graphs=((Coordinates(rank=0), graph),))
+    (placed,) = operators_of_line(dump, "net.py:5")
+    assert placed.refs == refs[:1]
+    assert placed.takers == {0: (("b", 0),)}
 
 
 def test_why_no_operator_is_found_depends_on_what_is_there(tmp_path, lenet):
