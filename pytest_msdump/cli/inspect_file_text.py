@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pytest_msdump.checking.histogram import Histogram
 from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
@@ -138,7 +138,7 @@ def _tensor(tensor: InspectedTensor, width: int) -> Iterator[str]:
     if spec is not None and (spec.shape, spec.dtype) != (tensor.shape, tensor.dtype):
         yield f"  stored as {spec_text(spec)}"
     yield from wrapped(_elements(tensor), width, indent=2)
-    yield from wrapped(_numbers(tensor.statistics), width, indent=2)
+    yield from wrapped(_numbers(tensor), width, indent=2)
     side = tensor.side
     if side is not None and side.first is not None:
         yield f"  first NaN, Inf or saturated element at {index_text(side.first)}"
@@ -152,12 +152,16 @@ def _elements(tensor: InspectedTensor) -> str:
     parts = [f"{values[name]} {word}" for word, name in _COUNTS if values.get(name)]
     if side is not None and side.saturated:
         parts.append(f"{side.saturated} at the type's maximum")
-    if side is not None and not values.get("maximum") and (side.nan or side.inf) and "nan_count" not in values:
-        parts += [f"{side.nan} NaN", f"{side.inf} Inf"]
+    if side is not None and "nan_count" not in values:
+        # Of complex numbers nothing is saved but their count.
+        parts += [f"{count} {word}" for word, count in (("NaN", side.nan), ("Inf", side.inf)) if count]
     return f"{count}: {', '.join(parts)}" if parts else count
 
 
-def _numbers(values: Mapping[str, Statistic]) -> str:
+def _numbers(tensor: InspectedTensor) -> str:
+    side, values = tensor.side, tensor.statistics
+    if "maximum" not in values and side is not None and side.minimum is not None and side.maximum is not None:
+        return f"modulus {number(side.minimum)} to {number(side.maximum)}, its mean {number(side.mean or 0.0)}"
     told = []
     for title, *names in _STATISTICS:
         known = [_number(value) for name in names if (value := values.get(name)) is not None]

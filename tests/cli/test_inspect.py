@@ -217,6 +217,12 @@ def test_every_kind_of_tensor_is_told(tmp_path, capsys, values):
     assert str(values.shape) in text
 
 
+def test_complex_numbers_are_told_by_modulus(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.array([3 + 4j, 0, complex(np.nan, 1), complex(1, np.inf)]))
+    text = told(capsys, tmp_path / "a.npy")
+    assert "  4 elements: 1 NaN, 1 Inf\n  modulus 0 to 5, its mean 2.5\n" in text
+
+
 def test_a_file_with_several_tensors_tells_each(capsys):
     (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
     found = entry(capsys, path)
