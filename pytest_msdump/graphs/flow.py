@@ -76,6 +76,7 @@ class Node(NamedTuple):
     device_outputs: tuple[TensorSpec | None, ...] = ()
     stacks: tuple[SourceStack, ...] = ()
     is_call: bool = False
+    attributes: str = ""
 
     @property
     def known_as(self) -> str:
@@ -224,6 +225,7 @@ class _Flow:
             device_inputs=node.device_inputs,
             device_outputs=node.device_outputs,
             stacks=node.stacks,
+            attributes=node.attributes,
         )
 
     def _edges(self, value: _Value) -> Iterator[Edge | None]:

@@ -16,6 +16,7 @@ from io import BytesIO, TextIOWrapper
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.flow import Node, operator_graph
+from pytest_msdump.graphs.ir_attributes import attributes_text
 from pytest_msdump.graphs.ir_operands import Names, operands, split_call
 from pytest_msdump.graphs.ir_types import TypeReader, is_device
 from pytest_msdump.graphs.source_lines import FrameReader
@@ -135,6 +136,7 @@ class _Reader:
                 device_outputs=device_made,
                 stacks=self._frames.stacks(record.comments),
                 is_call=called.startswith(_CALLS),
+                attributes=attributes_text(head[start:]),
             )
         )
         self.names.add(record.local, record.alias, len(self.nodes) - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_msdump.model.source_lines import SourceFrame, SourceStack
 from pytest_msdump.model.tensor import TensorSpec, mangle
@@ -108,6 +108,9 @@ class Operator:
         By slot, what they are on the device, with their `memory_format`. Empty where the graph's file does not tell.
     stacks : tuple of SourceStack
         The calls that made it; several when it stands for several operators of the program.
+    attributes : str
+        What the graph's file tells of its attributes, as it writes them (`graphs.ir_attributes` reads it); empty where
+        it does not. Two forms of one graph are the same graph, whichever tells more.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Operator:
     device_inputs: tuple[TensorSpec | None, ...] = ()
     device_outputs: tuple[TensorSpec | None, ...] = ()
     stacks: tuple[SourceStack, ...] = ()
+    attributes: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.matching.network import network_of
 from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.arguments import argument_entries
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run, to_json
+from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["WRITERS", "gathered", "measured", "policy_entry", "write_report"]
 
@@ -25,8 +27,12 @@ WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "cs
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
     """Compare pair `number` of the plan and return its record as results.json holds it."""
-    record = compare_pair(plan.pairing.pairs[number], plan.suite.policy, plan.extras)
-    return to_json(record, left_root=plan.left.root, right_root=plan.right.root)
+    pair = plan.pairing.pairs[number]
+    record = compare_pair(pair, plan.suite.policy, plan.extras)
+    entry = to_json(record, left_root=plan.left.root, right_root=plan.right.root)
+    if record.verdict.outcome in FAILING:
+        entry.update(argument_entries(pair, plan.left, plan.right, plan.argument_books))
+    return entry
 
 
 def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:

@@ -20,6 +20,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
+from pytest_msdump.pipeline.arguments import ArgumentBook
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.line_selection import by_names
@@ -74,6 +75,11 @@ class Plan:
     def unseen(self) -> int:
         """Number of pairs that statistics are compared of, since a tensor was not saved."""
         return sum(is_unseen(pair.left) or is_unseen(pair.right) for pair in self.pairing.pairs)
+
+    @cached_property
+    def argument_books(self) -> tuple[ArgumentBook, ArgumentBook]:
+        """What the graphs of either side tell of its operators; made when a pair fails."""
+        return ArgumentBook(self.left), ArgumentBook(self.right)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -48,6 +48,10 @@ _NESTED: Mapping[str, _Fields] = {
     "checks": {"metric": str, "outcome": str},
     "worst": {"index": list, "left": object, "right": object, "ratio": (int, float, str)},
 }
+# What a failing pair's record has where files beside the tensors tell it.
+_DIFFERING: _Fields = {"kind": str, "name": str, "left": (str, type(None)), "right": (str, type(None))}
+_SAVED: _Fields = {"file": str, "values": dict}
+_SAVED_NOTE: _Fields = {"file": str, "note": str}
 _SIDES = ("left", "right")
 _PASSING = ("pass", "warn")
 
@@ -76,6 +80,7 @@ def check_entries(values: Mapping[str, Any], *, place: str) -> None:
         for name, fields in _NESTED.items():
             for index, entry in enumerate(record[name]):
                 _check(entry, fields, f"{where}: {name}[{index}]")
+        _check_arguments(record, where)
         _check_verdict(record, where)
     for number, entry in enumerate(values["unmatched"]):
         if entry["side"] not in _SIDES:
@@ -99,6 +104,17 @@ def _check_network(entries: Any, where: str) -> None:
         _check(entry, _NETWORK, f"{where}[{number}]")
         if not all(isinstance(name, str) for name in (*entry["left"], *entry["right"])):
             raise _damaged(f"{where}[{number}]: 'left' and 'right' are lists of names")
+
+
+def _check_arguments(record: Mapping[str, Any], where: str) -> None:
+    """What a failing record may tell of its operator's arguments."""
+    differing, saved = record.get("differing_arguments", []), record.get("kernel_args", {})
+    if not isinstance(differing, list) or not isinstance(saved, dict):
+        raise _damaged(f"{where}: 'differing_arguments' or 'kernel_args' is of another kind")
+    for index, entry in enumerate(differing):
+        _check(entry, _DIFFERING, f"{where}: differing_arguments[{index}]")
+    for side, entry in saved.items():
+        _check(entry, _SAVED_NOTE if isinstance(entry, dict) and "note" in entry else _SAVED, f"{where}: {side}")
 
 
 def _check_verdict(record: Mapping[str, Any], where: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting import evidence
+from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
 from pytest_msdump.reporting.statistics import statistics_table
 from pytest_msdump.reporting.tables import command, filled, pieces
@@ -143,7 +144,7 @@ def _block(record: Entry, operators: int, width: int, roots: tuple[str, str]) ->
     worst = list(evidence.worst_elements(record, width))
     if worst:
         yield from ("", *worst)
-    told = [*evidence.sentences(record, width), *evidence.would_pass(record, width)]
+    told = [*argument_lines(record, width), *evidence.sentences(record, width), *evidence.would_pass(record, width)]
     if told:
         yield from ("", *told)
 
