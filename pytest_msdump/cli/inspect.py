@@ -128,7 +128,7 @@ def _line(target: Path, parsed: argparse.Namespace) -> int:
     _tell(
         parsed,
         lambda: inspect_json.line_entry(dump, parsed.line, found),
-        lambda width: inspect_text.line_lines(dump, parsed.line, found, width=width),
+        lambda width: inspect_text.line_lines(dump, parsed.line, found, width=width, everything=parsed.everything),
     )
     return 0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_msdump.checking.histogram import Histogram
 from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
-from pytest_msdump.cli.inspect_text import operator_lines
+from pytest_msdump.cli.inspect_text import arguments_lines, operator_lines
 from pytest_msdump.graphs.source_lines import frames_of
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.statistics import Statistic, StatisticTables
@@ -112,6 +112,9 @@ def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
     for tensor in found.tensors:
         yield ""
         yield from _tensor(tensor, width)
+    if found.arguments is not None:
+        yield ""
+        yield from arguments_lines(found.arguments, width=width)
     if found.operator is None:
         return
     yield ""

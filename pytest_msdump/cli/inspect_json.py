@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.graphs.source_lines import frames_of, user_frames
+from pytest_msdump.model.arguments import KernelArguments
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.run import DumpConfiguration
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
+from pytest_msdump.pipeline.arguments import kernel_args_of
 from pytest_msdump.pipeline.checking import Checked
 from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
 from pytest_msdump.pipeline.placing import PlacedOperator
@@ -89,12 +91,23 @@ def file_entry(found: InspectedFile) -> dict[str, Any]:
         "is_older": found.is_older,
         "tensors": [_tensor(tensor) for tensor in found.tensors],
         "operator": _placed(found.operator) if found.operator else None,
+        "kernel_args": _arguments(found.arguments),
     }
 
 
 def line_entry(dump: Dump, where: str, found: Sequence[PlacedOperator]) -> dict[str, Any]:
     """Return the operators of a line, with every file of theirs."""
-    return {**_dump(dump), "line": where, "operators": [_placed(placed) for placed in found]}
+    return {
+        **_dump(dump),
+        "line": where,
+        "operators": [
+            {
+                **_placed(placed),
+                "kernel_args": _arguments(kernel_args_of(dump, placed.refs[0]) if placed.refs else None),
+            }
+            for placed in found
+        ],
+    }
 
 
 def check_entry(checked: Checked) -> dict[str, Any]:
@@ -190,9 +203,14 @@ def _placed(placed: PlacedOperator) -> dict[str, Any]:
         "rank": placed.at.rank,
         "graph": placed.at.graph,
         "place": placed.place,
+        "attributes": dict(placed.attributes),
         "consumers": takers,
         "tensors": [_tensor_ref(ref) for ref in placed.refs],
     }
+
+
+def _arguments(one: KernelArguments | None) -> dict[str, Any] | None:
+    return None if one is None else {"file": one.source, "values": dict(one.values), "problem": one.note or None}
 
 
 def _operator(operator: Operator) -> dict[str, Any]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
 from pytest_msdump.graphs.source_lines import user_frames
+from pytest_msdump.model.arguments import KernelArguments
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration
 from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.pipeline.arguments import kernel_args_of
 from pytest_msdump.pipeline.placing import PlacedOperator
 from pytest_msdump.pipeline.surveying import Survey, SurveyedOperator
 from pytest_msdump.reporting.numbers import one_line_text
 
-__all__ = ["line_lines", "operator_lines", "survey_lines"]
+__all__ = ["arguments_lines", "line_lines", "operator_lines", "survey_lines"]
 
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10
 _MOST_FILES = 12
 _LABEL = 14
+_LONGEST_NAME = 24
+# How attributes name the operands that are written down in the graph.
+_OPERANDS = tuple(f"operand {slot}" for slot in range(64))
 
 
 def survey_lines(found: Survey, *, width: int, everything: bool = False) -> Iterator[str]:
@@ -132,7 +137,9 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join((*numbers, *words))
 
 
-def line_lines(dump: Dump, where: str, found: Sequence[PlacedOperator], *, width: int) -> Iterator[str]:
+def line_lines(
+    dump: Dump, where: str, found: Sequence[PlacedOperator], *, width: int, everything: bool = False
+) -> Iterator[str]:
     """Yield all lines about what a line of the program made."""
     yield f"msdump inspect: {dump.root} (reader {dump.reader})"
     yield f"  {one_line_text(where)} made {counted(len(found), 'operator')}"
@@ -142,7 +149,10 @@ def line_lines(dump: Dump, where: str, found: Sequence[PlacedOperator], *, width
         yield ""
         yield f"{one_line_text(placed.operator.name)}  ({placed.operator.op_type})"
         yield from operator_lines(placed, width=width)
-        yield from _files(dump, placed)
+        # Each iteration has its own file; the first tells of the operator.
+        arguments = kernel_args_of(dump, placed.refs[0]) if placed.refs else None
+        yield from arguments_lines(arguments, width=width)
+        yield from _files(dump, placed, None if everything else _MOST_FILES)
 
 
 def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
@@ -153,9 +163,15 @@ def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
     yield f"  op {placed.place + 1} of {len(placed.graph.operators)} in {graph}"
     for frame in user_frames(operator):
         yield from frame_lines(frame, width, indent=2)
+    constants = {slot: value for slot, name in enumerate(_OPERANDS) if (value := placed.attributes.get(name))}
+    attributes = {name: value for name, value in placed.attributes.items() if name not in _OPERANDS}
+    if attributes:
+        yield "  attributes"
+        yield from _values_lines(attributes, width)
     for slot in range(max(len(operator.inputs), len(operator.host_inputs), len(operator.device_inputs))):
         yield from _slot(operator, "input", slot, width)
-        yield f"      from {_producer(operator.inputs[slot] if slot < len(operator.inputs) else None)}"
+        edge = operator.inputs[slot] if slot < len(operator.inputs) else None
+        yield f"      from {_producer(edge, constants.get(slot))}"
     slots = {*range(len(operator.host_outputs)), *range(len(operator.device_outputs)), *placed.takers}
     for slot in sorted(slots):
         yield from _slot(operator, "output", slot, width)
@@ -164,6 +180,26 @@ def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
             yield f"      to   {one_line_text(name)} input {taken}"
         if not takers:
             yield "      to   nobody in this graph"
+
+
+def arguments_lines(arguments: KernelArguments | None, *, width: int) -> Iterator[str]:
+    """Yield what a kernel was initialised with."""
+    if arguments is None:
+        return
+    if arguments.note:
+        yield from wrapped(f"kernel arguments: {arguments.source} {arguments.note}", width, indent=2)
+        return
+    yield f"  kernel arguments ({one_line_text(arguments.source)})"
+    yield from _values_lines(arguments.values, width)
+
+
+def _values_lines(values: Mapping[str, str], width: int) -> Iterator[str]:
+    longest = min(_LONGEST_NAME, max(map(len, values), default=0))
+    for name, value in values.items():
+        head, *rest = wrapped(f"{name:<{longest}}  {value}", width, indent=6)
+        # Wrapping draws spaces together no more than it breaks words.
+        yield head
+        yield from (f"{' ' * (longest + 2)}{line}" for line in rest)
 
 
 def _slot(operator: Operator, io: str, slot: int, width: int) -> Iterator[str]:
@@ -185,18 +221,18 @@ def _at_slot(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None
     return specs[slot] if slot < len(specs) else None
 
 
-def _producer(edge: Edge | None) -> str:
+def _producer(edge: Edge | None, constant: str | None) -> str:
     if edge is None:
-        return "a constant, or nothing"
+        return f"the constant {one_line_text(constant)}" if constant else "a constant, or nothing"
     name = one_line_text(edge.producer)
     return f"{name} (a weight or an input of the network)" if edge.is_parameter else f"{name} output {edge.slot}"
 
 
-def _files(dump: Dump, placed: PlacedOperator) -> Iterator[str]:
+def _files(dump: Dump, placed: PlacedOperator, most: int | None) -> Iterator[str]:
     files = list(dict.fromkeys(path for ref in placed.refs for path in (ref.source.pieces or (ref.source.path,))))
     if not files:
         yield "  not dumped"
-    for path in files[:_MOST_FILES]:
+    for path in files[:most]:
         yield f"  {one_line_text(os.path.relpath(path, dump.root))}"
-    if len(files) > _MOST_FILES:
-        yield f"  and {counted(len(files) - _MOST_FILES, 'more file')}; --json lists them all"
+    if most is not None and len(files) > most:
+        yield f"  and {counted(len(files) - most, 'more file')}; --all lists them all"

@@ -14,10 +14,12 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.graphs.graph_files import is_graph_file, read_graph
 from pytest_msdump.metrics.overflow import OneSide, scan
 from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.arguments import KernelArguments
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.model.tensor import TensorRef, TensorSpec
+from pytest_msdump.pipeline.arguments import kernel_args_of
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.placing import PlacedOperator, operator_of
@@ -78,6 +80,8 @@ class InspectedFile:
         The index of its directory, which knows its operator.
     operator : PlacedOperator, optional
         Who made it, when a graph of the run tells.
+    arguments : KernelArguments, optional
+        What the operator's kernel was initialised with, where the run saved that.
     """
 
     path: Path
@@ -88,6 +92,7 @@ class InspectedFile:
     overflow: OverflowFile | None = None
     dump: Dump | None = None
     operator: PlacedOperator | None = None
+    arguments: KernelArguments | None = None
 
     @property
     def is_older(self) -> bool:
@@ -138,7 +143,14 @@ def inspect_file(
     if not refs:
         return InspectedFile(path, size, graph=read_graph(path))
     tensors = tuple(inspect_tensor(ref, bins=bins) for ref in refs)
-    return InspectedFile(path, size, tensors, dump=dump, operator=operator_of(dump, refs[0].key.op))
+    return InspectedFile(
+        path,
+        size,
+        tensors,
+        dump=dump,
+        operator=operator_of(dump, refs[0].key.op),
+        arguments=kernel_args_of(dump, refs[0]),
+    )
 
 
 def tensors_of(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_msdump.checking.wording import listed
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.consumers import consumers
+from pytest_msdump.graphs.ir_attributes import parse_attributes
 from pytest_msdump.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
@@ -38,6 +39,8 @@ class PlacedOperator:
         By output slot: operators and the input slot by which they take it.
     refs : tuple of TensorRef
         Its tensors in the dump, in the dump's order.
+    attributes : mapping of str to str
+        As the graph's file tells them.
     """
 
     operator: Operator
@@ -46,6 +49,7 @@ class PlacedOperator:
     place: int
     takers: Mapping[int, tuple[tuple[str, int], ...]]
     refs: tuple[TensorRef, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 def operators_of_line(dump: Dump, where: str) -> tuple[PlacedOperator, ...]:
@@ -101,8 +105,8 @@ def _placed(dump: Dump, at: Coordinates, graph: OperatorGraph, names: set[str]) 
             refs[op.label].append(ref)
     for place, operator in enumerate(graph.operators):
         if operator.name in names:
-            name = operator.name
-            yield PlacedOperator(operator, graph, at, place, takers.get(name, {}), tuple(refs.get(name, ())))
+            name, told = operator.name, parse_attributes(operator.attributes)
+            yield PlacedOperator(operator, graph, at, place, takers.get(name, {}), tuple(refs.get(name, ())), told)
 
 
 def _agree(graph: Coordinates, tensor: Coordinates) -> bool:

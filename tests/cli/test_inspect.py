@@ -256,6 +256,31 @@ def test_a_relative_path_finds_its_operator(run_with_graph, capsys, monkeypatch)
     assert entry(capsys, f"./0/../0/{path.name}")["operator"]["name"] == CONV2
 
 
+def test_kernel_arguments_and_attributes_are_told(run_with_graph, capsys):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    saved = path.with_name("Conv2D.Default_conv2-Conv2d_Conv2D-op0.json")
+    saved.write_text(json.dumps({"pad_mode": "valid", "stride": "(1, 1)"}))
+    found = entry(capsys, path)
+    assert found["kernel_args"] == {
+        "file": saved.name,
+        "values": {"pad_mode": "valid", "stride": "(1, 1)"},
+        "problem": None,
+    }
+    text = told(capsys, path)
+    assert f"  kernel arguments ({saved.name})\n      pad_mode  valid\n      stride    (1, 1)\n" in text
+    on_the_line = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"]
+    assert [operator["kernel_args"] is None for operator in on_the_line] == [False, True, True, True]
+    assert "      pad_mode  valid\n" in told(capsys, run_with_graph, "--line", "ms_side.py:36")
+    attributes = found["operator"]["attributes"]
+    assert attributes
+    assert all(name in text for name in attributes)
+    matmul = told(capsys, file_of(run_with_graph, "MatMul.*fc1*.output.0.*"))
+    assert matmul.count("      from the constant Bool(") == 2
+    saved.write_text("[")
+    assert "is not a JSON object" in entry(capsys, path)["kernel_args"]["problem"]
+    assert "is not a JSON object" in told(capsys, path)
+
+
 def test_a_file_of_an_earlier_run_is_told_too(tmp_path, capsys):
     for start, value in ((100, 1.0), (10**9, 2.0)):
         write_mindspore(
@@ -356,6 +381,17 @@ def test_a_line_is_told_with_operators_shapes_neighbours_and_files(run_with_grap
     wanted = [ref.source.path for ref in index(run_with_graph).refs if ref.line and ref.line.line == 36]
     assert files == wanted
     assert max(len(line) for line in lines[1:] if not line.endswith(".npy")) <= width
+
+
+def test_every_file_of_a_line_is_listed_when_all_is_wanted(run_with_graph, capsys):
+    for iteration in range(1, 4):
+        shutil.copytree(run_with_graph / "rank_0/Lenet/0/0", run_with_graph / f"rank_0/Lenet/0/{iteration}")
+    files = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"][1]["tensors"]
+    assert len(files) == 16
+    text = told(capsys, run_with_graph, "--line", "ms_side.py:36")
+    assert text.count("BiasAdd.Default_conv2") == 12
+    assert "  and 4 more files; --all lists them all" in text
+    assert told(capsys, run_with_graph, "--line", "ms_side.py:36", "--all").count("BiasAdd.Default_conv2") == 16
 
 
 def test_a_line_as_json_and_by_its_code(run_with_graph, capsys):
