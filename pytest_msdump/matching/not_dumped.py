@@ -11,7 +11,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.run import DumpConfiguration
-from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, mangle
+from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, TensorSpec, mangle
 
 __all__ = ["NOT_DUMPED", "Absence"]
 
@@ -69,7 +69,7 @@ class Absence:
         is_framework = op.op_type is not None or op.true_name is not None
         told = self._kernels(one, op) if is_framework else self._some_kernels(one)
         told = told or self._undumpable(op, ref.key.io, ref.key.slot, ref.spec.dtype)
-        return told or (self._io(one, ref.key.io) if self._operator(op) else "")
+        return told or (self._io(one, ref.key.io) or self._ended() if self._operator(op) else "")
 
     def of_name(self, name: str, io: str) -> str:
         """Say why this side does not have an operator that somebody named; empty where nothing tells."""
@@ -131,10 +131,20 @@ class Absence:
         op_type = op.op_type or (known.op_type if known else None)
         if op_type in _TEXT_TYPES:
             return f"{NOT_DUMPED}{op_type} takes a text, which MindSpore cannot dump"
-        for name in (dtype, _graph_dtype(known, io, slot)):
+        spec = _told(known, io, slot)
+        if spec and spec.shape and 0 in spec.shape:
+            return f"{NOT_DUMPED}it is empty, {spec.shape} in the graph, and MindSpore writes no empty tensors"
+        for name in (dtype, spec.dtype if spec else None):
             if name in DTYPES and DTYPES[name].kind == "complex":
                 return f"{NOT_DUMPED}{name}, which MindSpore could not dump on the {self._side} side"
         return ""
+
+    def _ended(self) -> str:
+        """What is left where a graph has an operator and nothing says that it was left out."""
+        return (
+            f"{NOT_DUMPED}a graph of the {self._side} run has it, and nothing says that it was left out: the run ended "
+            "before, or the file is gone"
+        )
 
     @property
     def _is_mindspore(self) -> bool:
@@ -163,10 +173,9 @@ def _listed(one: DumpConfiguration) -> str:
     return f"{one.kernels_text} in {one.source}"
 
 
-def _graph_dtype(operator: Operator | None, io: str, slot: int) -> str | None:
-    """What a graph says of a tensor's type."""
+def _told(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:
+    """What a graph says of a tensor."""
     if operator is None:
         return None
     specs = operator.host_outputs if io == "output" else operator.host_inputs
-    spec = specs[slot] if slot < len(specs) else None
-    return spec.dtype if spec else None
+    return specs[slot] if slot < len(specs) else None

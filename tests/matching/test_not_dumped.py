@@ -149,3 +149,21 @@ def test_ranks_are_told_by_their_own_configurations() -> None:
     left = replace(dump(run_tensor(RELU), run_tensor(ADD, rank=1)), run=RunFacts(configurations=ranks))
     right = (run_tensor(RELU), run_tensor(ADD, rank=1), run_tensor(RELU, rank=1))
     assert why(left, *right).startswith("not dumped: the kernels list of the left side does not name it (Add in r1)")
+
+
+def test_an_operator_that_the_graph_has_and_nothing_leaves_out_was_not_reached() -> None:
+    graph = (Operator(RELU, "ReLU"), Operator(ADD, "Add"))
+    told = why(of_run(run_tensor(RELU), graph=graph), run_tensor(RELU), run_tensor(ADD))
+    assert told == (
+        "not dumped: a graph of the left run has it, and nothing says that it was left out: the run ended before, or "
+        "the file is gone"
+    )
+
+
+def test_an_empty_tensor_is_never_written() -> None:
+    graph = (Operator(RELU, "ReLU"), Operator(ADD, "Add", host_outputs=(TensorSpec("float32", (0, 3)),)))
+    told = why(of_run(run_tensor(RELU), graph=graph), run_tensor(RELU), run_tensor(ADD))
+    assert told == "not dumped: it is empty, (0, 3) in the graph, and MindSpore writes no empty tensors"
+    # A scalar is not empty.
+    graph = (graph[0], Operator(ADD, "Add", host_outputs=(TensorSpec("float32", ()),)))
+    assert "it is empty" not in why(of_run(run_tensor(RELU), graph=graph), run_tensor(RELU), run_tensor(ADD))
