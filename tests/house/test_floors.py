@@ -31,6 +31,7 @@ FLOORS = {
     "testing": 4,
     "configuring": 4,
     "checking": 4,
+    "capture": 4,
     "pipeline": 5,
     "cli": 7,
     "plugin": 7,

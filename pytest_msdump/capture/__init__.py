@@ -1,0 +1,27 @@
+"""Dumps from live models. Importing this loads neither numpy nor a framework; names are looked up when used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_msdump.capture.writer import DumpWriter, RawArray
+
+__all__ = ["DumpWriter", "RawArray"]
+
+# Public name → module that has it.
+_HOMES = {
+    "DumpWriter": "writer",
+    "RawArray": "writer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
