@@ -130,4 +130,5 @@ def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
 def _values(side: OneSide) -> str:
     counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
     told = ", ".join(f"{count} {what}" for what, count in counts if count)
-    return f"{told} of {side.elements} elements; first at {list(side.first or ())}"
+    place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
+    return f"{told} of {side.elements} elements; {place}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from os import PathLike
 
-from pytest_msdump.errors import MsdumpError
 from pytest_msdump.metrics.overflow import OneSide, scan
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.culprits import culprits_of
 from pytest_msdump.pipeline.given import Tensor, opened
 from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.opening import OpenDump, as_path, open_logical
+from pytest_msdump.pipeline.opening import OpenDump, as_path
+from pytest_msdump.pipeline.scanning import scanned
 from pytest_msdump.readers.opdebug_files import overflow_files
 
 __all__ = ["assert_no_overflow"]
@@ -84,20 +84,12 @@ def _reported(dump: Dump) -> Iterator[str]:
 def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
     """Open, scan and close one tensor after the other."""
     for ref in refs:
-        yield ref.key.address, _scan(ref)
-
-
-def _scan(ref: TensorRef) -> OneSide | str:
-    """What was found in one tensor, or why it cannot be read."""
-    try:
-        with closing(open_logical(ref)) as view:
-            return scan(view)
-    except (MsdumpError, OSError) as error:
-        return str(error)
+        yield ref.key.address, scanned(ref)
 
 
 def _overflow_text(side: OneSide) -> str:
     """Counts by class and the first position."""
     counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
     told = ", ".join(f"{count} {what}" for what, count in counts if count)
-    return f"{told} of {side.elements} elements; first at {list(side.first or ())}"
+    place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
+    return f"{told} of {side.elements} elements; {place}"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.metrics.overflow import OneSide, scan
+from pytest_msdump.metrics.overflow import OneSide
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.pipeline.culprits import Culprit, culprits_of
-from pytest_msdump.pipeline.opening import open_logical
+from pytest_msdump.pipeline.scanning import scanned
 from pytest_msdump.readers.opdebug_files import OverflowFile, overflow_files
 
 __all__ = ["OperatorOverflow", "Overflows", "find_overflows"]
@@ -102,20 +100,11 @@ def _by_operator(refs: Iterable[TensorRef]) -> Mapping[OpKey, Sequence[TensorRef
 
 def _scanned(refs: Iterable[TensorRef], unreadable: list[tuple[str, str]]) -> Iterator[tuple[TensorRef, OneSide]]:
     for ref in refs:
-        side = _scan(ref)
+        side = scanned(ref)
         if isinstance(side, str):
             unreadable.append((ref.key.address, side))
         elif side.elements:
             yield ref, side
-
-
-def _scan(ref: TensorRef) -> OneSide | str:
-    """What one tensor holds, or why it cannot be read."""
-    try:
-        with closing(open_logical(ref)) as view:
-            return scan(view)
-    except (MsdumpError, OSError) as error:
-        return str(error)
 
 
 def _role(seen: Mapping[TensorRef, OneSide], bad: Mapping[TensorRef, OneSide]) -> str:

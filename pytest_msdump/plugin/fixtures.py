@@ -64,7 +64,7 @@ class Helpers:
 
 @pytest.fixture
 def msdump(request: pytest.FixtureRequest) -> Helpers:
-    """`compare`, `assert_close`, `assert_dumps_close`, `check`, `open`; judging by the marker ``msdump`` of the test."""
+    """`compare`, `assert_close`, `assert_dumps_close`, `check`, `open`; judging by the test's marker ``msdump``."""
     said: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("msdump"))):
         if marker.args:
