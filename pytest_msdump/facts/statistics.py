@@ -48,8 +48,8 @@ STATISTICS: Mapping[str, StatisticFact] = {
 }
 
 # The share of elements that may lie on the other side of 0, by the coarser data type (types that are not here are as
-# the coarsest). Ours, no vendor's: the drift that `normalized_max_error` allows by default turns about so many elements of
-# a normal distribution.
+# the coarsest). Ours, no vendor's: the drift that `normalized_max_error` allows by default turns about so many elements
+# of a normal distribution.
 SIGN_CHANGES: Mapping[str, float] = {"float64": 0.01, "float32": 0.01, "float16": 0.05, "bfloat16": 0.1}
 
 # Columns that say which tensor a row is about, and what else is known of it, by their title in lower case.

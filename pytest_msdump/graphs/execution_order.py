@@ -86,9 +86,7 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
     others: list[Path] = []
     for path in files:
         if not path.is_file():
-            raise ConfigError(
-                f"{path}: no such file; graph_files and --graph name execution orders and graphs"
-            )
+            raise ConfigError(f"{path}: no such file; graph_files and --graph name execution orders and graphs")
         match = _FILE.fullmatch(path.name)
         if match:
             orders[Coordinates(graph=int(match[1]))] = path
