@@ -69,7 +69,9 @@ class Absence:
         is_framework = op.op_type is not None or op.true_name is not None
         told = self._kernels(one, op) if is_framework else self._some_kernels(one)
         told = told or self._undumpable(op, ref.key.io, ref.key.slot, ref.spec.dtype)
-        return told or (self._io(one, ref.key.io) or self._ended() if self._operator(op) else "")
+        if told or op.op_type == PARAMETER:
+            return told or self._io(one, ref.key.io)
+        return self._io(one, ref.key.io) or self._ended() if self._operator(op) else ""
 
     def of_name(self, name: str, io: str) -> str:
         """Say why this side does not have an operator that somebody named; empty where nothing tells."""

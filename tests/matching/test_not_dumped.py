@@ -75,6 +75,15 @@ def test_inputs_of_a_run_that_dumped_outputs_say_so() -> None:
     )
 
 
+def test_weights_of_a_run_that_dumped_inputs_say_so() -> None:
+    left = of_run(run_tensor(RELU, "input:0"), io="input")
+    weight = run_tensor("fc_weight", op_type="Parameter")
+    assert why(left, run_tensor(RELU, "input:0"), weight) == (
+        "not dumped: inputs only on the left side (input_output in data_dump.json)"
+    )
+    assert why(of_run(run_tensor(RELU)), run_tensor(RELU), weight) == "no operator of that name on the left side"
+
+
 def test_a_slot_that_was_to_be_dumped_is_a_bare_miss() -> None:
     left = of_run(run_tensor(RELU), io="output")
     assert why(left, run_tensor(RELU), run_tensor(RELU, "output:1")).endswith("has no output:1; it has output:0")
