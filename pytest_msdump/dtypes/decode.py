@@ -62,6 +62,7 @@ _STORED_AS = {
     ("int2", "i1"): "int2",
     ("uint2", "u1"): "uint2",
     ("uint1", "u1"): "uint1",
+    ("complex32", "u4"): "complex32",
 }
 
 # Codes that hold nothing but bits until the dump says what these are.
@@ -208,6 +209,9 @@ def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
     if logical in _BYTE_FLOATS and code == "u1":
         return Storage(logical, stored, stored_as(logical).unpack)
     native = np.dtype(DTYPES[logical].native)
+    if logical == "complex32":
+        # The real part is the first half in memory, whatever the order of bytes in each half.
+        return Storage(logical, stored, lambda raw: stored_as(logical).unpack(raw.astype("<u4").view("<f2")))
     return Storage(logical, stored, lambda raw: raw.astype(native, copy=False))
 
 

@@ -26,6 +26,7 @@ _SCENES = {
     "overflow": "the {side} run dumped only operators that overflowed (op_debug_mode 3 in {source})",
     "exception": "the {side} run dumped only inputs of an operator with an exception (op_debug_mode 4 in {source})",
 }
+_REFERENCE_READER = "npy-folder"
 _TEXT_TYPES = frozenset({"Print", "StringFormat"})
 
 
@@ -60,6 +61,9 @@ class Absence:
             Whether this side dumped anything of an operator of that name there, in any iteration.
         """
         op = ref.key.op
+        if ref.reader == _REFERENCE_READER:
+            # A reference's names and types are another framework's, also where its manifest tells them.
+            op = OpKey(op.name, op.at)
         one = self._configuration(meeting[_RANK])
         told = self._scene(one) or self._iteration(one, meeting[_ITERATION])
         if told or is_known:

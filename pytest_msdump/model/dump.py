@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.manifest import Manifest
 from pytest_msdump.model.run import RunFacts
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 
@@ -37,6 +38,8 @@ class Dump:
         Graphs of the run, and whose they are; a coordinate that is not set stands for every value.
     run : RunFacts, optional
         What the run says of itself; ``None`` where nothing does.
+    manifest : Manifest, optional
+        Of a dump that this package recorded; without its list of tensors, which `refs` are made of.
     """
 
     root: Path
@@ -48,3 +51,4 @@ class Dump:
     notes: tuple[str, ...] = field(default=())
     graphs: tuple[tuple[Coordinates, OperatorGraph], ...] = ()
     run: RunFacts | None = None
+    manifest: Manifest | None = None

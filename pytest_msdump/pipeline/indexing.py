@@ -13,6 +13,7 @@ from pytest_msdump.graphs.graph_files import find_irs, placed, read_graphs
 from pytest_msdump.graphs.ir_names import with_ir
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.pipeline.culprits import with_overflows
+from pytest_msdump.pipeline.manifests import with_manifest
 from pytest_msdump.pipeline.run_facts import with_run
 from pytest_msdump.pipeline.statistics import with_statistics
 from pytest_msdump.readers.base import Reader, index_dump
@@ -51,7 +52,9 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
     ConfigError
         One of `graph_files` cannot be used.
     """
-    return with_run(with_overflows(_with_graphs(with_statistics(index_dump(root, readers())), tuple(graph_files))))
+    return with_run(
+        with_overflows(_with_graphs(with_statistics(with_manifest(index_dump(root, readers()))), tuple(graph_files)))
+    )
 
 
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:

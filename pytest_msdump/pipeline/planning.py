@@ -24,6 +24,7 @@ from pytest_msdump.pipeline.arguments import ArgumentBook
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.line_selection import by_names
+from pytest_msdump.pipeline.manifests import different_origins
 from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
@@ -110,6 +111,8 @@ def plan(suite: Suite) -> Plan:
     right = _narrowed(index(suite.right.path), suite.right)
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_order=bool(suite.graph_files or find_orders(left.root)))
+    # First of all notes: whoever compares different things need not read on.
+    left = replace(left, notes=(*different_origins(left, right), *left.notes))
     pairing = pair_dumps(
         left,
         right,

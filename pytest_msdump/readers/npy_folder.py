@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
-from pytest_msdump.readers.repeats import sort_out
+from pytest_msdump.readers.manifest import read_manifest
+from pytest_msdump.readers.recorded import labels_of, notes_on, told
+from pytest_msdump.readers.repeats import Repeats, numbered, sort_out
+from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 
 __all__ = ["NpyFolderReader"]
+
+_SUFFIX = ".npy"
 
 
 class NpyFolderReader(Reader):
@@ -21,41 +29,37 @@ class NpyFolderReader(Reader):
 
     A flat folder is iteration 0. Where numbered sub-folders hold tensors, files beside these sub-folders belong to no
     iteration and are listed as unexplained. Of two sub-folders with the same number (``1`` and ``01``) the shorter
-    name counts.
+    name counts. A manifest tells true names, inputs and types; names that were too long are in a ``mapping.csv``.
     """
 
     name = "npy-folder"
     looks_for = "a folder of OP.INDEX.TIMESTAMP.npy files, or of numbered sub-folders of them"
 
     def recognises(self, root: Path) -> bool:
-        """Tell whether a file directly in `root`, or in a numbered sub-folder, has such a name."""
-        return root.is_dir() and any(_holds_tensors(folder) for folder in walk(root) if _may_hold(folder))
+        """Tell whether a file directly in `root`, or in a numbered sub-folder, has such a name; or a manifest does."""
+        if not root.is_dir():
+            return False
+        return any(
+            _holds_tensors(folder) or (not folder.parts and MANIFEST_FILE in folder.files)
+            for folder in walk(root)
+            if _may_hold(folder)
+        )
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; see `Reader.index`."""
         folders = tuple(walk(root))
-        iterations = _iterations(folders)
-        refs: list[TensorRef] = []
-        unexplained: list[Path] = []
-        for folder in folders:
-            unexplained += map(folder.relative, folder.closed)
-            iteration = iterations.get(folder.parts)
-            at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(root)
-            for name in folder.files:
-                parsed = None if iteration is None else parse_reference(name)
-                if parsed is None:
-                    unexplained.append(folder.relative(name))
-                else:
-                    refs.append(_ref(parsed, at, path / name, self.name))
-        repeats = sort_out(refs)
-        return Dump(
-            root=root,
-            reader=self.name,
-            refs=placed_by_time(repeats.newest),
-            older=repeats.older,
-            unexplained=tuple(sorted(unexplained)),
-            notes=repeats.notes,
-        )
+        manifest, notes = read_manifest(root)
+        found = _find(root, folders, self.name)
+        refs = found.refs
+        unexplained = [path for path in found.unexplained if manifest is None or path != Path(MANIFEST_FILE)]
+        if manifest is None:
+            repeats = sort_out(refs.values())
+            return _dump(root, self.name, repeats, unexplained, (*notes, *found.notes))
+        named = {path: told(ref, manifest.tensors.get(path)) for path, ref in refs.items()}
+        is_one_run = refs.keys() <= manifest.tensors.keys()
+        repeats = Repeats(numbered(named.values())) if is_one_run else sort_out(named.values())
+        dump = _dump(root, self.name, repeats, unexplained, (*notes, *notes_on(manifest, refs), *found.notes))
+        return replace(dump, labels=labels_of(manifest), manifest=_light(manifest))
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
@@ -64,22 +68,83 @@ class NpyFolderReader(Reader):
         return open_npy(ref.source.path, ref.spec)
 
 
+class _Found(NamedTuple):
+    """Tensors by path below the root, with ``/``; the files that are none; sentences."""
+
+    refs: dict[str, TensorRef]
+    unexplained: list[Path]
+    notes: list[str]
+
+
+def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
+    iterations = _iterations(folders)
+    found = _Found({}, [], [])
+    for folder in folders:
+        found.unexplained.extend(map(folder.relative, folder.closed))
+        iteration = iterations.get(folder.parts)
+        if iteration is None:
+            found.unexplained.extend(map(folder.relative, folder.files))
+            continue
+        at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(root)
+        originals = _originals(root, folder, found.notes)
+        for name in folder.files:
+            parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
+            if parsed is not None:
+                found.refs[folder.relative(name).as_posix()] = _ref(parsed, at, path / name, reader)
+            elif name != MAPPING or not originals:
+                found.unexplained.append(folder.relative(name))
+    return found
+
+
+def _originals(root: Path, folder: Folder, notes: list[str]) -> Mapping[str, str]:
+    """Return the names that were too long for the file system, by the names they were given."""
+    if MAPPING not in folder.files:
+        return {}
+    path = folder.relative(MAPPING)
+    originals, note = read_mapping(root / path)
+    if note:
+        notes.append(f"{path.as_posix()} {note}")
+    return originals
+
+
+def _dump(root: Path, reader: str, repeats: Repeats, unexplained: Sequence[Path], notes: tuple[str, ...]) -> Dump:
+    return Dump(
+        root=root,
+        reader=reader,
+        refs=placed_by_time(repeats.newest),
+        older=repeats.older,
+        unexplained=tuple(sorted(unexplained)),
+        notes=(*notes, *repeats.notes),
+    )
+
+
+def _light(manifest: Manifest) -> Manifest:
+    return replace(manifest, tensors={})
+
+
 def _may_hold(folder: Folder) -> bool:
     return not folder.parts or (len(folder.parts) == 1 and number(folder.parts[0]) is not None)
 
 
 def _holds_tensors(folder: Folder) -> bool:
-    return any(parse_reference(name) for name in folder.files)
+    return any(parse_reference(name) for name in _names(folder))
+
+
+def _names(folder: Folder) -> Iterator[str]:
+    """Names of files; a numbered file beside a mapping may stand for any name."""
+    for name in folder.files:
+        stem = name.removesuffix(_SUFFIX)
+        yield f"{name}.0.0.npy" if MAPPING in folder.files and stem != name and number(stem) is not None else name
 
 
 def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
     """Say which directories hold an iteration, and which one."""
     holding = [folder.parts for folder in folders if _may_hold(folder) and _holds_tensors(folder)]
-    numbered = sorted((parts for parts in holding if parts), key=lambda parts: (len(parts[0]), parts), reverse=True)
-    if not numbered:
+    steps = sorted((parts for parts in holding if parts), key=lambda parts: (len(parts[0]), parts), reverse=True)
+    if not steps:
         return {(): 0}
     # Shorter names come last and win: of `1` and `01`, `1` is the iteration.
-    by_number = {int(parts[0]): parts for parts in numbered}
+    by_number = {int(parts[0]): parts for parts in steps}
     return {parts: iteration for iteration, parts in by_number.items()}
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorRef
 
-__all__ = ["Repeats", "sort_out"]
+__all__ = ["Repeats", "numbered", "sort_out"]
 
 # How many times the longest pause inside the first pass must be exceeded before repeats that neither are complete nor
 # begin where the pass began count as another run. A module used twice at the end of a network pauses about as long as
@@ -60,6 +60,20 @@ def sort_out(refs: Iterable[TensorRef]) -> Repeats:
         if left_out:
             notes.append(_sentence(len(left_out), *group))
     return Repeats(tuple(newest), tuple(older), tuple(notes))
+
+
+def numbered(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
+    """Number the occurrences of tensors that are known to be of one run, in each iteration by itself.
+
+    Returns
+    -------
+    tuple of TensorRef
+        In order of time.
+    """
+    groups: defaultdict[int | None, list[TensorRef]] = defaultdict(list)
+    for ref in sorted(refs, key=_time_and_name):
+        groups[ref.key.op.at.iteration].append(ref)
+    return tuple(ref for run in groups.values() for ref in _numbered(run))
 
 
 def _sentence(count: int, rank: int | None, net: str | None, iteration: int | None) -> str:

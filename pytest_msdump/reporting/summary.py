@@ -21,7 +21,7 @@ _SHOWN_FILES = 3
 _ALARMING_COVERAGE = 0.5
 
 # How a label of a dump is told; others are told as "name value".
-_LABELS = {"ms_version": "MindSpore {value}", "device_target": "{value}"}
+_LABELS = {"ms_version": "MindSpore {value}", "framework": "{value}", "device_target": "{value}"}
 
 # Readers whose dumps come from a run under test; a reference folder on the left of one looks swapped.
 _RUN_READERS = ("mindspore", "ascend", "converted")

@@ -9,6 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from pytest_msdump import open_dump
 from pytest_msdump.capture import DumpWriter, RawArray
 from pytest_msdump.errors import ConfigError
 
@@ -141,3 +142,35 @@ def test_the_manifest_tells_the_run(tmp_path):
     assert found["inputs"]["x"] == found["weights"]["w"]
     assert (found["command"], found["dtype_policy"]) == (["python", "a b.py"], "amp")
     assert not [path.name for path in (tmp_path / "d").iterdir() if path.name != "msdump.json"]
+
+
+@pytest.mark.parametrize("code", NUMPY_TYPES)
+def test_every_type_of_numpy_is_read_back_bit_for_bit(tmp_path, code):
+    bits = np.random.default_rng(7).integers(0, 2 if code == "?" else 256, 2 * 3 * np.dtype(code).itemsize, np.uint8)
+    array = bits.view(code).reshape(2, 3)
+    with DumpWriter(tmp_path / "d") as writer:
+        writer.write("op", array)
+    values = open_dump(tmp_path / "d").read("op")
+    assert values.dtype == array.dtype
+    assert values.tobytes() == array.tobytes()
+
+
+BYTES, HALVES = np.arange(256, dtype="u1"), np.arange(2**16, dtype="u2")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "codes", "values"),
+    [
+        ("bfloat16", HALVES, (HALVES.astype("u4") << 16).view("f4")),
+        # float8_e5m2 is the upper half of float16.
+        ("float8_e5m2", BYTES, (BYTES.astype("u2") << 8).view("f2").astype("f4")),
+        ("complex32", HALVES, HALVES.view("f2").astype("f4").view("c8")),
+        ("int4", np.arange(-8, 8, dtype="i1"), np.arange(-8, 8)),
+    ],
+)
+def test_every_code_of_types_that_numpy_lacks_is_read_back_as_its_value(tmp_path, dtype, codes, values):
+    with DumpWriter(tmp_path / "d") as writer:
+        writer.write("op", RawArray(codes, values.shape, dtype))
+    dump = open_dump(tmp_path / "d")
+    assert dump.open("op").dtype == dtype
+    np.testing.assert_array_equal(dump.read("op"), values)

@@ -1,0 +1,116 @@
+"""Reads ``msdump.json``. It is no more trusted than the dump: bounded, every value checked, and never an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.model.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
+from pytest_msdump.readers.sidefiles import read_text
+
+__all__ = ["parse_manifest", "read_manifest"]
+
+_MAX_BYTES = 2**28
+_MAX_LABEL = 200
+_MAX_NAME = 2**12
+_MAX_NAMED = 2**20
+_MAX_ARGUMENTS = 2**10
+_MAX_SLOT = 10**9
+_LABELS = ("framework", "version", "device", "dtype_policy", "time", "key")
+_IO = ("input", "output")
+
+
+def read_manifest(root: Path) -> tuple[Manifest | None, tuple[str, ...]]:
+    """Read the manifest of a dump.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's folder.
+
+    Returns
+    -------
+    Manifest or None
+        ``None`` where there is none, or none that can be read.
+    tuple of str
+        Sentences about what could not be read.
+    """
+    path = root / MANIFEST_FILE
+    if not path.is_file():
+        return None, ()
+    text, note = read_text(path, _MAX_BYTES)
+    return (None, (f"{MANIFEST_FILE} {note}",)) if note else parse_manifest(text)
+
+
+def parse_manifest(text: str) -> tuple[Manifest | None, tuple[str, ...]]:
+    """Read the text of a manifest; see `read_manifest`."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, (f"{MANIFEST_FILE} is not JSON, so names and types are told by file names alone",)
+    if not isinstance(values, dict):
+        return None, (f"{MANIFEST_FILE} is not a JSON object, so names and types are told by file names alone",)
+    notes: list[str] = []
+    version = values.get("schema_version")
+    if version != SCHEMA_VERSION:
+        shown = version if isinstance(version, int) and 0 <= version < 10**6 else "unknown"
+        notes.append(
+            f"{MANIFEST_FILE} has schema_version {shown}, known is {SCHEMA_VERSION}: read as far as understood"
+        )
+    tensors, wrong = _tensors(values.get("tensors"))
+    if wrong:
+        notes.append(
+            f"{MANIFEST_FILE} has {wrong} {'entry' if wrong == 1 else 'entries'} that cannot be meant: left out"
+        )
+    command = values.get("command")
+    labels: dict[str, Any] = {name: _text(values.get(name), _MAX_LABEL) or "" for name in _LABELS}
+    manifest = Manifest(
+        **labels,
+        seeds={name: seed for name, seed in _named(values.get("seeds")).items() if type(seed) is int},
+        inputs=_texts(values.get("inputs")),
+        weights=_texts(values.get("weights")),
+        command=tuple(map(str, command[:_MAX_ARGUMENTS])) if isinstance(command, list) else (),
+        complete=values.get("complete") is True,
+        tensors=tensors,
+    )
+    return manifest, tuple(notes)
+
+
+def _tensors(value: object) -> tuple[dict[str, TensorEntry], int]:
+    """The entries that can be meant, and the number of others."""
+    named = _named(value)
+    entries = {name: entry for name, said in named.items() if (entry := _entry(said)) is not None}
+    return entries, len(named) - len(entries)
+
+
+def _entry(said: object) -> TensorEntry | None:
+    if not isinstance(said, dict):
+        return None
+    op, slot, io = _text(said.get("op"), _MAX_NAME), said.get("slot", 0), said.get("io", "output")
+    if not op or io not in _IO or type(slot) is not int or not 0 <= slot < _MAX_SLOT:
+        return None
+    dtype = _text(said.get("dtype"), _MAX_LABEL)
+    return TensorEntry(
+        op=op,
+        io=io,
+        slot=slot,
+        dtype=(canonical(dtype) or dtype) if dtype else None,
+        op_type=_text(said.get("op_type"), _MAX_LABEL),
+        line=_text(said.get("line"), _MAX_NAME),
+    )
+
+
+def _named(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) and len(value) <= _MAX_NAMED else {}
+
+
+def _texts(value: object) -> Mapping[str, str]:
+    return {name: text for name, text in _named(value).items() if isinstance(text, str) and len(text) <= _MAX_LABEL}
+
+
+def _text(value: object, longest: int) -> str | None:
+    """A text that is not empty and not too long."""
+    return value if isinstance(value, str) and 0 < len(value) <= longest else None
