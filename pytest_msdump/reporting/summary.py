@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.model.report import Report, SideInfo
@@ -16,6 +17,7 @@ __all__ = ["header_lines", "summary_lines"]
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
 OLDER_RUN = "older run"
 
+_SHOWN_REASONS = 3
 _SHOWN_WARNINGS = 3
 _SHOWN_FILES = 3
 _ALARMING_COVERAGE = 0.5
@@ -75,7 +77,9 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
     files : sequence of str
         The report files that were written.
     """
-    lines = [*_matched(report, width), *_outcomes(report)]
+    problems = coverage_problems(report)
+    # What fails the item `coverage` is told there, with all reasons.
+    lines = [*_matched(report, width), *(() if problems else _reasons(report, width)), *_outcomes(report)]
     unseen = sentence_on_unseen(report.records)
     lines += _wrapped(unseen, width) if unseen else []
     first = first_failing(report.records)
@@ -87,7 +91,7 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
         alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)
         sentence = "the two sides are identical: every pair is bit-equal; usually a run was compared with itself"
         lines += _wrapped("every pair is bit-equal" if alone else sentence, width)
-    for problem in coverage_problems(report):
+    for problem in problems:
         lines += _wrapped(f"coverage: {problem}", width)
     for note in report.notes:
         lines += _wrapped(one_line_text(note), width)
@@ -118,6 +122,19 @@ def _matched(report: Report, width: int) -> list[str]:
     text = f"matched {paired} of {total} right tensors ({percent(coverage.get('value', 0.0))})"
     alone = [f"{found[f'unmatched_{side}']} {side}" for side in ("left", "right") if found[f"unmatched_{side}"]]
     return _wrapped(f"{text}; without a partner: {', '.join(alone)}" if alone else text, width)
+
+
+def _reasons(report: Report, width: int) -> Iterator[str]:
+    """Why tensors were left alone, the commonest reasons first."""
+    counted = Counter((entry["side"], entry["reason"]) for entry in report.unmatched).most_common()
+    for (side, reason), count in counted[:_SHOWN_REASONS]:
+        first, *others = filled(f"{count} {side}: {one_line_text(reason)}", width - 4)
+        yield f"  {first}"
+        yield from (f"    {line}" for line in others)
+    rest = counted[_SHOWN_REASONS:]
+    if rest:
+        reasons = "1 more reason" if len(rest) == 1 else f"{len(rest)} more reasons"
+        yield f"  {sum(count for _, count in rest)}: {reasons}, in results.json"
 
 
 def _outcomes(report: Report) -> Iterator[str]:
