@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
+from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.pipeline.sampling import LeadingRows
 from pytest_msdump.testing.builder import write_mindspore
 
 OP = "Default/fc-Dense/MatMul-op0"
@@ -110,6 +114,43 @@ def test_another_shape_without_a_sample_stays_an_error(tmp_path: Path) -> None:
     assert verdict(ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE)))[0] == "error"
     # Shorter than the sample would be: it is whole.
     assert verdict(ask(write(tmp_path / "a", WHOLE[:4], sample=5), write(tmp_path / "b", WHOLE)))[0] == "error"
+    # Longer than the sample can be: it is none.
+    assert verdict(ask(write(tmp_path / "c", WHOLE[:6], sample=5), write(tmp_path / "d", WHOLE)))[0] == "error"
+
+
+def test_a_whole_tensor_shorter_than_a_sample_is_no_part_of_it(tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE, sample=10))
+    assert verdict(answer)[0] == "undefined"
+
+
+class _Whole:
+    """A view in memory, as far as the part of it needs one."""
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        self._values = values
+        self.spec, self.dtype = TensorSpec(), "float32"
+        self.shape, self.size = values.shape, values.size
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        return self._values.reshape(-1)[start:stop]
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        yield self.read(0, block_elements)
+
+    def permuted(self, axes: tuple[int, ...]) -> _Whole:
+        return _Whole(self._values.transpose(axes))
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_part_ends_where_its_rows_end_and_keeps_its_first_axis() -> None:
+    part = LeadingRows(_Whole(WHOLE), 2)
+    assert (part.shape, part.size) == ((2, 3), 6)
+    assert part.read(0, 100).tolist() == WHOLE[:2].reshape(-1).tolist()
+    assert [block.tolist() for block in part.blocks(4)] == [[1, 2, 3, 4], [5, 6]]
+    with pytest.raises(TensorShapeError, match="move the first axis of a sample"):
+        part.permuted((1, 0))
 
 
 def test_a_cpu_takes_no_samples_whatever_it_is_told(tmp_path: Path) -> None:
@@ -130,5 +171,5 @@ def test_channels_last_meets_a_sample(tmp_path: Path) -> None:
 def test_judging_again_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE))
     capsys.readouterr()
-    assert main(["check", str(tmp_path / "reports" / "results.json")]) == 0
+    assert main(["check", str(tmp_path / "reports" / "results.json"), "--profile", "strict"]) == 0
     assert "sampled 12 of 30 elements" in " ".join(capsys.readouterr().out.split())

@@ -37,10 +37,11 @@ def test_there_are_none_beside_most_tensors(tmp_path: Path) -> None:
     assert read_kernel_args(ref(tmp_path, name="a\0b")) is None
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/secret", "..\\secret", "a/../../secret"])
+@pytest.mark.parametrize("name", ["../secret", "/etc/secret", "..\\secret", "a/../../secret", "a/../MatMul.secret"])
 def test_a_name_leads_to_no_other_directory(name: str, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
-    inner.mkdir()
+    # Only through a directory that is there would a path lead up again.
+    (inner / "MatMul.a").mkdir(parents=True)
     for folder in (tmp_path, inner):
         (folder / "MatMul.secret.json").write_text('{"a": "b"}')
         (folder / "secret.json").write_text('{"a": "b"}')

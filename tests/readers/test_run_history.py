@@ -90,3 +90,4 @@ def test_ranks_are_held_to_their_own_histories() -> None:
     refs = [at(0, 0, 0), at(0, 0, 1)]
     (note,) = disagreements(histories, refs, ran_nothing=lambda *_: False)
     assert note.startswith("incomplete or mixed dump: r1 lists iterations 0-1, but of iteration 1 ")
+    assert list(disagreements(histories, [*refs, at(0, 1, 1)], ran_nothing=lambda *_: False)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ import pytest
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
+from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.pipeline.arguments import ArgumentBook
+from pytest_msdump.pipeline.indexing import index
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts" / "whole"
 ITERATION = Path("rank_0", "Net", "0", "0")
@@ -135,3 +140,23 @@ def test_a_report_that_was_edited_is_refused(
     file.write_text(json.dumps(answer.results))
     assert main(["check", str(file)]) == 4
     assert "the file was cut or edited" in capsys.readouterr().err
+
+
+def test_operators_of_different_types_share_no_attributes(left: Path, right: Path) -> None:
+    suite = left.parent / "msdump.toml"
+    suite.write_text(f'[msdump]\n[[msdump.map]]\nleft = "{OP}"\nright = "Default/fc-Dense/BiasAdd-op0"\n')
+    spoil(left)
+    answer = ask(left, right, "--config", str(suite))
+    assert answer.code == 1
+    assert "differing_arguments" not in matmul(answer)
+
+
+def test_attributes_are_those_of_the_operator_s_own_graph(left: Path) -> None:
+    dump = index(left)
+    names = ("stride: 1", "stride: 2")
+    graphs = [OperatorGraph((Operator(OP, "MatMul", attributes=text),)) for text in names]
+    both = replace(
+        dump, graphs=tuple((Coordinates(graph=number), graph) for number, graph in zip((1, 0), graphs, strict=True))
+    )
+    (ref, *_) = [one for one in dump.refs if one.key.op.label == OP]
+    assert ArgumentBook(both).attributes(ref) == {"stride": "2"}
