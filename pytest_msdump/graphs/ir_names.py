@@ -229,9 +229,20 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
     spec = ref.spec
     return replace(
         spec,
-        dtype=spec.dtype or (device and device.dtype) or (host and host.dtype) or None,
+        dtype=spec.dtype or _told_dtype(host, device, spec.memory_format),
         logical_shape=shape if spec.logical_shape is None and may_be_padded(spec.memory_format) else spec.logical_shape,
     )
+
+
+def _told_dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
+    """Return the type that a graph tells: of a tensor in a device's memory format that of the device.
+
+    Of another one it is ``None`` where device and network differ: either may have been saved, which the file tells.
+    """
+    if device is not None and device.dtype is not None and may_be_padded(memory_format):
+        return device.dtype
+    told = {spec.dtype for spec in (host, device) if spec is not None and spec.dtype is not None}
+    return told.pop() if len(told) == 1 else None
 
 
 def _at(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None:

@@ -247,7 +247,9 @@ def test_what_is_known_of_a_tensor_stays_and_what_is_not_is_told() -> None:
     host, device = TensorSpec("float32", (2, 3)), TensorSpec("float16", (1, 1, 16, 16), "FracZ")
     of_graph = [(ANY, graph(op("a", host_outputs=(host,), device_outputs=(device,))))]
     bare = with_ir(dump_of(ref("a")), of_graph).refs[0]
-    assert bare.spec == TensorSpec("float16")
+    assert bare.spec == TensorSpec()
+    agreed = [(ANY, graph(op("a", host_outputs=(host,), device_outputs=(replace(device, dtype="float32"),))))]
+    assert with_ir(dump_of(ref("a")), agreed).refs[0].spec == TensorSpec("float32")
     padded = with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0]
     assert padded.spec == TensorSpec("float16", None, "FracZ", (2, 3))
     known = TensorSpec("int8", (6,), "FracZ", (3, 2))

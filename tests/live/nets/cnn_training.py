@@ -14,7 +14,7 @@ import numpy as np
 from mindspore import nn, ops
 
 
-# made of no line: */AddN-op?
+# made of no line: Gradients/Default/network-Loss*/AddN-op?
 class Cnn(nn.Cell):
     """One convolution, one dense layer."""
 
