@@ -85,7 +85,7 @@ class Absence:
         if known is not None:
             op = OpKey(name=mangle(known.name), true_name=known.name, op_type=known.op_type)
         told = self._scene(one) or self._kernels(one, op) or self._undumpable(op, io, 0, None)
-        return told or (self._io(one, io) if known else "")
+        return told or (self._io(one, io) or self._ended() if known else "")
 
     def _configuration(self, rank: int | str | None) -> DumpConfiguration | None:
         value = self._back[_RANK].get(rank, rank) if rank is not None else None
