@@ -15,7 +15,7 @@ from docs_pages import PAGES, ROOT, Block, anchors, blocks, copy_project, excerp
 from pytest_msdump import errors
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -161,6 +161,20 @@ def test_the_table_of_options_is_the_programs() -> None:
         for option in OPTIONS
     ]
     table = _table(("pytest", "ini key", "suite file", "`msdump compare`", "meaning", "default"), rows)
+    assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
+
+
+def test_the_table_of_fixtures_options_is_the_programs() -> None:
+    rows = [
+        (
+            "<br>".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.flags),
+            _code(option.ini),
+            option.help,
+            option.default or "–",
+        )
+        for option in FIXTURE_OPTIONS
+    ]
+    table = _table(("pytest", "ini key", "meaning", "default"), rows)
     assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
 
 

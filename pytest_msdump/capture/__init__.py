@@ -6,14 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_msdump.capture.writer import DumpWriter, RawArray
+    from pytest_msdump.capture.raw import RawArray
+    from pytest_msdump.capture.recorder import Recorder
+    from pytest_msdump.capture.reference import keep_reference
+    from pytest_msdump.capture.writer import DumpWriter
 
-__all__ = ["DumpWriter", "RawArray"]
+__all__ = ["DumpWriter", "RawArray", "Recorder", "keep_reference"]
 
 # Public name → module that has it.
 _HOMES = {
     "DumpWriter": "writer",
-    "RawArray": "writer",
+    "RawArray": "raw",
+    "Recorder": "recorder",
+    "keep_reference": "reference",
 }
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capture.arrays import as_array
+from pytest_msdump.capture.raw import RawArray
 from pytest_msdump.dtypes import canonical
+from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["RawArray", "stored"]
+__all__ = ["decoded", "stored"]
 
 Array = npt.NDArray[Any]
 
@@ -23,33 +24,13 @@ _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
 _SIGNED_BYTES = ("int4", "int2")
 
 
-@dataclass(frozen=True, slots=True)
-class RawArray:
-    """A tensor of a type that numpy does not have, as its bits.
-
-    Parameters
-    ----------
-    data : bytes or buffer
-        All elements in C order, in the machine's byte order, without gaps: a ``bytes``, or anything with the buffer
-        protocol (a numpy array of any type of the same width, too). Types below 8 bits take a byte each.
-    shape : sequence of int
-        ``()`` for a 0-d tensor.
-    dtype : str
-        The logical type in any spelling, e.g. ``"bfloat16"``, ``"float8_e4m3fn"``, ``"complex32"``.
-    """
-
-    data: Any
-    shape: Sequence[int]
-    dtype: str
-
-
 def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
     """Return the array to save, in C order, and its logical type where the file's header will not tell.
 
     Parameters
     ----------
     array : array or RawArray
-        A numpy array, or whatever `numpy.asarray` takes.
+        An array or a tensor as `capture.arrays.as_array` takes it.
     dtype : str, optional
         The logical type, where `array` holds the bit patterns of another one.
 
@@ -59,6 +40,7 @@ def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
         No numbers (text, objects, records), numbers that differ from machine to machine, bytes that do not make up
         the shape.
     """
+    array = as_array(array)
     if isinstance(array, RawArray):
         return _from_bits(array)
     values = np.asarray(array, order="C")
@@ -71,6 +53,23 @@ def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
     if known is None or DTYPES[known].kind == "opaque" or values.dtype.names:
         raise ConfigError(f"an array of {values.dtype} cannot be recorded as numbers; leave it out, or convert it")
     return _from_bits(RawArray(values.reshape(-1).view(f"u{values.dtype.itemsize}"), values.shape, known))
+
+
+def decoded(raw: RawArray) -> tuple[Array, str]:
+    """Return the values of a tensor given as its bits, exactly, and its logical type.
+
+    Raises
+    ------
+    ConfigError
+        As `stored`.
+    TensorFileError
+        The type is not known as one of numbers.
+    """
+    codes, logical = stored(raw)
+    if logical is None:
+        return codes, codes.dtype.name
+    storage = storage_of(codes.dtype.str, logical, where="an array in memory")
+    return storage.decode(codes.reshape(-1)).reshape(codes.shape), logical
 
 
 def _from_bits(raw: RawArray) -> tuple[Array, str | None]:

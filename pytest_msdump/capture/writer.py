@@ -16,7 +16,8 @@ from numpy.lib import format as npy_format
 from pytest_msdump.capture.digests import digests
 from pytest_msdump.capture.manifest_file import put, write_manifest
 from pytest_msdump.capture.names import FileNames
-from pytest_msdump.capture.stored import RawArray, stored
+from pytest_msdump.capture.raw import RawArray
+from pytest_msdump.capture.stored import stored
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.manifest import Manifest, TensorEntry
 from pytest_msdump.readers.sidefiles import MAPPING
@@ -106,7 +107,8 @@ class DumpWriter:
             The operator's true name, as the framework calls it. Gradients are operators of their own
             (``"conv1/grad_output"``, ``"conv1.weight/grad"``).
         array : array or RawArray
-            A numpy array of any numeric type; `RawArray` for types that numpy does not have. Written as it is now.
+            A numpy array of any numeric type, or a framework's tensor; `RawArray` for types that numpy does not have.
+            Written as it is now.
         slot : int
             Which of the operator's inputs or outputs.
         io : str

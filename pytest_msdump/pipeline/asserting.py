@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,7 @@ def assert_dumps_close(
     """
     __tracebackhide__ = True
     entries = [{"left": one, "right": other} for one, other in map.items()] if isinstance(map, Mapping) else list(map)
-    table = {"left": str(left), "right": str(right), "map": entries, "profile": profile, **options}
+    table = {"left": fspath(left), "right": fspath(right), "map": entries, "profile": profile, **options}
     if min_coverage is not None:
         table["min_coverage"] = min_coverage
     if fusion is not None:

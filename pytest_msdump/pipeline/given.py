@@ -7,7 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, Union
 
+from pytest_msdump.capture.arrays import as_array
+from pytest_msdump.capture.raw import RawArray
+from pytest_msdump.capture.stored import decoded
+from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 from pytest_msdump.pipeline.indexing import index
@@ -38,16 +43,19 @@ def opened(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, Tensor
         view = open_view(side)
         stack.callback(view.close)
         return side, view
-    view = side if hasattr(side, "blocks") else ArrayView(_as_array(side))
+    view = side if hasattr(side, "blocks") else _view(side)
     key = TensorKey(OpKey(name), "output", 0)
     return TensorRef(key, view.spec, TensorSource(Path("array in memory")), reader="array"), view
 
 
-def _as_array(value: Any) -> Any:
-    """An array of numpy's, from a framework's tensor where need be."""
-    import numpy
-
-    for step in ("detach", "cpu", "asnumpy"):
-        if hasattr(value, step):
-            value = getattr(value, step)()
-    return numpy.asarray(value)
+def _view(value: Any) -> ArrayView:
+    """A view of an array in memory; of types that numpy lacks, their values, judged as the type."""
+    array = as_array(value)
+    if not isinstance(array, RawArray):
+        # Libraries that extend numpy with such types give arrays whose bits are told by the type's name.
+        known = canonical(getattr(getattr(array, "dtype", None), "name", ""))
+        if known is None or DTYPES[known].native == known:
+            return ArrayView(array)
+        array = RawArray(array, array.shape, known)
+    values, dtype = decoded(array)
+    return ArrayView(values, dtype)

@@ -100,6 +100,10 @@ class OpenDump(Mapping[str, TensorRef]):
     def __len__(self) -> int:
         return len(self._by_address)
 
+    def __fspath__(self) -> str:
+        """The dump's folder, so that whatever takes a path to a dump takes an opened one."""
+        return str(self.dump.root)
+
     def open(self, address: str) -> TensorView:
         """Open a tensor lazily, in its logical shape; see `open_logical` and `model.tensor.TensorView`."""
         return open_logical(self[address])

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from pytest_msdump.settings.options import OPTIONS, Option, argparse_kwargs, given, ini_kwargs, pytest_kwargs
+from pytest_msdump.settings.options import (
+    FIXTURE_OPTIONS,
+    OPTIONS,
+    Option,
+    argparse_kwargs,
+    given,
+    ini_kwargs,
+    pytest_kwargs,
+)
 from pytest_msdump.settings.values import REPORT_KINDS, parse_coverage, parse_report, parse_spec, parse_threshold
 
 __all__ = [
+    "FIXTURE_OPTIONS",
     "OPTIONS",
     "REPORT_KINDS",
     "Option",

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_msdump.settings.values import REPORT_KINDS
 
-__all__ = ["OPTIONS", "Option", "argparse_kwargs", "given", "ini_kwargs", "pytest_kwargs"]
+__all__ = ["FIXTURE_OPTIONS", "OPTIONS", "Option", "argparse_kwargs", "given", "ini_kwargs", "pytest_kwargs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Option:
     flags : tuple of str
         pytest's, the usual one first; the rest are aliases.
     kind : str
-        ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"`` or ``"number"``.
+        ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"``, ``"number"`` or ``"switch"`` (takes no value).
     help : str
         One clause for ``--help`` and the reference page; the default is told apart.
     metavar : str
@@ -155,6 +155,27 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+# Of fixtures: pytest's alone, and nothing that a suite or a command could ask for.
+FIXTURE_OPTIONS: tuple[Option, ...] = (
+    Option(
+        name="generate",
+        flags=("--msdump-generate",),
+        kind="switch",
+        help="make the references of msdump_reference again, also those whose key holds",
+        metavar="",
+    ),
+    Option(
+        name="reference_dir",
+        flags=("--msdump-reference-dir",),
+        kind="path",
+        help="where msdump_reference keeps references",
+        metavar="DIR",
+        default="msdump-references in rootdir",
+        ini="msdump_reference_dir",
+    ),
+)
+
+
 def pytest_kwargs(option: Option) -> dict[str, Any]:
     """Return the keywords for ``group.addoption(*option.flags, ...)``; every value is ``None`` when not given."""
     return argparse_kwargs(option)
@@ -165,6 +186,8 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
 
     The value is text, a list of texts for a repeatable option, ``None`` when not given.
     """
+    if option.kind == "switch":
+        return {"dest": option.dest, "default": False, "help": option.help_line, "action": "store_true"}
     kwargs: dict[str, Any] = {
         "dest": option.dest,
         "metavar": option.metavar,

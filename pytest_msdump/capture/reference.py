@@ -1,0 +1,187 @@
+"""References that are made once and kept, while what they depend on stays the same."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pytest_msdump.capture.manifest_file import put, write_manifest
+from pytest_msdump.capture.names import spelled
+from pytest_msdump.capture.reference_key import key_digest
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest
+from pytest_msdump.readers.manifest import read_manifest
+
+__all__ = ["keep_reference"]
+
+_SHOWN_DIGITS = 8
+
+
+def keep_reference(
+    name: str,
+    build: Callable[[Path], object],
+    *,
+    directory: str | PathLike[str],
+    key: Any = None,
+    generate: bool = False,
+    mark: Path | None = None,
+) -> Path:
+    """Return the folder of a reference dump; make it first where there is none, or one of something else.
+
+    Parameters
+    ----------
+    name : str
+        One folder below `directory` for each name.
+    build : callable
+        Gets an empty folder and records into it. Its code is part of the key.
+    directory : path
+        Where references are kept, e.g. in the repository or in a cache of CI.
+    key : object
+        What the reference depends on, as `key_digest` takes it. It must be computable without the framework, for
+        machines that use a kept reference and cannot make one.
+    generate : bool
+        Make it again, whatever is there.
+    mark : Path, optional
+        Where a session leaves a mark of what it has made again, so that its processes do it once.
+
+    Returns
+    -------
+    Path
+        ``directory/name``. Several processes may ask at once: one makes it, the others wait.
+
+    Raises
+    ------
+    ConfigError
+        It has to be made, and the framework is not installed.
+    MsdumpError
+        `build` wrote nothing, or the folder cannot be written.
+    """
+    kept = Path(directory) / spelled(name)
+    wanted = key_digest(key, build)
+    if not generate and _key_of(kept) == wanted:
+        return kept
+    with _alone(kept):
+        made = mark / f"{spelled(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
+        again = generate and not (made and made.exists())
+        if again or _key_of(kept) != wanted:
+            _make(kept, name, build, wanted)
+            if made:
+                made.mkdir(parents=True, exist_ok=True)
+    return kept
+
+
+def _key_of(kept: Path) -> str | None:
+    """The key of what is kept; ``None`` where there is nothing, or no whole dump."""
+    manifest, _ = read_manifest(kept)
+    if manifest is None or not manifest.complete:
+        return None
+    return None if any(not (kept / path).is_file() for path in manifest.tensors) else manifest.key
+
+
+@contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """Wait until no other process makes this reference. A process that dies gives its lock back."""
+    lock = kept.with_name(f".{kept.name}.lock")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _locked(lock)
+    except OSError as error:
+        raise MsdumpError(f"{kept.parent}: references cannot be kept here: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(lock: Path) -> int:
+    """Open and lock a file that is still there once it is locked: its owner before takes it away."""
+    while True:
+        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _make(kept: Path, name: str, build: Callable[[Path], object], key: str) -> None:
+    temporary = kept.with_name(f".{kept.name}.{uuid4().hex}.tmp")
+    try:
+        with _written(kept):
+            temporary.mkdir()
+        _build(build, temporary, kept, name, key)
+        with _written(kept):
+            _sign(temporary, name, key)
+            _swap(temporary, kept)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _written(kept: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MsdumpError(f"{kept}: cannot be written: {error.strerror or error}") from error
+
+
+def _build(build: Callable[[Path], object], folder: Path, kept: Path, name: str, key: str) -> None:
+    try:
+        build(folder)
+    except (ImportError, ConfigError) as error:
+        missing = error if isinstance(error, ImportError) else error.__cause__
+        if not isinstance(missing, ImportError):
+            raise
+        before = _key_of(kept)
+        found = "there is none" if before is None else f"the one there is of something else (key {_short(before)})"
+        raise ConfigError(
+            f"{kept}: reference '{name}' with key {_short(key)} is needed, {found}, and it cannot be made here: "
+            f"{missing}; run pytest with --msdump-generate where that is installed, and bring the folder here"
+        ) from error
+
+
+def _short(key: str) -> str:
+    return key[:_SHOWN_DIGITS] or "unknown"
+
+
+def _sign(folder: Path, name: str, key: str) -> None:
+    """Write the key into the dump's manifest; frameworks' own dumps get one that says no more."""
+    manifest, _ = read_manifest(folder)
+    if manifest is not None:
+        if not manifest.complete:
+            raise MsdumpError(f"reference '{name}': what was built is not complete; close its writer without an error")
+        path = folder / MANIFEST_FILE
+        put(
+            path, json.dumps({**json.loads(path.read_text("utf-8")), "key": key}, indent=1, ensure_ascii=False).encode()
+        )
+        return
+    if not any(folder.iterdir()):
+        raise MsdumpError(f"reference '{name}': nothing was recorded into the folder that build was given")
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    write_manifest(folder, Manifest(time=now, key=key))
+
+
+def _swap(new: Path, kept: Path) -> None:
+    """Put `new` in the place of `kept`, which nobody ever sees half."""
+    if not kept.exists():
+        new.rename(kept)
+        return
+    old = kept.with_name(f".{kept.name}.{uuid4().hex}.old")
+    kept.rename(old)
+    new.rename(kept)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,61 @@
+"""The recorder's folders, and what it says without a framework."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from pytest_msdump.capture import Recorder
+from pytest_msdump.errors import ConfigError
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    monkeypatch.setattr("pytest_msdump.capture.recorder.find_spec", lambda _: None)
+    for name in ("torch", "keras", "tensorflow", "onnxruntime", "mindspore"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.usefixtures("absent")
+@pytest.mark.parametrize(
+    ("method", "extra"), [("torch", "torch"), ("keras", "tensorflow"), ("tf1", "tensorflow"), ("onnx", "onnx")]
+)
+def test_a_framework_that_is_not_there_is_told_with_its_extra(tmp_path, method, extra):
+    with pytest.raises(ConfigError, match=rf"not installed here.*pip install 'pytest-msdump\[{extra}\]'"):
+        getattr(Recorder(tmp_path), method)(None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def framework(monkeypatch):
+    """A recording module of a framework that is there."""
+    module = ModuleType("stand-in")
+    module.record = lambda subject, directory, **options: (subject, directory, options)
+    monkeypatch.setitem(sys.modules, "pytest_msdump.capture.torch_modules", module)
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    return module
+
+
+@pytest.mark.usefixtures("framework")
+def test_recordings_get_folders_of_their_own(tmp_path):
+    recorder = Recorder(tmp_path)
+    made = [recorder.torch("net", depth=1)[1] for _ in range(2)]
+    assert made == [tmp_path / "torch", tmp_path / "torch_2"]
+    assert recorder.torch("net", directory=str(tmp_path / "x"), depth=1) == ("net", tmp_path / "x", {"depth": 1})
+
+
+def test_arrays_in_hand_are_written(tmp_path):
+    with Recorder(tmp_path).writer(framework="mine") as writer:
+        writer.write("op", np.ones(1))
+    assert writer.directory == tmp_path / "dump"
+
+
+def test_what_a_run_left_is_opened(tmp_path, monkeypatch):
+    module = ModuleType("stand-in")
+    module.record = lambda _, directory: directory
+    monkeypatch.setitem(sys.modules, "pytest_msdump.capture.process", module)
+    recorder = Recorder(tmp_path, opened=lambda folder: ("opened", folder))
+    assert recorder.run(["true"]) == ("opened", tmp_path / "process")
