@@ -13,6 +13,7 @@ __all__ = [
     "ConfigError",
     "DumpNotFoundError",
     "MsdumpError",
+    "ProgramError",
     "TensorFileError",
     "TensorShapeError",
     "UnknownDumpFormatError",
@@ -56,6 +57,12 @@ class UnknownDumpFormatError(ConfigError):
     """A directory that holds files, none of which any reader knows. Answered with exit code 4."""
 
     slug = "unknown-dump-format"
+
+
+class ProgramError(MsdumpError, RuntimeError):
+    """A program that was to make a dump failed, hung or dumped nothing; the text ends with what it printed."""
+
+    slug = "program"
 
 
 class TensorFileError(MsdumpError, ValueError):

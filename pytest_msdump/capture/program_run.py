@@ -1,0 +1,112 @@
+"""Runs any program that dumps: its configuration is written, it runs in time or is ended, nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.capture.places import config_document, dump_directory, plain_path, written_config
+from pytest_msdump.capture.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["record", "variables"]
+
+_QUESTIONS = ("does it read the configuration that was written for it?", "was it told to dump there?")
+_CONFIG, _DIRECTORY = "{config}", "{directory}"
+
+
+def record(
+    command: Sequence[str | PathLike[str]],
+    directory: str | PathLike[str],
+    *,
+    acl_json: Mapping[str, Any] | str | PathLike[str] | None = None,
+    dump_config: Mapping[str, Any] | str | PathLike[str] | None = None,
+    config_file: str | PathLike[str] | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    cwd: str | PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Ran:
+    """Run a program that dumps to `directory`.
+
+    Parameters
+    ----------
+    command : sequence of str or path
+        The program and its arguments; no shell is involved. ``{config}`` and ``{directory}`` in an argument stand for
+        the configuration that is written and the directory to dump to.
+    directory : path
+        An empty folder, or one that will be made.
+    acl_json : mapping or path, optional
+        An ``acl.json``, as its keys or as a file. Its ``dump_path`` becomes `directory`.
+    dump_config : mapping or path, optional
+        A ``data_dump.json`` likewise; the program gets it as ``MINDSPORE_DUMP_CONFIG``.
+    config_file : path, optional
+        Where the program looks for its configuration when it is not told, relative to `cwd`. What is there is put
+        aside while the program runs, and put back. By default a temporary file.
+    timeout : float
+        Seconds that the program may take.
+    cwd : path, optional
+        Where it runs; here by default.
+    env : mapping of str to str, optional
+        Variables beside those of this process.
+
+    Raises
+    ------
+    ConfigError
+        The program cannot be started; a configuration that is none; a directory that is not empty.
+    ProgramError
+        It failed or did not end in time; the text has the end of what it printed.
+    """
+    if isinstance(command, str) or not command:
+        raise ConfigError(f"command is {command!r}; give a list, the program first: ['./main', '--steps', '3']")
+    if acl_json is not None and dump_config is not None:
+        raise ConfigError("give acl_json or dump_config, not both: a program reads one of them")
+    if config_file is not None and acl_json is None and dump_config is None:
+        raise ConfigError("config_file says where a configuration is written; give acl_json or dump_config too")
+    limit, document = checked_timeout(timeout), _document(acl_json, dump_config)
+    path = dump_directory(directory)
+    with own_folder() as folder:
+        dump_path = path
+        if document is not None:
+            dump_path = plain_path(path, folder) if dump_config is not None else path
+            _set_path(document, str(dump_path), acl=acl_json is not None)
+        name = "acl.json" if acl_json is not None else "data_dump.json"
+        file = Path(cwd or ".", config_file).absolute() if config_file is not None else folder / name
+        words = [os.fspath(word).replace(_CONFIG, str(file)).replace(_DIRECTORY, str(path)) for word in command]
+        own = {"MINDSPORE_DUMP_CONFIG": str(file)} if dump_config is not None else {}
+        with nullcontext() if document is None else written_config(document, file):
+            return run_process(
+                words,
+                title=Path(words[0]).name,
+                directory=path,
+                timeout=limit,
+                environment=variables(folder, own, env),
+                cwd=cwd,
+                question=_QUESTIONS[document is None],
+            )
+
+
+def variables(folder: Path, own: Mapping[str, str], given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the variables of a run: ours, this process's, the user's; its temporary files go to `folder`."""
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    return {**os.environ, "TMPDIR": str(temporary), **own, **(given or {})}
+
+
+def _document(acl_json: Any, dump_config: Any) -> dict[str, Any] | None:
+    if acl_json is not None:
+        return config_document(acl_json, "acl_json")
+    if dump_config is not None:
+        return config_document(dump_config, "dump_config")
+    return None
+
+
+def _set_path(document: dict[str, Any], path: str, *, acl: bool) -> None:
+    section, key = ("dump", "dump_path") if acl else ("common_dump_settings", "path")
+    settings = document.setdefault(section, {})
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{'acl_json' if acl else 'dump_config'}: '{section}' is an object of keys")
+    settings[key] = path
