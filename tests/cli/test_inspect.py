@@ -46,6 +46,12 @@ def refused(capsys, *arguments):
     return captured.err
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch):
+    """Whatever terminal the tests run in."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 @pytest.fixture(params=[80, 120])
 def width(request, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(request.param))
