@@ -64,7 +64,12 @@ def _from_torch(torch: Any, value: Any) -> Any:
         return RawArray(value.view(torch.int16).numpy(), tuple(value.shape), name)
     if name.startswith("float") and value.element_size() == 1:
         return RawArray(value.view(torch.uint8).numpy(), tuple(value.shape), name)
-    return value.numpy()
+    try:
+        return value.numpy()
+    except TypeError as error:
+        raise ConfigError(
+            f"a tensor of {value.dtype} cannot be read as numbers; convert it, or leave it out"
+        ) from error
 
 
 def _from_mindspore(value: Any) -> Any:

@@ -61,6 +61,7 @@ _STORED_AS = {
     ("int4", "i1"): "int4",
     ("int2", "i1"): "int2",
     ("uint2", "u1"): "uint2",
+    ("uint4", "u1"): "uint4",
     ("uint1", "u1"): "uint1",
     ("complex32", "u4"): "complex32",
 }

@@ -70,9 +70,9 @@ def _table(name: str) -> Array:
     return table
 
 
-def _minifloat(exponent_bits: int, mantissa_bits: int) -> Array:
+def _minifloat(exponent_bits: int, mantissa_bits: int, bias: int | None = None) -> Array:
     """Sign, exponent, mantissa and subnormals as in IEEE 754; what the largest exponent means is left to the caller."""
-    bias = 2 ** (exponent_bits - 1) - 1
+    bias = 2 ** (exponent_bits - 1) - 1 if bias is None else bias
     exponent = _CODES >> mantissa_bits & (2**exponent_bits - 1)
     fraction = _CODES & (2**mantissa_bits - 1)
     significand = np.where(exponent > 0, fraction + 2**mantissa_bits, fraction)
@@ -90,6 +90,13 @@ def _float8_e5m2() -> Array:
     values = _minifloat(5, 2)
     values[[0x7C, 0xFC]] = np.inf, -np.inf
     values[0x7D:0x80] = values[0xFD:] = np.nan
+    return values.astype(np.float32)
+
+
+def _fnuz(exponent_bits: int, mantissa_bits: int, bias: int) -> Array:
+    """No infinity; the code that would be -0 is the one NaN."""
+    values = _minifloat(exponent_bits, mantissa_bits, bias)
+    values[0x80] = np.nan
     return values.astype(np.float32)
 
 
@@ -144,10 +151,14 @@ def _uint1() -> Array:
 BYTE_TABLES: dict[str, Callable[[], Array]] = {
     "float8_e4m3fn": _float8_e4m3fn,
     "float8_e5m2": _float8_e5m2,
+    "float8_e4m3fnuz": lambda: _fnuz(4, 3, 8),
+    "float8_e4m3b11fnuz": lambda: _fnuz(4, 3, 11),
+    "float8_e5m2fnuz": lambda: _fnuz(5, 2, 16),
     "float8_e8m0": _float8_e8m0,
     "hifloat8": _hifloat8,
     "int2": lambda: _signed(2),
     "int4": lambda: _signed(4),
     "uint1": _uint1,
     "uint2": lambda: _lowest_first(2),
+    "uint4": lambda: _lowest_first(4),
 }

@@ -9,7 +9,9 @@ References
 MindSpore's spelling in file names (CamelCase on CPU, lower case on Ascend) and its storage of bfloat16, int4 and uint1:
 MindSpore "Dump" documentation, releases 1.3 to 2.10. float8_e4m3fn and float8_e5m2: OCP 8-bit Floating Point
 Specification, 1.0. float8_e8m0: OCP Microscaling Formats Specification, 1.0. hifloat8: "Ascend HiFloat8 Format for Deep
-Learning", Huawei 2024. Names without a numeric meaning: message `DumpData` of Ascend dumps.
+Learning", Huawei 2024. The kinds that end in fnuz (no infinity, one zero, NaN where -0 would be): Noune et al., "8-bit
+Numerical Formats for Deep Neural Networks", 2022, and the package ml_dtypes, which TensorFlow, JAX and ONNX share.
+Names without a numeric meaning: message `DumpData` of Ascend dumps.
 """
 
 from __future__ import annotations
@@ -50,8 +52,11 @@ DTYPES: dict[str, DtypeFact] = {
     "bfloat16": DtypeFact("float", 16, "float32", 3, 3.3895313892515355e38),
     # Coarser with each significant bit less. HiFloat8 has three of them around 1 and one at its ends.
     "float8_e4m3fn": DtypeFact("float", 8, "float32", 4, 448.0),
+    "float8_e4m3fnuz": DtypeFact("float", 8, "float32", 4, 240.0),
+    "float8_e4m3b11fnuz": DtypeFact("float", 8, "float32", 4, 30.0),
     "hifloat8": DtypeFact("float", 8, "float32", 5, 32768.0),
     "float8_e5m2": DtypeFact("float", 8, "float32", 6, 57344.0),
+    "float8_e5m2fnuz": DtypeFact("float", 8, "float32", 6, 57344.0),
     # Nothing public says in which order a dump packs elements of 6 bits, nor which half of a byte comes first for 4.
     "float6_e2m3": DtypeFact("float", 6, "", 7),
     "float6_e3m2": DtypeFact("float", 6, "", 8),
@@ -60,6 +65,7 @@ DTYPES: dict[str, DtypeFact] = {
     # Powers of two only: the scales of blocks of other types.
     "float8_e8m0": DtypeFact("float", 8, "float32", 11, 1.7014118346046923e38),
     "int4": DtypeFact("integer", 4, "int8"),
+    "uint4": DtypeFact("integer", 4, "uint8"),
     "int2": DtypeFact("integer", 2, "int8"),
     "uint2": DtypeFact("integer", 2, "uint8"),
     "uint1": DtypeFact("integer", 1, "uint8"),

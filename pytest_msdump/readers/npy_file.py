@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.manifest import TensorEntry
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.readers.base import Reader
-from pytest_msdump.readers.filename import parse_mindspore, parse_reference
+from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
+from pytest_msdump.readers.manifest import read_manifest
+from pytest_msdump.readers.recorded import told
 
 __all__ = ["NpyFileReader"]
 
@@ -23,16 +26,27 @@ class NpyFileReader(Reader):
         return root.is_file() and root.suffix.lower() == ".npy"
 
     def index(self, root: Path) -> Dump:
-        """List the one tensor."""
+        """List the one tensor; a manifest beside it, or beside its iteration's folder, tells what its name does not."""
         key, spec, timestamp = _parse(root.name)
         ref = TensorRef(key=key, spec=spec, source=TensorSource(root, timestamp), reader=self.name, place=0)
-        return Dump(root=root, reader=self.name, refs=(ref,))
+        return Dump(root=root, reader=self.name, refs=(told(ref, _entry(root)),))
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open the tensor lazily; see `Reader.open`."""
         from pytest_msdump.readers.npy import open_npy
 
         return open_npy(ref.source.path, ref.spec)
+
+
+def _entry(path: Path) -> TensorEntry | None:
+    """What the manifest of the dump that this file is of says of it."""
+    whole = path.absolute()
+    folder = whole.parent.parent if number(whole.parent.name) is not None else whole.parent
+    for root in (whole.parent, folder):
+        manifest, _ = read_manifest(root)
+        if manifest is not None:
+            return manifest.tensors.get(whole.relative_to(root).as_posix())
+    return None
 
 
 def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:

@@ -96,6 +96,16 @@ def test_names_too_long_for_a_file_are_read_through_the_mapping(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("iterations", [False, True])
+def test_one_file_of_a_dump_is_told_by_its_manifest(tmp_path, monkeypatch, iterations):
+    folder = write(tmp_path / "d", iterations=iterations)
+    file = next(folder.rglob("net_conv_1_grad_output*"))
+    monkeypatch.chdir(file.parent)
+    for path in (file, file.name):
+        (ref,) = open_dump(path).refs
+        assert (ref.key.address, ref.spec.dtype) == ("net/conv.1/grad_output:output:0", "bfloat16")
+
+
 def test_a_dump_without_tensors_is_a_dump(tmp_path):
     DumpWriter(tmp_path / "d").close()
     assert open_dump(tmp_path / "d").dump.reader == "npy-folder"
