@@ -28,12 +28,13 @@ class Recorder:
     base : path
         Where dumps go of which nobody says where.
     opened : callable, optional
-        Makes what the methods that wait for a run return of its folder; the folder itself otherwise.
+        Makes what the methods that wait for a program return of its folder, or of its `capture.process.Ran`, which
+        has the folder and the end of the log; that itself otherwise.
     """
 
-    def __init__(self, base: str | PathLike[str], *, opened: Callable[[Path], Any] | None = None) -> None:
+    def __init__(self, base: str | PathLike[str], *, opened: Callable[[Any], Any] | None = None) -> None:
         self.base = Path(base)
-        self._opened = opened or (lambda folder: folder)
+        self._opened = opened or (lambda result: result)
         self._given: set[Path] = set()
 
     def writer(self, directory: str | PathLike[str] | None = None, *, name: str = "dump", **said: Any) -> DumpWriter:
@@ -74,8 +75,8 @@ class Recorder:
     def run(
         self, command: Sequence[str | PathLike[str]], *, directory: str | PathLike[str] | None = None, **options: Any
     ) -> Any:
-        """Run a program that dumps by a configuration, wait, and open what appeared; see `capture.process.record`."""
-        return self._finished(self._record("", "process", command, directory, options))
+        """Run any program that dumps, in time, and open what appeared; see `capture.program_run.record`."""
+        return self._finished(self._record("", "program_run", command, directory, options))
 
     def folder(self, name: str, directory: str | PathLike[str] | None = None) -> Path:
         """Return the folder of a recording: `directory` where somebody says one, else a new one that `name` tells."""
@@ -95,7 +96,9 @@ class Recorder:
         return record(subject, self.folder(module.partition("_")[0], directory), **options)
 
     def _finished(self, result: Any) -> Any:
-        return self._opened(result) if isinstance(result, Path) else result
+        from pytest_msdump.capture.process import Ran
+
+        return self._opened(result) if isinstance(result, (Path, Ran)) else result
 
 
 # Package → extra of this project that installs it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["opened"]
 
 
-def opened(ran: Ran) -> OpenDump:
-    """Open what a run that ended well has dumped.
+def opened(ran: Ran | Path) -> OpenDump:
+    """Open what a program that ended well has dumped, or what was written to a folder.
 
     Raises
     ------
     ProgramError
         It dumped nothing, or what is no dump; the text has the end of what it printed.
     """
+    if isinstance(ran, Path):
+        return open_dump(ran)
     try:
         dump = open_dump(ran.directory)
     except DumpNotFoundError:

@@ -24,9 +24,9 @@ _DIRECTORY = "msdump-references"
 def msdump_recorder(tmp_path: Path) -> Recorder:
     """Records live models, each into a new folder below the test's `tmp_path` unless ``directory=`` says where."""
     from pytest_msdump.capture import Recorder
-    from pytest_msdump.pipeline.opening import open_dump
+    from pytest_msdump.pipeline.recording import opened
 
-    return Recorder(tmp_path / "recorded", opened=open_dump)
+    return Recorder(tmp_path / "recorded", opened=opened)
 
 
 @pytest.fixture(scope="session")

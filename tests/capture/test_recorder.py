@@ -56,6 +56,19 @@ def test_arrays_in_hand_are_written(tmp_path):
 def test_what_a_run_left_is_opened(tmp_path, monkeypatch):
     module = ModuleType("stand-in")
     module.record = lambda _, directory: directory
-    monkeypatch.setitem(sys.modules, "pytest_msdump.capture.process", module)
+    monkeypatch.setitem(sys.modules, "pytest_msdump.capture.program_run", module)
     recorder = Recorder(tmp_path, opened=lambda folder: ("opened", folder))
-    assert recorder.run(["true"]) == ("opened", tmp_path / "process")
+    assert recorder.run(["true"]) == ("opened", tmp_path / "program")
+
+
+def test_a_program_that_has_run_is_opened_with_its_log(tmp_path):
+    seen = []
+    Recorder(tmp_path, opened=seen.append).run([sys.executable, "-c", "print('printed')"], timeout=30)
+    assert [(ran.directory, ran.printed) for ran in seen] == [(tmp_path / "program", "printed")]
+
+
+def test_a_script_is_run_by_the_interpreter_that_is_named(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import sys; print(sys.argv[1:])")
+    ran = Recorder(tmp_path).mindspore(script, args=["--fast"], python=sys.executable)
+    assert (ran.directory, ran.printed) == (tmp_path / "mindspore", "['--fast']")

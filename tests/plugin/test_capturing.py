@@ -50,3 +50,30 @@ def test_where_references_are_kept_can_be_said(pytester):
     assert (pytester.path / "kept/net").is_dir()
     assert (pytester.path / "typed/net").is_dir()
     assert not (pytester.path / "msdump-references").exists()
+
+
+def test_a_program_that_fails_is_told_with_the_end_of_its_log(pytester):
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it_dumps(msdump_recorder):
+            assert len(msdump_recorder.run([sys.executable, "dumps.py", "{directory}"])) == 1
+
+        def test_it_fails(msdump_recorder):
+            msdump_recorder.mindspore("fails.py")
+        """
+    )
+    pytester.path.joinpath("dumps.py").write_text(
+        "import sys, numpy; numpy.save(sys.argv[1] + '/conv1.0.1700000000000000.npy', numpy.ones(2))"
+    )
+    pytester.path.joinpath("fails.py").write_text("print('loading'); raise ValueError('no such layer')")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *ProgramError: fails.py failed with exit code 1 after * s; the end of what it printed:",
+            "E *| loading",
+            "E *| ValueError: no such layer",
+        ]
+    )
