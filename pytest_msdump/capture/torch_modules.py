@@ -1,0 +1,146 @@
+"""Records PyTorch models: chooses modules, and hooks them for as long as a ``with`` block runs.
+
+Hooks are the global ones of ``torch.nn``: layers that look for hooks of their own and leave their fast path when they
+find any (``TransformerEncoderLayer``) compute what they compute without a recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pytest_msdump.capture import torch_choice, torch_state
+from pytest_msdump.capture.torch_ops import op_mode
+from pytest_msdump.capture.torch_recording import TorchRun, Wish
+from pytest_msdump.capture.writer import DumpWriter
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["TorchRecording", "record"]
+
+_LEVELS = ("module", "op")
+_COMPILED = ("refuse", "eager")
+
+
+def record(
+    model: Any,
+    directory: str | PathLike[str],
+    *,
+    modules: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] = (),
+    types: Any = (),
+    depth: int | None = None,
+    **wish: Any,
+) -> TorchRecording:
+    """Record what the modules of a model give back while a ``with`` block runs.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        On any device. Compiled models: see `compiled`.
+    directory : path
+        An empty folder, or one that will be made.
+    modules, exclude : str or sequence of str
+        Globs on names as ``model.named_modules()`` has them; the model itself is called by the name of its type.
+        Default: all but ``Sequential`` ones, which give back what their last module gave back.
+    types : type, str or sequence of them
+        Only modules of these types; a text is the name of a type.
+    depth : int, optional
+        Only modules at most so far below the model: ``conv1`` is at 1.
+    level : str
+        ``"module"``; ``"op"`` adds every operation that runs below the modules, as ``MODULE/aten.NAME``.
+    inputs : bool
+        Record also what modules (and operations) are given.
+    gradients : bool
+        Record ``NAME/grad_output`` and ``NAME/grad_input`` of modules and ``NAME/grad`` of parameters. The backward
+        pass belongs into the ``with`` block.
+    parameters : bool
+        Record parameters and buffers as they are before the first call of each iteration.
+    optimizer : torch.optim.Optimizer, optional
+        Record after each of its steps the parameters (``NAME/updated``) and its state (``NAME/exp_avg``).
+    iterations : bool
+        ``True`` for several: see `TorchRecording.iteration` and `TorchRecording.step`.
+    compiled : str
+        ``"refuse"`` models that are compiled; ``"eager"`` runs them uncompiled while they are recorded.
+    digests : bool
+        Put digests of inputs and weights into the manifest, by which a comparison sees that both sides had the same.
+
+    Raises
+    ------
+    ConfigError
+        Nothing to record, or a model whose modules call no hooks: compiled, scripted, replicated.
+    """
+    unknown = set(wish) - set(Wish._fields)
+    if unknown:
+        raise TypeError(f"record() got an unexpected option '{min(unknown)}'")
+    wished = Wish(**wish)
+    for value, allowed in ((wished.level, _LEVELS), (wished.compiled, _COMPILED)):
+        if value not in allowed:
+            raise ConfigError(f"{value!r} is none of {', '.join(map(repr, allowed))}")
+    inner = torch_choice.unwrapped(model)
+    everything = torch_choice.named(inner)
+    watched = torch_choice.chosen(everything, modules, exclude, types, depth)
+    torch_choice.refuse(model, everything, watched, compiled=wished.compiled)
+    return TorchRecording(inner, Path(directory), everything, watched, wished)
+
+
+class TorchRecording(TorchRun):
+    """A recording of one model; made by `record`. Hooks exist inside of its ``with`` block only.
+
+    Attributes
+    ----------
+    directory : Path
+        The dump; complete once the block has ended.
+    """
+
+    def __enter__(self) -> TorchRecording:
+        held = torch_state.weights(self.model)
+        with ExitStack() as stack:
+            self.writer = stack.enter_context(DumpWriter(self.directory, iterations=self.wish.iterations))
+            self.writer.describe(**torch_state.circumstances(self.model))
+            if self.wish.digests:
+                self.writer.describe(weights=dict(torch_state.digests(held)))
+            # Before the hooks go, so that nothing is written by one that runs meanwhile.
+            self._hook(stack)
+            stack.callback(self.stop)
+            self._cleanup = stack.pop_all()
+        self.is_on = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        missing = self.missing() if kind is None else None
+        if missing is None:
+            self._cleanup.__exit__(kind, error, traceback)
+            return
+        # The manifest is to say that the dump is not whole.
+        self._cleanup.__exit__(ConfigError, missing, None)
+        raise missing
+
+    def _hook(self, stack: ExitStack) -> None:
+        from torch.nn.modules import module as hooks
+
+        if self.wish.compiled == "eager":
+            import torch
+
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        before = hooks.register_module_forward_pre_hook(self.before)
+        stack.callback(before.remove)
+        for module in self.model.modules():
+            # So a pre-hook is given what the module is given by keyword; a global one has no other way.
+            with_keywords = getattr(module, "_forward_pre_hooks_with_kwargs", None)
+            if with_keywords is not None:
+                with_keywords[before.id] = True
+                stack.callback(with_keywords.pop, before.id, None)
+        stack.callback(hooks.register_module_forward_hook(self.after, with_kwargs=True).remove)
+        if self.wish.gradients:
+            stack.callback(self.gradients.remove)
+            self.gradients.of_parameters(self.model.named_parameters())
+        if self.wish.optimizer is not None:
+            stack.callback(self.wish.optimizer.register_step_post_hook(self.stepped).remove)
+        if self.wish.level == "op":
+            stack.enter_context(op_mode(self.op))
