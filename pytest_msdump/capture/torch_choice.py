@@ -33,7 +33,8 @@ def named(model: Any) -> dict[str, Any]:
     modules: dict[str, Any] = {}
     for path, module in model.named_modules():
         name = plain_name(path)
-        if name and name not in modules:
+        if name:
+            # Of what wraps a module and the module itself, the latter.
             modules[name] = module
     root = type(model).__name__
     while root in modules:
@@ -108,7 +109,7 @@ def refuse(model: Any, modules: Mapping[str, Any], watched: Mapping[str, Any], *
     ConfigError
         Compiled, scripted or replicated modules.
     """
-    for module in (model, *modules.values()):
+    for module in model.modules():
         name = type(module).__name__
         if compiled != "eager" and (name == "OptimizedModule" or getattr(module, "_compiled_call_impl", None)):
             raise ConfigError(
@@ -135,7 +136,8 @@ def _refuse_scripted(modules: Mapping[str, Any], watched: Mapping[str, Any]) -> 
 
 
 def _told(module: Any, modules: Mapping[str, Any]) -> str:
-    return next((name for name, known in modules.items() if known is module), type(module).__name__)
+    inner = unwrapped(module)
+    return next((name for name, known in modules.items() if known is inner), type(module).__name__)
 
 
 def _is_a(module: Any, kind: Any) -> bool:

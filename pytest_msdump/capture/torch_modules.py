@@ -6,6 +6,7 @@ find any (``TransformerEncoderLayer``) compute what they compute without a recor
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from os import PathLike
@@ -23,6 +24,8 @@ __all__ = ["TorchRecording", "record"]
 
 _LEVELS = ("module", "op")
 _COMPILED = ("refuse", "eager")
+# Hooks are called for what wraps a compiled module, too; it is no module of ours.
+_EXTRA_CALLS = r"Using `torch\.compile\(module\)` when there are global hooks"
 
 
 def record(
@@ -128,6 +131,8 @@ class TorchRecording(TorchRun):
             import torch
 
             stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", _EXTRA_CALLS)
         before = hooks.register_module_forward_pre_hook(self.before)
         stack.callback(before.remove)
         for module in self.model.modules():
@@ -136,7 +141,10 @@ class TorchRecording(TorchRun):
             if with_keywords is not None:
                 with_keywords[before.id] = True
                 stack.callback(with_keywords.pop, before.id, None)
-        stack.callback(hooks.register_module_forward_hook(self.after, with_kwargs=True).remove)
+        after = hooks.register_module_forward_hook(self.after, with_kwargs=True)
+        stack.callback(after.remove)
+        # PyTorch 2.13 forgets to: compiled models would warn of a hook that is gone.
+        stack.callback(hooks._global_forward_hooks_with_kwargs.pop, after.id, None)
         if self.wish.gradients:
             stack.callback(self.gradients.remove)
             self.gradients.of_parameters(self.model.named_parameters())

@@ -1,0 +1,102 @@
+"""Tensors of every type that PyTorch has on the CPU are read back bit for bit. Needs PyTorch."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pytest_msdump import open_dump
+from pytest_msdump.capture import Recorder
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.live,
+    # PyTorch says that complex32 is experimental, and that quantized tensors will go.
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
+]
+
+# Recorded as the numbers they stand for: bits without their scale would say nothing.
+QUANTIZED = {"qint8", "quint8", "qint32", "quint4x2", "quint2x4"}
+DTYPES = sorted({str(dtype).removeprefix("torch.") for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)})
+WHOLE = [name for name in DTYPES if name not in QUANTIZED]
+
+
+class Gives(torch.nn.Module):
+    def __init__(self, tensor):
+        super().__init__()
+        self.tensor = tensor
+
+    def forward(self):
+        return self.tensor
+
+
+def with_bits(name, shape):
+    """A tensor of any bit patterns, NaNs included."""
+    dtype = getattr(torch, name)
+    count = int(np.prod(shape)) * dtype.itemsize
+    high = 2 if name == "bool" else 256
+    bits = np.random.default_rng(5).integers(0, high, count, np.uint8)
+    if not count:
+        return torch.empty(shape, dtype=dtype), bits
+    flat = torch.from_numpy(bits)
+    return (flat.bool() if name == "bool" else flat.view(dtype)).reshape(shape), bits
+
+
+def recorded(tmp_path, tensor):
+    with Recorder(tmp_path).torch(Gives(tensor)) as recording:
+        recording.model()
+    (ref,) = open_dump(recording.directory).refs
+    (entry,) = json.loads((recording.directory / "msdump.json").read_text("utf-8"))["tensors"].values()
+    return np.load(ref.source.path), entry.get("dtype"), open_dump(recording.directory)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (), (0, 3)], ids=str)
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_tensor_is_read_back_bit_for_bit(tmp_path, name, shape):
+    tensor, bits = with_bits(name, shape)
+    array, logical, _ = recorded(tmp_path, tensor)
+    assert array.tobytes() == bits.tobytes()
+    assert array.shape == shape
+    assert (logical or array.dtype.name) == {"float8_e8m0fnu": "float8_e8m0"}.get(name, name)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "complex32", "float16"])
+def test_the_numbers_of_low_precision_types_are_those_of_pytorch(tmp_path, name):
+    tensor, _ = with_bits(name, (300,))
+    _, _, dump = recorded(tmp_path, tensor)
+    expected = tensor.to(torch.complex64 if name == "complex32" else torch.float32).numpy()
+    np.testing.assert_array_equal(dump.read(next(iter(dump))), expected)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensor: tensor.T,
+        lambda tensor: tensor[::2, 1:],
+        lambda tensor: tensor.to(torch.complex64).mul(1 + 2j).conj(),
+        lambda tensor: tensor.to(torch.complex64).mul(1 + 2j).conj().imag,
+        lambda tensor: tensor.expand(3, 4, 5),
+        lambda tensor: tensor.clone().requires_grad_(),
+        lambda tensor: torch.nn.Parameter(tensor),
+        lambda tensor: tensor[None, None].to(memory_format=torch.channels_last),
+    ],
+    ids=["transposed", "strided", "conjugated", "negated", "expanded", "gradient", "parameter", "channels last"],
+)
+def test_tensors_are_read_back_whatever_their_memory_looks_like(tmp_path, change):
+    tensor = change(torch.arange(20, dtype=torch.float32).reshape(4, 5))
+    array, _, _ = recorded(tmp_path, tensor)
+    np.testing.assert_array_equal(array, np.array(tensor.detach().tolist()))
+    assert array.dtype.name == str(tensor.dtype).removeprefix("torch.")
+
+
+def test_sparse_tensors_are_recorded_dense(tmp_path):
+    tensor = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+    np.testing.assert_array_equal(recorded(tmp_path, tensor)[0], [[0.0, 2.0], [3.0, 0.0]])
+
+
+def test_quantized_tensors_are_recorded_as_the_numbers_they_stand_for(tmp_path):
+    tensor = torch.quantize_per_tensor(torch.tensor([-1.0, 0.3, 2.0]), 0.25, 10, torch.quint8)
+    np.testing.assert_array_equal(recorded(tmp_path, tensor)[0], np.float32([-1.0, 0.25, 2.0]))

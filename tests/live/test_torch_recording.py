@@ -1,0 +1,500 @@
+"""What a recording of a PyTorch model holds, beside what PyTorch itself gives back. Needs PyTorch."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import warnings
+from contextlib import nullcontext, suppress
+
+import numpy as np
+import pytest
+
+from pytest_msdump import open_dump
+from pytest_msdump.capture import Recorder
+from pytest_msdump.errors import ConfigError, UnknownNameError
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+functional = nn.functional
+
+pytestmark = pytest.mark.live
+
+
+class Net(nn.Module):
+    """In-place layers, a layer that is called twice, a keyword, a residual connection, a functional call."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4))
+        self.drop = nn.Dropout(0.5)
+        self.norm = nn.BatchNorm1d(4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x, *, scale):
+        hidden = self.body(x) + x * scale
+        hidden = self.norm(self.body(hidden) + hidden)
+        return {"out": functional.relu(self.head(self.drop(hidden))), "rest": (hidden, None)}
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    return Recorder(tmp_path)
+
+
+@pytest.fixture
+def x():
+    return torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+
+
+def net():
+    torch.manual_seed(0)
+    return Net()
+
+
+def manifest_of(recording):
+    return json.loads((recording.directory / "msdump.json").read_text("utf-8"))
+
+
+def told(recording):
+    """True name, io and slot of each file, in the order of writing."""
+    return [(e["op"], e.get("io", "output"), e.get("slot", 0)) for e in manifest_of(recording)["tensors"].values()]
+
+
+def arrays(recording):
+    """Arrays by true name, output 0, in the order of writing."""
+    found = collections.defaultdict(list)
+    for file, entry in manifest_of(recording)["tensors"].items():
+        if entry.get("io", "output") == "output" and not entry.get("slot", 0):
+            found[entry["op"]].append(np.load(recording.directory / file))
+    return found
+
+
+def hooks_left(model):
+    from torch.nn.modules import module as hooks
+
+    left = [len(hooks._has_any_global_hook() or ())]
+    for module in model.modules():
+        left += [len(module._forward_pre_hooks_with_kwargs), len(module._forward_hooks), len(module._backward_hooks)]
+    left += [len(parameter._post_accumulate_grad_hooks or ()) for parameter in model.parameters()]
+    return sum(left)
+
+
+# -- what is recorded -------------------------------------------------------------------------------------------------
+
+
+def test_modules_are_recorded_as_they_returned_in_the_order_of_execution(recorder, x):
+    model = net().eval()
+    with recorder.torch(model) as recording:
+        result = model(x, scale=2.0)
+    names = [name for name, _, _ in told(recording)]
+    body = ["body.0", "body.1", "body.2"]
+    assert names == [*body, *body, "norm", "drop", "head", "Net", "Net"]
+    found = arrays(recording)
+    first = model.body[0](x).detach()
+    # body.1 works in place on what body.0 gave back: the record is older.
+    np.testing.assert_array_equal(found["body.0"][0], first.numpy())
+    np.testing.assert_array_equal(found["body.1"][0], first.relu().numpy())
+    assert (found["body.0"][0] < 0).any()
+    np.testing.assert_array_equal(found["Net"][0], result["out"].detach().numpy())
+
+
+def test_a_module_that_is_called_several_times_has_occurrences(recorder, x):
+    model = net().eval()
+    with recorder.torch(model, modules="body.2") as recording:
+        model(x, scale=2.0)
+    refs = [ref.key.op.at.occurrence for ref in open_dump(recording.directory).refs]
+    assert refs == [0, 1]
+
+
+def test_what_happens_to_a_tensor_after_its_module_returned_does_not_change_the_record(recorder, x):
+    layer = nn.Linear(4, 4)
+    with recorder.torch(layer) as recording, torch.no_grad():
+        result = layer(x)
+        before = result.clone()
+        result.zero_()
+    (found,) = arrays(recording)["Linear"]
+    np.testing.assert_array_equal(found, before.numpy())
+    assert found.any()
+
+
+def test_nested_outputs_are_numbered_in_their_order(recorder):
+    Pair = collections.namedtuple("Pair", "second first")
+
+    @dataclasses.dataclass
+    class Result:
+        late: object
+        early: object
+
+    class Nested(nn.Module):
+        def forward(self, x):
+            return {"b": [x + 1, None], "a": Result(Pair(x + 2, (x + 3, 7)), x + 4), "c": "text", "d": x + 5}
+
+    model = Nested()
+    with recorder.torch(model) as recording:
+        model(torch.zeros(1))
+    entries = manifest_of(recording)["tensors"]
+    values = {entry.get("slot", 0): np.load(recording.directory / file).item() for file, entry in entries.items()}
+    assert values == {0: 1, 1: 2, 2: 3, 3: 4, 4: 5}
+
+
+def test_a_recurrent_layer_has_its_states_as_outputs(recorder):
+    layer = nn.LSTM(4, 3)
+    with recorder.torch(layer) as recording:
+        out, (hidden, cell) = layer(torch.randn(5, 2, 4))
+    loaded = [np.load(recording.directory / file) for file in manifest_of(recording)["tensors"]]
+    for array, tensor in zip(loaded, (out, hidden, cell), strict=True):
+        np.testing.assert_array_equal(array, tensor.detach().numpy())
+
+
+def test_inputs_are_recorded_as_they_were_before_the_module_changed_them(recorder, x):
+    class Doubles(nn.Module):
+        def forward(self, x, *, by):
+            return x.mul_(by).add_(by.mul_(0))
+
+    model = Doubles()
+    given, factor = x.clone(), torch.full((1,), 2.0)
+    with recorder.torch(model, inputs=True) as recording:
+        model(given, by=factor)
+    assert told(recording) == [("Doubles", "input", 0), ("Doubles", "input", 1), ("Doubles", "output", 0)]
+    files = [np.load(recording.directory / file) for file in manifest_of(recording)["tensors"]]
+    np.testing.assert_array_equal(files[0], x.numpy())
+    np.testing.assert_array_equal(files[1], [2.0])
+
+
+def test_operations_are_recorded_below_their_modules(recorder, x):
+    model = net().eval()
+    with recorder.torch(model, level="op", modules=["Net", "head"]) as recording:
+        result = model(x, scale=2.0)
+        functional.relu(x)
+    found = arrays(recording)
+    np.testing.assert_array_equal(found["Net/aten.relu"][0], result["out"].detach().numpy())
+    np.testing.assert_array_equal(found["Net/aten.mul"][0], (x * 2).numpy())
+    assert {"head/aten.addmm", "head", "Net", "Net/aten.add"} < set(found)
+    # Neither views, nor what ran outside of the model, nor what the recording itself does.
+    assert not {name for name in found if name.endswith((".t", ".detach", ".clone", ".view", ".empty"))}
+    assert len(found["Net/aten.relu"]) == 1
+
+
+def test_lines_of_the_program_are_told(recorder, x):
+    model = net().eval()
+    with recorder.torch(model) as recording:
+        model(x, scale=2.0)
+    lines = {entry["op"]: entry["line"] for entry in manifest_of(recording)["tensors"].values()}
+    start = Net.forward.__code__.co_firstlineno
+    assert lines["head"] == f"{__file__}:{start + 3}"
+    assert lines["norm"] == f"{__file__}:{start + 2}"
+
+
+# -- which modules ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        ({"modules": "body*"}, {"body", "body.0", "body.1", "body.2"}),
+        ({"modules": ["norm", "head"]}, {"norm", "head"}),
+        ({"exclude": ["body.*", "Net"]}, {"drop", "norm", "head"}),
+        ({"types": nn.Linear}, {"body.0", "body.2", "head"}),
+        ({"types": ["Linear", nn.Dropout]}, {"body.0", "body.2", "head", "drop"}),
+        ({"depth": 0}, {"Net"}),
+        ({"depth": 1}, {"Net", "drop", "norm", "head"}),
+        ({"modules": "*", "depth": 1}, {"Net", "body", "drop", "norm", "head"}),
+    ],
+)
+def test_modules_are_chosen_by_name_type_and_depth(recorder, x, choice, names):
+    model = net().eval()
+    with recorder.torch(model, **choice) as recording:
+        model(x, scale=2.0)
+    assert set(arrays(recording)) == names
+
+
+def test_a_pattern_that_no_module_has_is_told_with_the_nearest_name(recorder):
+    with pytest.raises(UnknownNameError, match=r"no module is called 'haed'; did you mean 'head'\?"):
+        recorder.torch(net(), modules=["norm", "haed"])
+
+
+def test_options_that_do_not_exist_are_refused(recorder):
+    with pytest.raises(TypeError, match="'gradient'"):
+        recorder.torch(net(), gradient=True)
+    with pytest.raises(ConfigError, match="'ops' is none of 'module', 'op'"):
+        recorder.torch(net(), level="ops")
+
+
+# -- recording changes nothing ----------------------------------------------------------------------------------------
+
+
+def trained(model, x, recording=None):
+    """Two steps; every output, gradient, parameter, buffer and random number."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    seen = []
+    torch.manual_seed(3)
+    for _ in range(2):
+        optimizer.zero_grad()
+        given = x.clone().requires_grad_()
+        result = model(given, scale=2.0)
+        (result["out"].square().sum() + result["rest"][0].sum()).backward()
+        optimizer.step()
+        seen += [result["out"], result["rest"][0], given.grad, torch.rand(2)]
+        seen += [parameter.grad.clone() for parameter in model.parameters()]
+        seen += [tensor.clone() for tensor in model.state_dict().values()]
+        if recording is not None:
+            recording.step()
+    return [tensor.detach().numpy().tobytes() for tensor in seen]
+
+
+@pytest.mark.parametrize("level", ["module", "op"])
+def test_outputs_gradients_and_weights_are_bit_identical_with_and_without_a_recording(recorder, x, level):
+    plain = trained(net(), x)
+    model = net()
+    with recorder.torch(
+        model, level=level, inputs=True, gradients=True, parameters=True, iterations=True, modules="*"
+    ) as recording:
+        recorded = trained(model, x, recording)
+    assert recorded == plain
+    assert hooks_left(model) == 0
+    assert trained(net(), x) == plain
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_transformer_computes_the_same_bits_whether_it_is_recorded_or_not(recorder, training):
+    torch.manual_seed(0)
+    model = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True).train(training)
+    given = torch.randn(2, 5, 16)
+    with nullcontext() if training else torch.no_grad():
+        plain = model(given)
+        with recorder.torch(model, inputs=True) as recording:
+            recorded = model(given)
+    assert recorded.detach().numpy().tobytes() == plain.detach().numpy().tobytes()
+    # Without gradients PyTorch takes a road that calls none of the inner layers; so does the recording.
+    assert ("linear1" in arrays(recording)) is training
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_models_are_recorded_without_gradients(recorder, x, mode):
+    model = net().eval()
+    with recorder.torch(model) as recording, getattr(torch, mode)():
+        result = model(x, scale=2.0)
+    np.testing.assert_array_equal(arrays(recording)["Net"][0], result["out"].numpy())
+
+
+def test_autocast_models_are_recorded_in_the_types_they_ran_in(recorder, x):
+    model = net().eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        plain = model(x, scale=2.0)["out"]
+        with recorder.torch(model) as recording:
+            model(x, scale=2.0)
+    manifest = manifest_of(recording)
+    assert manifest["dtype_policy"] == "autocast bfloat16"
+    (entry,) = [(f, e) for f, e in manifest["tensors"].items() if e["op"] == "Net" and not e.get("slot")]
+    assert entry[1]["dtype"] == "bfloat16"
+    assert np.load(recording.directory / entry[0]).tobytes() == plain.detach().view(torch.int16).numpy().tobytes()
+
+
+# -- whatever happens -------------------------------------------------------------------------------------------------
+
+
+def test_hooks_are_removed_when_the_model_raises_and_the_dump_is_not_called_complete(recorder, x):
+    model = net()
+    recording = recorder.torch(model, gradients=True, level="op", optimizer=torch.optim.SGD(model.parameters()))
+    with suppress(TypeError), recording:
+        model(x, scale="wrong")
+    assert hooks_left(model) == 0
+    assert manifest_of(recording)["complete"] is False
+    model(x, scale=2.0)["out"].sum().backward()
+    assert not [name for name, _, _ in told(recording) if "grad" in name]
+
+
+def test_hooks_are_removed_when_a_tensor_cannot_be_recorded(recorder):
+    class Meta(nn.Module):
+        def forward(self, x):
+            return x.to("meta")
+
+    model = Meta()
+    recording = recorder.torch(model)
+    with pytest.raises(ConfigError, match="on meta cannot be recorded"), recording:
+        model(torch.zeros(2))
+    assert hooks_left(model) == 0
+    assert manifest_of(recording)["complete"] is False
+
+
+def test_a_backward_pass_after_the_recording_writes_nothing(recorder, x):
+    model = net()
+    with pytest.raises(ConfigError, match=r"call \.backward\(\) inside"), recorder.torch(model, gradients=True):
+        result = model(x, scale=2.0)
+    files = sorted(path.name for path in recorder.base.rglob("*"))
+    result["out"].sum().backward()
+    assert sorted(path.name for path in recorder.base.rglob("*")) == files
+    assert hooks_left(model) == 0
+
+
+def test_a_recording_in_which_nothing_ran_is_an_error(recorder, x):
+    model = net()
+    with pytest.raises(ConfigError, match="none of the chosen modules was called"), recorder.torch(model) as recording:
+        net()(x, scale=2.0)
+    assert manifest_of(recording)["complete"] is False
+
+
+def test_modules_that_raise_inside_of_the_model_do_not_shift_names(recorder, x):
+    class Tries(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wrong, self.right = nn.Linear(3, 3), nn.Linear(4, 4)
+
+        def forward(self, x):
+            with suppress(RuntimeError):
+                self.wrong(x)
+            return self.right(x).relu()
+
+    model = Tries()
+    with recorder.torch(model, level="op") as recording:
+        model(x)
+        model(x)
+    assert [name for name, _, _ in told(recording)].count("right") == 2
+    assert "right/aten.addmm" in arrays(recording)
+
+
+# -- iterations and state ---------------------------------------------------------------------------------------------
+
+
+def test_several_iterations_are_numbered_folders(recorder, x):
+    model = net().eval()
+    with recorder.torch(model, modules="head", iterations=True) as recording:
+        for factor in (1.0, 2.0):
+            with recording.iteration() as number:
+                model(x, scale=factor)
+            model(x, scale=9.0)
+    assert number == 1
+    assert [path.name for path in sorted(recording.directory.iterdir())] == ["0", "1", "msdump.json"]
+    assert [len(list((recording.directory / folder).iterdir())) for folder in "01"] == [1, 1]
+    iterations = [ref.key.op.at.iteration for ref in open_dump(recording.directory).refs]
+    assert iterations == [0, 1]
+    assert set(manifest_of(recording)["inputs"]) == {"x", "x[1]"}
+
+
+def test_a_second_iteration_needs_to_be_announced(recorder, x):
+    model = net()
+    with recorder.torch(model) as recording:
+        with recording.iteration():
+            model(x, scale=2.0)
+        with pytest.raises(ConfigError, match="iterations=True"), recording.iteration():
+            pass
+
+
+def test_parameters_buffers_and_the_state_of_the_optimizer_are_recorded(recorder, x):
+    model = net()
+    before = {name: tensor.clone().numpy() for name, tensor in model.state_dict().items()}
+    optimizer = torch.optim.Adam(model.parameters())
+    with recorder.torch(model, parameters=True, optimizer=optimizer) as recording:
+        model(x, scale=2.0)["out"].sum().backward()
+        optimizer.step()
+    found = arrays(recording)
+    for name, array in before.items():
+        np.testing.assert_array_equal(found[name][0], array)
+    for name, parameter in model.named_parameters():
+        np.testing.assert_array_equal(found[f"{name}/updated"][0], parameter.detach().numpy())
+        np.testing.assert_array_equal(found[f"{name}/exp_avg"][0], optimizer.state[parameter]["exp_avg"].numpy())
+    kinds = {entry["op"]: entry["op_type"] for entry in manifest_of(recording)["tensors"].values()}
+    assert (kinds["head.weight"], kinds["norm.running_mean"], kinds["head"]) == ("Parameter", "Parameter", "Linear")
+
+
+def test_the_manifest_tells_framework_device_seed_inputs_and_weights(recorder, x):
+    model = net()
+    torch.manual_seed(1234)
+    with recorder.torch(model) as recording:
+        model(x, scale=torch.tensor(2.0))
+    manifest = manifest_of(recording)
+    assert manifest["framework"] == "torch"
+    assert torch.__version__.startswith(manifest["version"])
+    assert (manifest["device"], manifest["seeds"], manifest["complete"]) == ("cpu", {"torch": 1234}, True)
+    assert set(manifest["inputs"]) == {"x", "scale"}
+    assert set(manifest["weights"]) == set(model.state_dict())
+    from pytest_msdump.capture.digests import digest
+
+    assert manifest["inputs"]["x"] == digest(x.numpy())
+
+
+def test_digests_can_be_left_out(recorder, x):
+    model = net()
+    with recorder.torch(model, digests=False) as recording:
+        model(x, scale=2.0)
+    assert manifest_of(recording)["inputs"] == manifest_of(recording)["weights"] == {}
+
+
+def test_layers_that_have_no_shape_yet_are_refused_where_their_parameters_are_needed(recorder, x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = nn.LazyLinear(3)
+    with (
+        pytest.raises(ConfigError, match="weight has no shape before the model is first called"),
+        recorder.torch(model),
+    ):
+        model(x)
+
+
+# -- wrappers ---------------------------------------------------------------------------------------------------------
+
+
+def compiled(model, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.compile(model, backend="eager", **options)
+
+
+# PyTorch's compiler looks at .grad of what is no leaf.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute")
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("way", ["torch.compile", "in place", "a part"])
+def test_compiled_models_are_refused_or_run_uncompiled_under_their_own_names(recorder, x, fullgraph, way):
+    model = net().eval()
+    if way == "in place":
+        model.compile(backend="eager", fullgraph=fullgraph)
+    if way == "a part":
+        model.head = compiled(model.head, fullgraph=fullgraph)
+    called = compiled(model, fullgraph=fullgraph) if way == "torch.compile" else model
+    plain = called(x, scale=2.0)["out"]
+    with pytest.raises(ConfigError, match="is compiled, and compiled code calls no hooks"):
+        recorder.torch(called)
+    with recorder.torch(called, compiled="eager") as recording:
+        called(x, scale=2.0)
+    assert list(arrays(recording)) == ["body.0", "body.1", "body.2", "norm", "drop", "head", "Net"]
+    assert {entry["op_type"] for entry in manifest_of(recording)["tensors"].values() if entry["op"] == "head"} == {
+        "Linear"
+    }
+    assert called(x, scale=2.0)["out"].detach().numpy().tobytes() == plain.detach().numpy().tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_compiled_function_is_noticed_when_nothing_was_recorded_and_keeps_no_hook(recorder, x):
+    model = net().eval()
+    called = compiled(lambda x: model(x, scale=2.0)["out"], fullgraph=True)
+    with pytest.raises(ConfigError, match="compiled functions that call it"), recorder.torch(model):
+        called(x)
+    called(x)
+    with recorder.torch(model, compiled="eager") as recording:
+        called(x)
+    assert "head" in arrays(recording)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_scripted_modules_are_refused_unless_only_their_own_outputs_are_wanted(recorder, x):
+    model = nn.Sequential(nn.Linear(4, 4), torch.jit.script(nn.Sequential(nn.Linear(4, 4), nn.ReLU())))
+    with pytest.raises(ConfigError, match=r"1 is scripted \(torch.jit\), and modules inside of it, such as 1.0"):
+        recorder.torch(model)
+    with recorder.torch(model, exclude="1.*", modules="*") as recording:
+        model(x)
+    assert list(arrays(recording)) == ["0", "1", "Sequential"]
+    with pytest.raises(ConfigError, match="is scripted"):
+        recorder.torch(torch.jit.script(nn.Sequential(nn.Linear(4, 4))), modules="*")
+
+
+def test_data_parallel_models_are_recorded_on_one_device_only(recorder, x):
+    model = net().eval()
+    wrapped = nn.DataParallel(model)
+    with recorder.torch(wrapped) as recording:
+        wrapped(x, scale=2.0)
+    assert "head" in arrays(recording)
+    wrapped.device_ids = [0, 1]
+    with pytest.raises(ConfigError, match="runs on several devices at once"):
+        recorder.torch(wrapped)
