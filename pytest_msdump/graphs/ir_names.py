@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.graphs.execution_order import GraphId, has_times, order_of
 from pytest_msdump.graphs.graph_files import PlacedGraph
-from pytest_msdump.graphs.name_meeting import Known, by_family, exact
+from pytest_msdump.graphs.name_meeting import Known, by_family, by_text, exact
 from pytest_msdump.graphs.source_lines import user_frames
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
@@ -90,7 +90,7 @@ def with_ir(
     A number at the end of a name may differ between the final graph and the files. Such operators meet when the graph
     and the dump have equally many of that scope and type left over.
     """
-    books = _Books(graphs, orders or {})
+    books = _Books(graphs, orders or {}, is_by_text=_numbers_by_text(dump))
     refs = books.applied(dump.refs)
     sentences = (*dump.notes, *notes, *(note for _, graph in graphs for note in graph.notes), *books.sentences())
     return replace(
@@ -114,7 +114,9 @@ class _Told(NamedTuple):
         known = self.operators.get((op.name, op.op_type))
         if known is None:
             return ref
-        key = replace(ref.key, op=replace(op, true_name=op.true_name or known.operator.name))
+        # An execution order found its name by the file's number, which the graph may give to another.
+        name = known.operator.name if _is_renumbered(op.name, known.operator) else op.true_name
+        key = replace(ref.key, op=replace(op, true_name=name or known.operator.name))
         line = next(iter(user_frames(known.operator)), None)
         place = self._place(ref, known)
         return replace(ref, key=key, spec=_spec(ref, known.operator), place=place, line=ref.line or line)
@@ -128,7 +130,10 @@ class _Told(NamedTuple):
 class _Books:
     """All graphs, by the names that files have; and what was looked for in vain."""
 
-    def __init__(self, graphs: Sequence[PlacedGraph], orders: Mapping[GraphId, Sequence[str]]) -> None:
+    def __init__(
+        self, graphs: Sequence[PlacedGraph], orders: Mapping[GraphId, Sequence[str]], *, is_by_text: bool
+    ) -> None:
+        self._is_by_text = is_by_text
         self._graphs = graphs
         self._orders = orders
         self._missed: defaultdict[int, dict[str, None]] = defaultdict(dict)
@@ -149,8 +154,12 @@ class _Books:
         graphs = [self._graphs[number][1] for number in numbers]
         keys = dict.fromkeys(ref.key.op for ref in refs if ref.key.op.op_type != PARAMETER)
         found = exact(keys, graphs)
-        for key, known in by_family(keys, found, [graph for graph in graphs if graph.is_final]):
+        final = [graph for graph in graphs if graph.is_final]
+        for key, known in by_text(keys, final) if self._is_by_text and len(final) == 1 else ():
             found[key] = known
+        found |= dict(by_family(keys, found, final))
+        renumbered = {key: known for key, known in found.items() if _is_renumbered(key[0], known.operator)}
+        for key, known in renumbered.items():
             self._renumbered.setdefault(known.operator.name, (known.operator.name, key[0]))
         for number, graph in zip(numbers, graphs, strict=True):
             self._note(number, graph, keys, found)
@@ -199,6 +208,18 @@ class _Books:
 
 
 _NOT_TOLD = "their lines and shapes are not known"
+
+
+def _numbers_by_text(dump: Dump) -> bool:
+    """Tell whether the run is one whose files are known to be numbered by the order of the graph's text."""
+    run = dict(dump.labels)
+    return run.get("device_target") == "CPU" and run.get("ms_version", "").startswith("2.10.")
+
+
+def _is_renumbered(file: str, operator: Operator) -> bool:
+    """Tell whether a file's operator differs from the graph's in its number; files of old releases have no scope."""
+    name = mangle(operator.name)
+    return name != file and mangle(operator.name.rpartition("/")[2]) != file
 
 
 def _group(ref: TensorRef) -> _Group:

@@ -58,6 +58,8 @@ class Ledger:
         (side, tensor) to a reason: tensors that a map entry names in vain. No later way gets them.
     ambiguous : dict
         (side, operator) to the reason and the rivals.
+    trusts_files : bool
+        Whether one side's true names are its graph's and the other's are not, so that names of files tell more.
     """
 
     left: Side
@@ -65,6 +67,7 @@ class Ledger:
     made: list[Made] = field(default_factory=list)
     held: dict[tuple[str, int], str] = field(default_factory=dict)
     ambiguous: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    trusts_files: bool = False
     _of_left: _Partners = field(init=False)
     _of_right: _Partners = field(init=False)
     _ops_of_left: _Partners = field(init=False)

@@ -28,6 +28,9 @@ def pair_by_name(ledger: Ledger, transform: Transform) -> None:
     right = ledger.right
 
     def partners(op: Operator) -> list[int]:
+        same_file = right.files.meeting(op.key.name, op.meeting) if ledger.trusts_files else []
+        if same_file:
+            return same_file
         found = right.labels.meeting(op.key.label, op.meeting)
         if op.key.true_name is None:
             return [*found, *right.files.meeting(op.key.name, op.meeting)]
@@ -49,6 +52,10 @@ def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
     right = ledger.right
 
     def partners(op: Operator) -> list[int]:
+        # A graph may give a file's number to another operator; where the other side has no graph, files alone tell.
+        own = [] if not ledger.trusts_files else right.mangled.meeting(mangle(op.key.name), op.meeting)
+        if own:
+            return own
         spellings = sorted({mangle(op.key.name), mangle(op.key.label)})
         return [number for spelling in spellings for number in right.mangled.meeting(spelling, op.meeting)]
 

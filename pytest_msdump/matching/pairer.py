@@ -77,7 +77,9 @@ def pair_dumps(
     """
     meeting = meeting_of(left, right, align)
     wanted = wanted_by_selection(selection)
-    ledger = Ledger(*_sides(left, right, selection, meeting, wanted))
+    ledger = Ledger(
+        *_sides(left, right, selection, meeting, wanted), trusts_files=bool(left.graphs) != bool(right.graphs)
+    )
     formats = Transform(left_format, right_format)
     lost = pair_by_map(ledger, entries, meeting=meeting, selected=wanted, formats=formats)
     if left.reader == right.reader == _SINGLE_FILE:
