@@ -19,6 +19,8 @@ from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = ROOT / "docs" / "reference"
+# Commands that no test runs, and those that tests/live runs.
+NOT_HERE = ("not run", "live")
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 
@@ -27,7 +29,7 @@ def _id(page: Path) -> str:
 
 
 def _runs(page: Path) -> bool:
-    return any(block.kind == "console" and block.note != "not run" for block in blocks(page))
+    return any(block.kind == "console" and block.note not in NOT_HERE for block in blocks(page))
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page: Path,
     for block in blocks(page):
         if block.note == "file":
             (reader.folder / block.value).write_text(block.text, encoding="utf-8")
-        elif block.kind == "console" and block.note != "not run":
+        elif block.kind == "console" and block.note not in NOT_HERE:
             reader.follow(block)
     if os.environ.get("MSDUMP_DOCS_REWRITE"):
         _rewrite(page, reader.shown)

@@ -1,0 +1,53 @@
+"""The page on recording PyTorch does what it says, and the benchmark of recordings works. Needs PyTorch."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from docs_pages import ROOT, blocks, prints_as_said, run
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.live
+
+PAGE = ROOT / "docs/how-to/record_a_pytorch_model.md"
+
+
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+    followed = 0
+    for block in blocks(PAGE):
+        if block.note == "file":
+            (tmp_path / block.value).write_text(block.text, encoding="utf-8")
+        elif block.note == "live":
+            for command in block.commands():
+                code, printed = run(command.text, tmp_path, tmp_path)
+                assert code == (1 if "wrong" in command.text else 0), "\n".join(printed)
+                assert prints_as_said(command.printed, printed), "\n".join(printed)
+                followed += 1
+    assert followed == 3
+
+
+def test_every_option_of_the_page_exists() -> None:
+    from pytest_msdump.capture.torch_modules import record
+    from pytest_msdump.capture.torch_recording import Wish
+
+    options = {*(record.__kwdefaults__ or {}), *Wish._fields}
+    told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert told == options
+
+
+def test_the_benchmark_measures_each_kind_of_recording_on_each_network(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / "benchmarks/recording.py", "--steps", "1", "--dir", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = re.findall(r"^(convolutions|transformer) +\D+[\d.]+ +[\d.]+ +([\d.]+) +(\d+) +([\d.]+)$", ran.stdout, re.M)
+    assert [name for name, *_ in rows] == ["convolutions"] * 4 + ["transformer"] * 4
+    assert all(int(files) > 10 and float(size) > 1 for _, _, files, size in rows)
+    assert list(tmp_path.iterdir()) == []
