@@ -1,0 +1,238 @@
+"""What a recording of an ONNX model holds, beside what ONNX Runtime itself gives back. Needs onnx and onnxruntime."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pytest_msdump import open_dump
+from pytest_msdump.capture import Recorder
+from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.readers.manifest import read_manifest
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+helper, types = onnx.helper, onnx.TensorProto
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+pytestmark = pytest.mark.live
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+W = np.linspace(-1, 1, 8, dtype=np.float32).reshape(4, 2)
+
+
+def make(nodes, outputs, *, weights=(), inputs=(("x", types.FLOAT, [3, 4]),)):
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(*wanted) for wanted in inputs],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [onnx.numpy_helper.from_array(array, name) for name, array in weights],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.fixture
+def net():
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["product"], name="fc/MatMul"),
+        helper.make_node("Relu", ["product"], ["hidden"]),
+        helper.make_node("Split", ["hidden"], ["left", "right"], name="split", axis=1, num_outputs=2),
+        helper.make_node("Add", ["left", "right"], ["both"], name="hidden"),
+        helper.make_node("Mul", ["both", "right"], ["y"]),
+    ]
+    return make(nodes, ["y"], weights=[("w", W)])
+
+
+def plain(model, feeds):
+    """What ONNX Runtime gives without a recording, every node computed as the model says."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+def recorded(directory, model, feeds=None, **options):
+    with Recorder(directory).onnx(model, directory=directory / "dump", **options) as recording:
+        given = recording.run(None, {"x": X} if feeds is None else feeds)
+    return open_dump(directory / "dump"), given
+
+
+def test_every_output_of_every_node_is_recorded_in_order(tmp_path, net):
+    dump, _ = recorded(tmp_path, net)
+    hidden = np.maximum(X @ W, 0)
+    left, right = hidden[:, :1], hidden[:, 1:]
+    expected = {
+        "fc/MatMul:output:0": X @ W,
+        "hidden_:output:0": hidden,
+        "split:output:0": left,
+        "split:output:1": right,
+        "hidden:output:0": left + right,
+        "y:output:0": (left + right) * right,
+    }
+    assert list(dump) == list(expected)
+    for address, array in expected.items():
+        np.testing.assert_array_equal(dump.read(address), array)
+
+
+def test_recording_changes_neither_the_outputs_nor_the_file(tmp_path, net):
+    path = tmp_path / "net.onnx"
+    onnx.save(net, path)
+    before = path.read_bytes()
+    _, (given,) = recorded(tmp_path, path)
+    (expected,) = plain(net, {"x": X})
+    assert given.tobytes() == expected.tobytes()
+    assert path.read_bytes() == before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dump", "net.onnx"]
+
+
+def test_a_model_in_memory_stays_as_it_is(tmp_path, net):
+    before = net.SerializeToString()
+    recorded(tmp_path, net)
+    assert net.SerializeToString() == before
+    recorded(tmp_path / "bytes", before)
+
+
+def test_weights_beside_the_model_are_found(tmp_path, net, monkeypatch):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    onnx.save(net, folder / "net.onnx", save_as_external_data=True, size_threshold=0, location="weights.bin")
+    monkeypatch.chdir(tmp_path)
+    dump, _ = recorded(tmp_path, "model/net.onnx", parameters=True)
+    np.testing.assert_array_equal(dump.read("fc/MatMul"), X @ W)
+    np.testing.assert_array_equal(dump.read("w"), W)
+    assert dump["w"].key.op.op_type == "Parameter"
+
+
+def test_inputs_are_those_that_the_run_brings(tmp_path, net):
+    dump, _ = recorded(tmp_path, net, inputs=True, nodes="fc/*")
+    assert list(dump) == ["fc/MatMul:input:0", "fc/MatMul:output:0"]
+    np.testing.assert_array_equal(dump.read("fc/MatMul:input:0"), X)
+    dump, _ = recorded(tmp_path / "last", net, inputs=True, nodes="y")
+    assert list(dump) == ["y:input:0", "y:input:1", "y:output:0"]
+
+
+def test_names_and_types_choose(tmp_path, net):
+    assert list(recorded(tmp_path / "a", net, types=["Add", "Mul"])[0]) == ["hidden:output:0", "y:output:0"]
+    assert list(recorded(tmp_path / "b", net, exclude=["hidden_", "split", "fc*"])[0]) == [
+        "hidden:output:0",
+        "y:output:0",
+    ]
+    with pytest.raises(UnknownNameError, match="no operator is called 'fc2'"):
+        recorded(tmp_path / "c", net, nodes="fc2")
+    assert not (tmp_path / "c/dump").exists()
+
+
+def test_runs_are_iterations(tmp_path, net):
+    with Recorder(tmp_path).onnx(net, directory=tmp_path / "dump", iterations=True) as recording:
+        for scale in (1, 2):
+            recording.run(["y"], {"x": X * np.float32(scale)})
+    dump = open_dump(tmp_path / "dump")
+    assert [ref.key.op.at.iteration for ref in dump.refs] == [0] * 6 + [1] * 6
+    np.testing.assert_array_equal(np.load(next((tmp_path / "dump/1").glob("fc_MatMul.0.*"))), X * 2 @ W)
+
+
+def test_a_second_run_needs_iterations_and_none_is_an_error(tmp_path, net):
+    recorder = Recorder(tmp_path)
+    with recorder.onnx(net) as recording:
+        with pytest.raises(Exception, match="x"):
+            recording.run(None, {})
+        recording.run(None, {"x": X})
+        with pytest.raises(ConfigError, match="iterations=True"):
+            recording.run(None, {"x": X})
+    with pytest.raises(ConfigError, match="inside of its with block"):
+        recording.run(None, {"x": X})
+    with pytest.raises(ConfigError, match=r"nothing was recorded; call \.run"), recorder.onnx(net) as recording:
+        pass
+    assert not json.loads((recording.directory / "msdump.json").read_text())["complete"]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"],
+)
+def test_every_type_of_numpy_comes_back_bit_for_bit(tmp_path, dtype):
+    bits = np.random.default_rng(3).integers(0, 256, 64 * np.dtype(dtype).itemsize, np.uint8)
+    array = (bits % 2).astype(bool) if dtype == "bool" else bits.view(dtype)
+    model = make(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        ["y"],
+        inputs=[("x", helper.np_dtype_to_tensor_dtype(array.dtype), [None])],
+    )
+    dump, (given,) = recorded(tmp_path, model, {"x": array})
+    assert dump.read("y").dtype == dtype
+    assert dump.read("y").tobytes() == given.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (types.BFLOAT16, "bfloat16"),
+        (types.FLOAT8E4M3FN, "float8_e4m3fn"),
+        (types.FLOAT8E5M2, "float8_e5m2"),
+    ],
+)
+def test_types_that_numpy_lacks_come_back_exactly(tmp_path, number, name):
+    values = np.array([0, -0.0, 1, -2.5, 3.14159, 448, np.nan], np.float32)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["coarse"], to=number, saturate=1 if "float8" in name else None),
+        helper.make_node("Cast", ["coarse"], ["y"], to=types.FLOAT),
+    ]
+    dump, (given,) = recorded(tmp_path, make(nodes, ["y"], inputs=[("x", types.FLOAT, [7])]), {"x": values})
+    assert dump["coarse"].spec.dtype == name
+    exact = values.astype(getattr(ml_dtypes, name))
+    stored = np.load(next((tmp_path / "dump").glob("coarse.0.*")))
+    assert stored.tobytes()[: -exact.itemsize] == exact.tobytes()[: -exact.itemsize]
+    np.testing.assert_array_equal(dump.read("coarse"), given)
+
+
+@pytest.mark.parametrize(("number", "name"), [(types.INT4, "int4"), (types.UINT4, "uint4")])
+def test_elements_of_half_a_byte_take_a_byte_each(tmp_path, number, name):
+    values = np.array([0, 1, 7, 5, 3], np.float32) - (4 if name == "int4" else 0)
+    model = make([helper.make_node("Cast", ["x"], ["y"], to=number)], ["y"], inputs=[("x", types.FLOAT, [5])])
+    recorded(tmp_path, model, {"x": values})
+    np.testing.assert_array_equal(np.load(next((tmp_path / "dump").glob("y.0.*"))), values.astype(np.int8))
+
+
+def test_bfloat16_is_fed_as_libraries_have_it(tmp_path):
+    model = make([helper.make_node("Identity", ["x"], ["y"])], ["y"], inputs=[("x", types.BFLOAT16, [3])])
+    values = np.array([1, -2.5, 3.14159], ml_dtypes.bfloat16)
+    dump, _ = recorded(tmp_path, model, {"x": values})
+    np.testing.assert_array_equal(dump.read("y"), values.astype(np.float32))
+
+
+def test_text_sequences_and_outputs_that_are_left_out_are_passed_over(tmp_path):
+    nodes = [
+        helper.make_node("Cast", ["x"], ["text"], to=types.STRING),
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0),
+        helper.make_node("LayerNormalization", ["x", "k"], ["norm", "", "inverse"], name="norm"),
+        helper.make_node("Identity", ["x"], ["y"]),
+    ]
+    model = make(nodes, ["y"], weights=[("k", np.ones(4, np.float32))])
+    dump, _ = recorded(tmp_path, model)
+    assert list(dump) == ["norm:output:0", "norm:output:2", "y:output:0"]
+
+
+def test_the_manifest_tells_who_ran_what(tmp_path, net):
+    recorded(tmp_path, net)
+    with Recorder(tmp_path).writer(directory=tmp_path / "other") as other:
+        other.describe(inputs={"x": X}, weights={"w": W.T})
+    manifest, theirs = (read_manifest(tmp_path / name)[0] for name in ("dump", "other"))
+    assert (manifest.framework, manifest.version) == ("onnxruntime", onnxruntime.__version__)
+    assert manifest.inputs == theirs.inputs
+    assert manifest.weights["w"] != theirs.weights["w"]
+    assert manifest.weights["w"].split("/")[1] == theirs.weights["w"].split("/")[1]
+    assert manifest.tensors[next(name for name in manifest.tensors if name.startswith("hidden"))].op_type == "Relu"
+
+
+def test_what_is_no_model_is_told(tmp_path):
+    (tmp_path / "net.onnx").write_bytes(b"not a model")
+    recorder = Recorder(tmp_path)
+    with pytest.raises(ConfigError, match=r"net\.onnx: no ONNX model"):
+        recorder.onnx(tmp_path / "net.onnx")
+    with pytest.raises(FileNotFoundError, match=r"absent\.onnx: no such model"):
+        recorder.onnx(tmp_path / "absent.onnx")
+    with pytest.raises(ConfigError, match="a dict is no ONNX model"):
+        recorder.onnx({})
