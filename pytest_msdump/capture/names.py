@@ -29,19 +29,26 @@ def spelled(op: str) -> str:
 
 
 class FileNames:
-    """Gives out the file names of one dump."""
+    """Gives out the file names of one dump.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    first : int, optional
+        The time of the first, in µs since 1970; then they are the same every time. The clock's by default.
+    """
+
+    def __init__(self, first: int | None = None) -> None:
         self._spellings: dict[str, str] = {}
         self._taken: set[str] = set()
-        self._latest = 0
+        self._latest = 0 if first is None else first - 1
+        self._has_clock = first is None
         self._short: dict[Path, list[tuple[str, str]]] = {}
 
     def name(self, op: str, io: str, slot: int) -> str:
         """Return ``NAME.SLOT.TIMESTAMP.npy``, later than all before; it may be too long for a file."""
         stem = self._spelling(op) + (_INPUT if io == "input" else "")
         # µs since 1970. What is written later has a later time, also when the clock is set back.
-        self._latest = max(self._latest + 1, time.time_ns() // 1000)
+        self._latest = max(self._latest + 1, time.time_ns() // 1000 if self._has_clock else 0)
         return ReferenceName(stem, slot, self._latest).filename
 
     def shortened(self, folder: Path, name: str) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["Schema", "parse_text"]
+__all__ = ["Schema", "parse_text", "refuse", "tokens", "unescaped"]
 
 _TOKEN = re.compile(
     r"(?P<space>[\s,;]+|#[^\n]*)"
@@ -102,7 +102,7 @@ class _Parser:
 
     def parsed(self) -> dict[str, Any]:
         """Go through the tokens; messages that are open wait on a stack."""
-        for kind, word, start in self._tokens():
+        for kind, word, start in tokens(self._text, source=self._source):
             if kind == "sign":
                 self._sign(word, start)
             elif kind == "name" and not self._field:
@@ -114,16 +114,6 @@ class _Parser:
         if len(self._open) > 1 or self._field:
             self._fail(len(self._text))
         return self._open[0].kept
-
-    def _tokens(self) -> Iterator[tuple[str, str, int]]:
-        position = 0
-        while position < len(self._text):
-            match = _TOKEN.match(self._text, position)
-            if match is None or match.lastgroup is None:
-                self._fail(position)
-            if match.lastgroup != "space":
-                yield match.lastgroup, match[0], position
-            position = match.end()
 
     def _sign(self, word: str, start: int) -> None:
         top = self._open[-1]
@@ -155,19 +145,55 @@ class _Parser:
         if schema is None or self._field not in schema.fields:
             return None
         if kind == "text":
-            return _unescaped(word[1:-1])
+            return unescaped(word[1:-1])
         if kind == "number":
             return int(word) if _WHOLE.fullmatch(word) else word
         return _WORDS.get(word, word)
 
     def _fail(self, position: int) -> NoReturn:
-        line = self._text.count("\n", 0, position) + 1
-        if position >= len(self._text):
-            raise ConfigError(f"{self._source}: cut off, it ends within a message")
-        raise ConfigError(f"{self._source}: not Protobuf text, line {line}: {self._text[position : position + 20]!r}")
+        refuse(self._text, position, source=self._source)
 
 
-def _unescaped(text: str) -> str:
+def tokens(text: str, *, source: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the words of a text: their kind (``name``, ``text``, ``number``, ``sign``), as written, and where.
+
+    Raises
+    ------
+    ConfigError
+        Something that is no word of the text format.
+    """
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            refuse(text, position, source=source)
+        if match.lastgroup != "space":
+            yield match.lastgroup, match[0], position
+        position = match.end()
+
+
+def refuse(text: str, position: int, *, source: str) -> NoReturn:
+    """Say where a text is not in text format; its end is where it was cut off.
+
+    Raises
+    ------
+    ConfigError
+        Always.
+    """
+    line = text.count("\n", 0, position) + 1
+    if position >= len(text):
+        raise ConfigError(f"{source}: cut off, it ends within a message")
+    raise ConfigError(f"{source}: not Protobuf text, line {line}: {text[position : position + 20]!r}")
+
+
+def unescaped(text: str) -> str:
+    r"""Return what stands between quotes, its escapes undone.
+
+    Examples
+    --------
+    >>> unescaped(r"a\tb\x63")
+    'a\tbc'
+    """
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_letter, text.encode("utf-8", errors="replace")).decode("utf-8", errors="replace")

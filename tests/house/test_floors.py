@@ -32,6 +32,7 @@ FLOORS = {
     "testing": 4,
     "checking": 4,
     "capture": 4,
+    "converting": 4,
     "pipeline": 5,
     "cli": 7,
     "plugin": 7,
@@ -57,6 +58,7 @@ WITHOUT_NUMPY = {
     "compat",
     "graphs",
     "configuring",
+    "converting",
     "",
 }
 

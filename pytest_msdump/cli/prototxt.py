@@ -1,0 +1,40 @@
+"""``msdump prototxt IN``: a Caffe network without in-place layers, so that each layer's output can be dumped."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "prototxt"
+HELP = "give in-place layers of a Caffe network blobs of their own"
+DESCRIPTION = (
+    "Write new_NAME.prototxt beside a Caffe network: every in-place top gets a name of its own and its consumers read "
+    "that, so that a dump holds the output of each layer. Nothing else in the file changes; weights load as before."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the network."""
+    parser.add_argument("file", metavar="IN", help="a prototxt file")
+    parser.add_argument("--out", metavar="FILE", help="write to FILE instead of new_NAME.prototxt")
+    parser.add_argument(
+        "--phase", choices=("TEST", "TRAIN"), default="TEST", help="whose layers to rename; TEST by default"
+    )
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Rewire, write, tell."""
+    from pytest_msdump.converting.prototxt import rewire_file
+    from pytest_msdump.reporting.numbers import one_line_text
+
+    out = Path(parsed.out) if parsed.out is not None else None
+    target, rewired = rewire_file(Path(parsed.file), out=out, phase=parsed.phase)
+    lines = [f"{entry.layer}: {entry.old} -> {entry.new}" for entry in rewired.renamed]
+    lines += [f"note: {note}" for note in rewired.notes]
+    count = len(rewired.renamed)
+    said = f"{count} in-place {'top' if count == 1 else 'tops'} renamed" if count else "no layer is in place: a copy"
+    for line in (*lines, f"wrote {target} ({said})"):
+        print(one_line_text(line))  # noqa: T201 - what the command is for
+    return 0

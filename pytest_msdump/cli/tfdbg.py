@@ -1,0 +1,77 @@
+"""``msdump tfdbg tensor_name FILE``: commands to paste into TensorFlow's debugger, which save every tensor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pytest_msdump.errors import ConfigError, DumpNotFoundError
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "tfdbg"
+HELP = "print commands for tfdbg that save every tensor of its list"
+DESCRIPTION = (
+    "Read the list that 'lt > tensor_name' saved inside of TensorFlow's debugger, and print the pt commands that save "
+    "each tensor as OP.SLOT.TIME.npy. Paste them at its prompt; if that does not work, type 'mouse off' there first."
+)
+
+_LARGEST_BYTES = 256 * 2**20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the list."""
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="FILE",
+        help="what 'lt > FILE' saved; '-' for standard input (tensor_name FILE, too)",
+    )
+    parser.add_argument(
+        "--folder", default="", metavar="DIR", help="where tfdbg shall save to; where it runs by default"
+    )
+    parser.add_argument("--time", metavar="µs", help="time of the first file, 16 digits; now by default")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Read, print."""
+    from pytest_msdump.capture.tfdbg import print_commands, read_listing
+
+    name = _file(parsed.words)
+    if any(letter.isspace() for letter in parsed.folder):
+        raise ConfigError(f"--folder '{parsed.folder}': tfdbg takes no path with blanks; give another folder")
+    commands = print_commands(read_listing(_text(name), source=name), first=_first(parsed.time), folder=parsed.folder)
+    # All or none: half of a list would be taken for the whole.
+    print("\n".join(list(commands)))  # noqa: T201 - what the command is for
+    return 0
+
+
+def _file(words: list[str]) -> str:
+    if len(words) == 2 and words[0] == "tensor_name":
+        return words[1]
+    if len(words) > 1:
+        raise ConfigError("give one file: msdump tfdbg FILE")
+    return words[0]
+
+
+def _first(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) == 16 and text[0] != "0"):
+        raise ConfigError(f"--time {text}: give 16 digits, microseconds since 1970")
+    return int(text)
+
+
+def _text(name: str) -> str:
+    if name == "-":
+        return sys.stdin.read(_LARGEST_BYTES)
+    file = Path(name)
+    try:
+        if file.stat().st_size > _LARGEST_BYTES:
+            raise ConfigError(f"{file}: is too large for a list of tensors")
+        return file.read_text("utf-8", errors="replace")
+    except FileNotFoundError as error:
+        raise DumpNotFoundError(f"{file}: no such file; save one inside of tfdbg with: lt > tensor_name") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error

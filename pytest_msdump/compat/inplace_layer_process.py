@@ -1,0 +1,54 @@
+"""``python -m pytest_msdump.compat.inplace_layer_process -i IN``: the script's command line, run by this package.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", "Preparing .npy Data of a Caffe Model", the script ``inplace_layer_process.pyc``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+
+from pytest_msdump.cli import prototxt
+from pytest_msdump.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.compat.suites import said
+
+__all__ = ["GRAMMAR", "main"]
+
+_PROGRAM = "inplace_layer_process"
+
+GRAMMAR = Grammar(
+    program=f"python -m pytest_msdump.compat.{_PROGRAM}",
+    summary="Write new_NAME.prototxt beside a Caffe network: without in-place layers. Exit code 4: usage error.",
+    flags=(Flag(("-i",), "file", "the network", "FILE", required=True),),
+    refused={},
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0; 4 for a usage error, 1 when the file cannot be written.
+    """
+    return run_program(_PROGRAM, _run, argv)
+
+
+def _run(words: Sequence[str]) -> int:
+    file = GRAMMAR.parse(words).values["file"]
+    code = prototxt.run(argparse.Namespace(file=file, out=None, phase="TEST"))
+    said(_PROGRAM, f"the same as: {shlex.join(['msdump', 'prototxt', file])}")
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
