@@ -20,6 +20,7 @@ from typing import NamedTuple
 from pytest_msdump.model.ordering import in_order, placed_by_time
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.repeats import Repeats, sort_out
+from pytest_msdump.readers.run_history import read_histories, run_once
 
 __all__ = ["placed", "sort_out_runs"]
 
@@ -64,8 +65,9 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
     seen: Counter[Hashable] = Counter()
+    once = run_once(read_histories(root)[0])
     for index in sorted(by_index):
-        repeats = sort_out(by_index[index])
+        repeats = sort_out(by_index[index], once=once)
         newest += _behind(repeats.newest, seen)
         older += repeats.older
         notes += [note for note in repeats.notes if note not in notes]

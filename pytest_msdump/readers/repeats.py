@@ -7,7 +7,7 @@ first pass, it is a re-run, and the newest run is compared; otherwise repeats ar
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import gcd
@@ -23,6 +23,9 @@ __all__ = ["Repeats", "numbered", "sort_out"]
 # its neighbours; starting a process again takes far longer.
 _UNLIKELY_PAUSE = 10
 
+# No program imports MindSpore and compiles a network in less.
+_START_US = 1_000_000
+
 
 class Repeats(NamedTuple):
     """`newest` with occurrences numbered, `older` = tensors of earlier runs, and a sentence for each re-run found."""
@@ -32,13 +35,16 @@ class Repeats(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def sort_out(refs: Iterable[TensorRef]) -> Repeats:
+def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = ()) -> Repeats:
     """Find re-runs in each iteration, and number what repeats inside one run.
 
     Parameters
     ----------
     refs : iterable of TensorRef
         All tensors of one dump; which occurrence they claim does not matter.
+    once : collection of (int, int)
+        Ranks and iterations of which the run itself notes that they ran once. A run that was killed before it could
+        note them is found even there, by the time that a program takes to start.
 
     Returns
     -------
@@ -53,7 +59,8 @@ def sort_out(refs: Iterable[TensorRef]) -> Repeats:
     older: list[TensorRef] = []
     notes: list[str] = []
     for group, files in groups.items():
-        run = _newest_run(files)
+        rank, _, iteration = group
+        run = _newest_run(files, _START_US if (rank, iteration) in once else 0)
         left_out = files[: len(files) - len(run)]
         newest += _numbered(run)
         older += left_out
@@ -100,16 +107,19 @@ def _identity(ref: TensorRef) -> Hashable:
     return (_operator(ref), ref.key.io, ref.key.slot)
 
 
-def _newest_run(files: Sequence[TensorRef]) -> Sequence[TensorRef]:
-    """Return the tail of one iteration's files, in order of time, that the newest run wrote."""
+def _newest_run(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:
+    """Return the tail of one iteration's files, in order of time, that the newest run wrote.
+
+    `start_us` is how long a run takes at least to start where nothing but time tells of one.
+    """
     counts = Counter(map(_identity, files))
     if len(counts) == len(files):
         return files
     start = _start_by_parameters(files)
     if start is not None:
         return files[start:]
-    piece = _last_equal_piece(files, counts)
-    return _last_pass(files) if piece is None else piece
+    piece = _last_equal_piece(files, counts, start_us)
+    return _last_pass(files, start_us) if piece is None else piece
 
 
 def _start_by_parameters(files: Sequence[TensorRef]) -> int | None:
@@ -133,7 +143,9 @@ def _start_by_parameters(files: Sequence[TensorRef]) -> int | None:
     return min(starts, default=None)
 
 
-def _last_equal_piece(files: Sequence[TensorRef], counts: Counter[Hashable]) -> Sequence[TensorRef] | None:
+def _last_equal_piece(
+    files: Sequence[TensorRef], counts: Counter[Hashable], start_us: int
+) -> Sequence[TensorRef] | None:
     """Return the last of the most pieces into which the files fall so that every piece holds the same tensors."""
     most = gcd(*counts.values())
     for pieces in range(most, 1, -1):
@@ -142,12 +154,12 @@ def _last_equal_piece(files: Sequence[TensorRef], counts: Counter[Hashable]) -> 
         size = len(files) // pieces
         cut = [files[start : start + size] for start in range(0, len(files), size)]
         contents = [Counter(map(_identity, piece)) for piece in cut]
-        if all(content == contents[0] for content in contents) and _is_restart(cut[-2], cut[-1]):
+        if all(content == contents[0] for content in contents) and _is_restart(cut[-2], cut[-1], start_us):
             return cut[-1]
     return None
 
 
-def _last_pass(files: Sequence[TensorRef]) -> Sequence[TensorRef]:
+def _last_pass(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:
     """Take away whole first passes, as long as all that repeats comes after them."""
     while True:
         seen: set[Hashable] = set()
@@ -159,16 +171,16 @@ def _last_pass(files: Sequence[TensorRef]) -> Sequence[TensorRef]:
         # Clean when the repeats are the tail, that is when no tensor comes for the first time after a repeat.
         if not repeats or repeats[0] != len(files) - len(repeats):
             return files
-        if not _is_restart(files[: repeats[0]], files[repeats[0] :]):
+        if not _is_restart(files[: repeats[0]], files[repeats[0] :], start_us):
             return files
         files = files[repeats[0] :]
 
 
-def _is_restart(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> bool:
+def _is_restart(first: Sequence[TensorRef], later: Sequence[TensorRef], start_us: int) -> bool:
     """Whether `later` can be another run rather than more of the same one."""
     pause = _time(later[0]) - _time(first[-1])
     longest = max((_time(after) - _time(before) for before, after in pairwise(first)), default=0)
-    return pause >= _needed_pause(first, later) * longest
+    return pause >= max(_needed_pause(first, later) * longest, start_us)
 
 
 def _needed_pause(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> int:

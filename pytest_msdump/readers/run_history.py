@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.sidefiles import read_text
 
-__all__ = ["History", "disagreements", "parse_history", "read_histories"]
+__all__ = ["History", "disagreements", "parse_history", "read_histories", "run_once"]
 
 _MAX_BYTES = 2**24
 _RANK = re.compile(r"rank_([0-9]{1,9})")
@@ -29,16 +29,20 @@ _MOST_LISTED = 5
 
 
 class History(NamedTuple):
-    """The iterations that one graph of a rank was dumped in; `source` is the file's name below the dump's root."""
+    """The iterations that one graph of a rank was dumped in, and those of them that are noted more than once.
+
+    `source` is the file's name below the dump's root.
+    """
 
     source: str
     rank: int
     graph: int
     iterations: frozenset[int]
+    repeated: frozenset[int] = frozenset()
 
 
-def parse_history(text: str) -> frozenset[int]:
-    """Return the numbers of an execution history.
+def parse_history(text: str) -> tuple[int, ...]:
+    """Return the numbers of an execution history, line by line.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def parse_history(text: str) -> frozenset[int]:
     for number, line in enumerate(lines, start=1):
         if line and not _NUMBER.fullmatch(line):
             raise ValueError(f"line {number} is no iteration")
-    return frozenset(int(line) for line in lines if line)
+    return tuple(int(line) for line in lines if line)
 
 
 def read_histories(root: Path) -> tuple[Sequence[History], tuple[str, ...]]:
@@ -74,12 +78,24 @@ def read_histories(root: Path) -> tuple[Sequence[History], tuple[str, ...]]:
             text, failure = read_text(path, _MAX_BYTES)
             try:
                 if not failure:
-                    found.append(History(source, rank, int(match[1]), parse_history(text)))
+                    counts = Counter(parse_history(text))
+                    repeated = frozenset(number for number, count in counts.items() if count > 1)
+                    found.append(History(source, rank, int(match[1]), frozenset(counts), repeated))
             except ValueError as error:
                 failure = f"is no execution history: {error}"
             if failure:
                 notes.append(f"{source} {failure}")
     return found, tuple(notes)
+
+
+def run_once(histories: Iterable[History]) -> frozenset[tuple[int, int]]:
+    """Return the ranks and iterations that histories note, and none of them more than once.
+
+    Every run adds its own lines, so that a second one into the same directory notes its iterations again.
+    """
+    told = list(histories)
+    again = {(history.rank, number) for history in told for number in history.repeated}
+    return frozenset((history.rank, number) for history in told for number in history.iterations) - again
 
 
 def disagreements(

@@ -239,3 +239,24 @@ def test_the_order_in_which_files_are_listed_does_not_matter(refs, random):
     shuffled = list(refs)
     random.shuffle(shuffled)
     assert sort_out(shuffled) == sort_out(refs)
+
+
+def once(refs):
+    return sort_out(refs, once={(refs[0].key.op.at.rank, refs[0].key.op.at.iteration)})
+
+
+def test_what_ran_once_by_the_runs_own_word_is_a_loop_whatever_its_pauses():
+    refs = [*sequence("a b"), *sequence("a b", start=900_000)]
+    assert sort_out(refs).older
+    assert occurrences(once(refs).newest) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    assert not once(refs).older
+
+
+def test_a_run_that_was_killed_before_it_could_say_so_is_found_by_the_time_a_program_takes_to_start():
+    refs = [*sequence("a b"), *sequence("a b", start=2_000_000)]
+    assert [ref.key.op.name for ref in once(refs).older] == ["a", "b"]
+
+
+def test_parameters_that_repeat_tell_of_a_re_run_by_themselves():
+    refs = [*sequence("a Parameter.p"), *sequence("a Parameter.p", start=900)]
+    assert len(once(refs).older) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.readers.run_history import History, disagreements, parse_history, read_histories
+from pytest_msdump.readers.run_history import History, disagreements, parse_history, read_histories, run_once
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts"
 
@@ -22,8 +22,8 @@ def told(histories: dict[int, set[int]], *refs: TensorRef, ran_nothing: bool = F
     return list(disagreements(made, refs, ran_nothing=lambda *_: ran_nothing))
 
 
-@pytest.mark.parametrize(("text", "numbers"), [("0\n2\n3\n", {0, 2, 3}), ("0\n0\n", {0}), ("", set()), ("5", {5})])
-def test_a_history_is_one_number_a_line(text: str, numbers: set[int]) -> None:
+@pytest.mark.parametrize(("text", "numbers"), [("0\n2\n3\n", (0, 2, 3)), ("0\n0\n", (0, 0)), ("", ()), ("5", (5,))])
+def test_a_history_is_one_number_a_line(text: str, numbers: tuple[int, ...]) -> None:
     assert parse_history(text) == numbers
 
 
@@ -91,3 +91,16 @@ def test_ranks_are_held_to_their_own_histories() -> None:
     (note,) = disagreements(histories, refs, ran_nothing=lambda *_: False)
     assert note.startswith("incomplete or mixed dump: r1 lists iterations 0-1, but of iteration 1 ")
     assert list(disagreements(histories, [*refs, at(0, 1, 1)], ran_nothing=lambda *_: False)) == []
+
+
+def test_what_one_graph_notes_twice_ran_twice() -> None:
+    first = History("a.csv", 0, 0, frozenset({0, 1, 2}), frozenset({1}))
+    other = History("b.csv", 0, 1, frozenset({1, 2, 3}))
+    apart = History("c.csv", 1, 0, frozenset({1}))
+    assert run_once([first, other, apart]) == {(0, 0), (0, 2), (0, 3), (1, 1)}
+
+
+def test_histories_of_real_runs_tell_once_from_twice() -> None:
+    hazards = Path(__file__).parents[1] / "data" / "hazards"
+    assert run_once(read_histories(hazards / "while_loop")[0]) == {(0, 0), (0, 1)}
+    assert run_once(read_histories(hazards / "rerun_same_dir")[0]) == set()
