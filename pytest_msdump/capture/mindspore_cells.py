@@ -1,0 +1,277 @@
+"""Records MindSpore cells in PyNative mode: what they give back, as it is the moment they return.
+
+The names are those of a recorded PyTorch model: cells by their path, the network by the name of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from pytest_msdump.capture.calling_line import calling_line
+from pytest_msdump.capture.digests import digest
+from pytest_msdump.capture.mindspore_choice import chosen_cells
+from pytest_msdump.capture.mindspore_tensors import array_of, is_tensor
+from pytest_msdump.capture.nested import leaves, named_leaves
+from pytest_msdump.capture.writer import DumpWriter
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["CellRecording", "record"]
+
+_PARAMETER = "Parameter"
+
+
+class Wish(NamedTuple):
+    """What of a network to record; see `record`."""
+
+    inputs: bool = False
+    gradients: bool = False
+    parameters: bool = False
+    iterations: bool = False
+    digests: bool = True
+
+
+def record(
+    network: Any,
+    directory: str | PathLike[str],
+    *,
+    modules: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] = (),
+    types: Any = (),
+    depth: int | None = None,
+    **wish: Any,
+) -> CellRecording:
+    """Record what the cells of a network give back while a ``with`` block runs.
+
+    Parameters
+    ----------
+    network : mindspore.nn.Cell
+        Run in PyNative mode: compiled code calls no hooks.
+    directory : path
+        An empty folder, or one that will be made.
+    modules, exclude : str or sequence of str
+        Globs on names as ``network.cells_and_names()`` has them; the network itself is called by the name of its type.
+        Default: all but ``SequentialCell``, which gives back what its last cell gave back.
+    types : type, str or sequence of them
+        Only cells of these types; a text is the name of a type.
+    depth : int, optional
+        Only cells at most so far below the network: ``conv1`` is at 1.
+    inputs : bool
+        Record also what cells are given.
+    gradients : bool
+        Record ``NAME/grad_output`` and ``NAME/grad_input`` of cells; the latter of cells that give back a tensor or a
+        tuple of tensors. Gradients of parameters, which MindSpore hands to its caller, are given to
+        `CellRecording.parameter_gradients`.
+    parameters : bool
+        Record parameters as they are before the first call of each iteration.
+    iterations : bool
+        ``True`` for several: see `CellRecording.iteration` and `CellRecording.step`.
+    digests : bool
+        Put digests of inputs and weights into the manifest.
+
+    Raises
+    ------
+    ConfigError
+        Nothing to record, graph mode, or a cell with others inside whose ``construct`` is compiled.
+    """
+    unknown = set(wish) - set(Wish._fields)
+    if unknown:
+        raise TypeError(f"record() got an unexpected option '{min(unknown)}'")
+    watched = chosen_cells(network, modules, exclude, types, depth)
+    return CellRecording(network, Path(directory), watched, Wish(**wish))
+
+
+class CellRecording:
+    """A recording of one network; made by `record`. Hooks exist inside of its ``with`` block only.
+
+    Attributes
+    ----------
+    directory : Path
+        The dump; complete once the block has ended.
+    """
+
+    def __init__(self, network: Any, directory: Path, watched: dict[str, Any], wish: Wish) -> None:
+        self.directory = directory
+        self._network, self._watched, self._wish = network, watched, wish
+        self._cleanup = ExitStack()
+        self._number, self._is_on, self._is_used, self._has_begun = 0, False, False, False
+        self._written = self._arrived = 0
+
+    def __enter__(self) -> CellRecording:
+        import mindspore
+
+        with ExitStack() as stack:
+            device = str(mindspore.get_context("device_target")).lower()
+            self._writer = stack.enter_context(
+                DumpWriter(
+                    self.directory,
+                    framework="mindspore",
+                    version=mindspore.__version__,
+                    device=device,
+                    iterations=self._wish.iterations,
+                )
+            )
+            seed = mindspore.get_seed()
+            if seed is not None:
+                self._writer.describe(seeds={"mindspore": seed})
+            if self._wish.digests:
+                self._writer.describe(weights={name: digest(array_of(held)) for name, held in self._parameters()})
+            for name, cell in self._watched.items():
+                self._hook(stack, name, cell)
+            stack.callback(self._stop)
+            self._cleanup = stack.pop_all()
+        self._is_on = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        missing = self._missing() if kind is None else None
+        if missing is None:
+            self._cleanup.__exit__(kind, error, traceback)
+            return
+        # The manifest is to say that the dump is not whole.
+        self._cleanup.__exit__(ConfigError, missing, None)
+        raise missing
+
+    @contextmanager
+    def iteration(self) -> Iterator[int]:
+        """Record one iteration; what runs between two such blocks is not recorded.
+
+        Yields
+        ------
+        int
+            Its number, from 0.
+
+        Raises
+        ------
+        ConfigError
+            A second one, where the recording was not made with ``iterations=True``.
+        """
+        if self._is_used:
+            self.step()
+        self._is_used = self._is_on = True
+        try:
+            yield self._number
+        finally:
+            self._is_on = False
+
+    def step(self) -> None:
+        """End an iteration: what follows belongs to the next one.
+
+        Raises
+        ------
+        ConfigError
+            The recording was not made with ``iterations=True``.
+        """
+        if not self._wish.iterations:
+            raise ConfigError("this recording is of one iteration; make it with iterations=True to record several")
+        self._number += 1
+        self._has_begun = False
+
+    def parameter_gradients(self, gradients: Sequence[Any], parameters: Sequence[Any] | None = None) -> None:
+        """Record the gradients that ``value_and_grad`` has given back, as ``NAME/grad``.
+
+        Parameters
+        ----------
+        gradients : sequence of tensor
+            One for each parameter.
+        parameters : sequence of Parameter, optional
+            Those that were derived by; the network's trainable ones by default.
+
+        Raises
+        ------
+        ConfigError
+            Not as many gradients as parameters.
+        """
+        names = [held.name for held in (self._network.trainable_params() if parameters is None else parameters)]
+        if len(names) != len(gradients):
+            raise ConfigError(f"{len(gradients)} gradients were given for {len(names)} parameters; give parameters=")
+        for name, gradient in zip(names, gradients, strict=True):
+            self._gradient(f"{name}/grad", 0, gradient)
+
+    def _parameters(self) -> Iterator[tuple[str, Any]]:
+        return ((name, held) for name, held in self._network.parameters_and_names())
+
+    def _hook(self, stack: ExitStack, name: str, cell: Any) -> None:
+        hooks: list[tuple[Callable[..., Any], Callable[..., None], dict[str, Any]]] = [
+            (cell.register_forward_pre_hook, partial(self._before, name), {"with_kwargs": True}),
+            (cell.register_forward_hook, partial(self._after, name), {}),
+        ]
+        if self._wish.gradients:
+            hooks.append((cell.register_backward_hook, partial(self._behind, name), {}))
+        for register, hook, options in hooks:
+            stack.callback(register(_plain(hook), **options).remove)
+
+    def _before(self, name: str, cell: Any, args: Any, kwargs: Any) -> None:
+        if not self._is_on:
+            return
+        if not self._has_begun:
+            self._begin()
+        given = list(named_leaves("", (*args, *kwargs.values()), is_tensor))
+        if cell is self._network and self._wish.digests:
+            suffix = f"[{self._number}]" if self._number else ""
+            self._writer.describe(inputs={f"{way}{suffix}": digest(array_of(tensor)) for way, tensor in given})
+        if self._wish.inputs:
+            for slot, (_, tensor) in enumerate(given):
+                self._write(name, tensor, slot, io="input", op_type=type(cell).__name__)
+
+    def _begin(self) -> None:
+        self._has_begun = True
+        if self._wish.parameters:
+            for name, held in self._parameters():
+                self._write(name, held, op_type=_PARAMETER)
+
+    def _after(self, name: str, cell: Any, _: Any, output: Any) -> None:
+        if not self._is_on:
+            return
+        line = calling_line("mindspore")
+        for slot, tensor in enumerate(leaves(output, is_tensor)):
+            self._write(name, tensor, slot, op_type=type(cell).__name__, line=line)
+            if self._wish.gradients:
+                tensor.register_hook(_plain(partial(self._gradient, f"{name}/grad_output", slot)))
+
+    def _behind(self, name: str, _: Any, gradients: Any, __: Any) -> None:
+        for slot, gradient in enumerate(leaves(gradients, lambda leaf: leaf is None or is_tensor(leaf))):
+            self._gradient(f"{name}/grad_input", slot, gradient)
+
+    def _gradient(self, name: str, slot: int, gradient: Any) -> None:
+        if self._is_on and gradient is not None:
+            self._arrived += 1
+            self._write(name, gradient, slot)
+
+    def _write(self, name: str, tensor: Any, slot: int = 0, **said: Any) -> None:
+        self._writer.write(name, array_of(tensor), slot=slot, iteration=self._number, **said)
+        self._written += said.get("op_type") != _PARAMETER
+
+    def _stop(self) -> None:
+        self._is_on = False
+
+    def _missing(self) -> ConfigError | None:
+        """What was asked for and did not come, as the error to raise."""
+        root = type(self._network).__name__
+        if not self._written:
+            return ConfigError(
+                f"{root} was recorded, and none of the chosen cells was called; call the network inside of the with "
+                "block, and not from a function that ms.jit compiles: compiled code calls no hooks"
+            )
+        if self._wish.gradients and not self._arrived:
+            return ConfigError(
+                f"gradients of {root} were asked for, and none came; call the function of value_and_grad inside of the "
+                "with block"
+            )
+        return None
+
+
+def _plain(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a function, as MindSpore wants a hook to be; it gives back nothing, so that nothing is replaced."""
+
+    def hook(*values: Any) -> None:
+        method(*values)
+
+    return hook

@@ -1,0 +1,256 @@
+"""Networks that tests/live/test_mindspore_recording.py runs under MindSpore's interpreter."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor, nn, ops
+
+from pytest_msdump.capture import Recorder
+from pytest_msdump.errors import ConfigError
+
+X = Tensor(np.linspace(-1, 1, 10).reshape(2, 5).astype(np.float32))
+
+
+class Inner(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Dense(4, 4, weight_init="normal", bias_init="ones")
+
+    def construct(self, x, scale=1.0):
+        y = self.fc(x) * scale
+        return {"first": y, "rest": (y + x, [y * y])}
+
+
+class Net(nn.Cell):
+    """A cell that is called twice, a keyword, nested outputs, an in-place operation on what a cell gave back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Dense(5, 4)
+        self.inner = Inner()
+        self.last = nn.SequentialCell(nn.Dense(4, 2), nn.ReLU())
+
+    def construct(self, x):
+        hidden = self.conv1(x)
+        found = self.inner(hidden, scale=2.0)
+        again = self.inner(found["rest"][0])
+        out = self.last(again["first"] + found["rest"][1][0])
+        return out + 1.0
+
+
+class Gives(nn.Cell):
+    """Gives back what it holds."""
+
+    def __init__(self, value) -> None:
+        super().__init__()
+        self.value = value
+
+    def construct(self, _):
+        return self.value
+
+
+class InPlace(nn.Cell):
+    """Changes what one of its cells gave back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = Gives(Parameter(X + 0.0, name="value"))
+
+    def construct(self, x):
+        held = self.held(x)
+        ops.assign_add(held, Tensor(np.full((2, 5), 100, np.float32)))
+        return held
+
+
+class Rounds(nn.Cell):
+    def construct(self, x):
+        return x.astype(ms.bfloat16)
+
+
+class Turns(nn.Cell):
+    def construct(self, x):
+        return x.T
+
+
+def trained(net):
+    def loss(x):
+        return net(x).sum()
+
+    value, gradients = ms.value_and_grad(loss, None, net.trainable_params())(X)
+    return [value, *gradients]
+
+
+def save(path, arrays) -> None:
+    np.savez(path, **{name: array.asnumpy() for name, array in arrays.items()})
+
+
+def cells(folder: Path) -> None:
+    net = Net()
+    plain = trained(net)
+    with Recorder(folder).mindspore(net, inputs=True, gradients=True, parameters=True) as recording:
+        recorded = trained(net)
+        recording.parameter_gradients(recorded[1:])
+    after = trained(net)
+    for before, during, later in zip(plain, recorded, after, strict=True):
+        assert before.asnumpy().tobytes() == during.asnumpy().tobytes() == later.asnumpy().tobytes()
+    for cell in (net, *net.cells()):
+        assert not any((cell._forward_hook, cell._forward_pre_hook, cell._backward_hook))
+    hidden = net.conv1(X)
+    found = net.inner(hidden, scale=2.0)
+    values = {"conv1": hidden, "first": found["first"], "rest0": found["rest"][0], "rest1": found["rest"][1][0]}
+    again = net.inner(found["rest"][0])
+    values |= {"last": net.last(again["first"] + found["rest"][1][0]), "again": again["first"]}
+    values |= {f"grad {held.name}": gradient for held, gradient in zip(net.trainable_params(), plain[1:], strict=True)}
+    values |= {f"held {held.name}": held for held in net.get_parameters()}
+    grad_hidden = ms.grad(lambda hidden: _tail(net, hidden).sum())(hidden)
+    save(folder / "expected.npz", {**values, "grad hidden": grad_hidden})
+
+
+def _tail(net, hidden):
+    found = net.inner(hidden, scale=2.0)
+    again = net.inner(found["rest"][0])
+    return net.last(again["first"] + found["rest"][1][0]) + 1.0
+
+
+def half(folder: Path) -> None:
+    """Training through bfloat16, which is recorded through another road than types of numpy's."""
+    net = nn.SequentialCell(nn.Dense(5, 4), Rounds(), Turns())
+
+    def step():
+        def loss(x):
+            return (net(x).astype(ms.float32) * 3.0).sum()
+
+        value, gradients = ms.value_and_grad(loss, None, net.trainable_params())(X)
+        return [value, *gradients]
+
+    plain = step()
+    with Recorder(folder).mindspore(net, inputs=True, gradients=True):
+        recorded = step()
+    for before, during in zip(plain, recorded, strict=True):
+        assert before.asnumpy().tobytes() == during.asnumpy().tobytes()
+    save(folder / "expected.npz", {"out": net(X).astype(ms.float32)})
+
+
+def later(folder: Path) -> None:
+    net = InPlace()
+    with Recorder(folder).mindspore(net):
+        net(X)
+    save(folder / "expected.npz", {"before": X, "after": net.held.value})
+
+
+def iterations(folder: Path) -> None:
+    net = Net()
+    with Recorder(folder).mindspore(net, iterations=True, modules="conv1") as recording:
+        for scale in (1.0, 2.0):
+            with recording.iteration():
+                net(X * scale)
+        net(X * 3.0)
+    save(folder / "expected.npz", {"0": net.conv1(X), "1": net.conv1(X * 2.0)})
+
+
+def types(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+    stored, expected = {}, {}
+    for name in names.split():
+        kind = np.dtype(name)
+        raw = rng.integers(0, 256, (3, 2 * kind.itemsize), dtype=np.uint8)
+        array = (raw[:, :2] % 2).astype(bool) if name == "bool_" else raw.view(kind)
+        stored[name], expected[name] = Tensor(array), array
+    for name, bits in {"bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8, "hifloat8": 8}.items():
+        array = np.arange(2**bits, dtype=f"u{bits // 8}").reshape(-1, 32)
+        stored[name] = Tensor(array).view(getattr(ms, name))
+        expected[name] = array
+        # In another order in memory than in their axes.
+        stored[f"{name} turned"] = Tensor(np.ascontiguousarray(array.T)).T.view(getattr(ms, name))
+        expected[f"{name} turned"] = array
+    stored["float32 turned"], expected["float32 turned"] = stored["float32"].T, expected["float32"].T
+    stored["bfloat16 alone"], expected["bfloat16 alone"] = Tensor(1.5, ms.bfloat16), np.array(0x3FC0, np.uint16)
+    stored["float32 empty"], expected["float32 empty"] = Tensor(np.zeros((0, 3), "f4")), np.zeros((0, 3), "f4")
+    for name, tensor in stored.items():
+        cell = Gives(tensor)
+        with Recorder(folder).mindspore(cell, directory=folder / name):
+            cell(X)
+    np.savez(folder / "expected.npz", **expected)
+
+
+def refused(folder: Path) -> None:
+    said = {}
+
+    class Compiled(Net):
+        @ms.jit
+        def construct(self, x):
+            return self.last(self.conv1(x))
+
+    for name, attempt in {
+        "graph": _in_graph_mode,
+        "jit": lambda recorder: recorder.mindspore(Compiled()),
+        "called by jit": _called_by_jit,
+        "no gradient": _no_gradient,
+        "nothing": lambda recorder: recorder.mindspore(Net(), modules="conv9"),
+    }.items():
+        said[name] = _error_of(attempt, Recorder(folder))
+    (folder / "said.json").write_text(json.dumps(said))
+
+
+def _error_of(attempt, recorder) -> str:
+    try:
+        attempt(recorder)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _in_graph_mode(recorder):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        recorder.mindspore(Net())
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def _called_by_jit(recorder):
+    net = Net()
+
+    @ms.jit
+    def run(x):
+        return net.last(net.conv1(x))
+
+    with recorder.mindspore(net):
+        run(X)
+
+
+def _no_gradient(recorder):
+    net = Net()
+    with recorder.mindspore(net, gradients=True):
+        net(X)
+
+
+def graph(path: str, scale: float = 1.0) -> None:
+    """Runs in graph mode; saves its result."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_seed(1)
+    dense = nn.Dense(4, 3)
+    dense.weight = Parameter(Tensor(np.arange(12).reshape(3, 4).astype(np.float32)), name="weight")
+    x = Tensor((np.arange(8).reshape(2, 4) * scale).astype(np.float32))
+    np.save(path, nn.SequentialCell(dense, nn.ReLU())(x).asnumpy())
+
+
+def pynative() -> None:
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    sys.stdout.write(f"ran {ops.relu(X).shape}\n")
+
+
+def stops_in_the_middle() -> None:
+    graph("ignored.npy")
+    raise ValueError("the loss is NaN")
+
+
+if __name__ == "__main__":
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    globals()[sys.argv[1]](Path(sys.argv[2]))
