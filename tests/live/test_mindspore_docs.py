@@ -1,0 +1,46 @@
+"""The page on recording MindSpore does what it says.
+
+Needs MindSpore in an environment of its own, whose interpreter MSDUMP_MINDSPORE_PYTHON names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from docs_pages import ROOT, blocks, prints_as_said, run
+
+from pytest_msdump.capture.mindspore_run import record
+
+PAGE = ROOT / "docs/how-to/record_a_mindspore_script.md"
+
+pytestmark = pytest.mark.live
+
+
+@pytest.mark.skipif(not os.environ.get("MSDUMP_MINDSPORE_PYTHON"), reason="MSDUMP_MINDSPORE_PYTHON is not set")
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+    followed = 0
+    for block in blocks(PAGE):
+        if block.note == "file":
+            (tmp_path / block.value).write_text(block.text, encoding="utf-8")
+        elif block.note == "live":
+            for command in block.commands():
+                code, printed = run(command.text, tmp_path, tmp_path)
+                assert code == (1 if "no_weights" in command.text else 0), "\n".join(printed)
+                assert prints_as_said(
+                    [re.sub(r"[\d.]+ s;", "", line) for line in command.printed],
+                    [re.sub(r"[\d.]+ s;", "", line) for line in printed],
+                ), "\n".join(printed)
+                followed += 1
+    assert followed == 2
+
+
+def test_every_option_of_the_page_exists() -> None:
+    told = {
+        name
+        for cell in re.findall(r"^\| (`.+?`) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert told == {*(record.__kwdefaults__ or {}), "directory"}
