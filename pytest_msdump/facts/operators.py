@@ -22,6 +22,7 @@ __all__ = [
     "RESHAPING_TYPES",
     "SURE_QUANTISED_FRAGMENTS",
     "UNDUMPED_TYPES",
+    "VIEW_TYPES",
 ]
 
 # They carry a tensor on in another data type or memory format: who wants the values looks at what feeds them.
@@ -110,3 +111,6 @@ REASONS: Mapping[str, str] = {
     "not_executed": "operators of this type are not executed on AI Core or AI CPU, so they do not dump",
     "right_input": "a rule file pairs inputs of the left side with the outputs that feed them",
 }
+
+# Operators that hand their input on under another shape. MindSpore on CPU writes their outputs with the input's shape.
+VIEW_TYPES = frozenset({"ExpandDims", "Flatten", "FlattenGrad", "Reshape", "ReshapeView", "Squeeze", "View"})

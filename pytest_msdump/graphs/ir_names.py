@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_msdump.facts.memory_formats import may_be_padded
+from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.graphs.execution_order import GraphId, has_times, order_of
 from pytest_msdump.graphs.graph_files import PlacedGraph
 from pytest_msdump.graphs.name_meeting import Known, by_family, by_text, exact
@@ -78,8 +79,8 @@ def with_ir(
     -------
     Dump
         The same tensors, sorted again. An operator that a graph knows gets its true name and the line of the program
-        that made it; its tensors get their dtype where nobody told it, and those in a device's memory format the shape
-        that they have in the network. Parameters get their true names.
+        that made it; its tensors get their dtype where nobody told it, and those in a device's memory format and the
+        outputs of view operators the shape that they have in the network. Parameters get their true names.
         Operators that an execution order left without a place get that of their true name. Where there is no order,
         places by time stay, since a graph's own order is only one in which the operators can run; they are taken from
         the graph where files have no time.
@@ -248,10 +249,12 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
     device = _at(operator.device_outputs if is_output else operator.device_inputs, ref.key.slot)
     shape = None if host is None or host.shape is None or min(host.shape, default=0) < 0 else host.shape
     spec = ref.spec
+    # Any other file says itself what shape it holds.
+    is_told = may_be_padded(spec.memory_format) or (is_output and operator.op_type in VIEW_TYPES)
     return replace(
         spec,
         dtype=spec.dtype or _told_dtype(host, device, spec.memory_format),
-        logical_shape=shape if spec.logical_shape is None and may_be_padded(spec.memory_format) else spec.logical_shape,
+        logical_shape=shape if spec.logical_shape is None and is_told else spec.logical_shape,
     )
 
 

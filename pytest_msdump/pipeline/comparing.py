@@ -15,7 +15,7 @@ from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
-from pytest_msdump.pipeline.logical import logical_views
+from pytest_msdump.pipeline.logical import logical_views, views_as_told
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.sampling import UnknownSampleError, check_formats, meet_sampled
@@ -73,6 +73,7 @@ def compare_views(
     try:
         check_formats(pair, left, right)
         left_logical, right_logical, transform = logical_views(left, right, pair.transform, extras.converters)
+        left_logical, right_logical = views_as_told(pair, left_logical, right_logical, transform)
         left_met, right_met, sampled = meet_sampled(pair, left_logical, right_logical, transform)
         comparison, custom = measure_views(left_met, right_met, pair, limits, extras, sampled)
     except UnknownSampleError as error:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
-from pytest_msdump.memory_formats.axes import known_axes
+from pytest_msdump.facts.operators import VIEW_TYPES
+from pytest_msdump.memory_formats.axes import ReshapedView, known_axes
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
-from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = ["logical_views"]
+__all__ = ["logical_views", "views_as_told"]
 
 # Rule files say one of these; which of them the right side was saved in, only its shape tells.
 _CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
@@ -67,3 +69,43 @@ def _turned(left: TensorView, right: TensorView, axes: str) -> TensorView:
     order = tuple(axes.upper().index(letter) for letter in other)
     fits = tuple(left.shape[axis] for axis in order) == right.shape
     return left.permuted(order) if fits else left
+
+
+def views_as_told(
+    pair: Pair, left: TensorView, right: TensorView, transform: Transform
+) -> tuple[TensorView, TensorView]:
+    """Give outputs of view operators the shape that a graph tells, where their files' own shapes do not meet.
+
+    Parameters
+    ----------
+    pair : Pair
+        Who they are: `spec.logical_shape` is what the graph of the run tells.
+    left, right : TensorView
+        Without memory formats.
+    transform : Transform
+        What is left to be done; where the user says how axes lie, nothing is guessed.
+
+    Returns
+    -------
+    tuple of TensorView
+        The same values in C order; as they were where that does not help.
+
+    References
+    ----------
+    MindSpore 2.10 on CPU writes what Reshape and Flatten put out with the shape of their input.
+    """
+    if left.shape == right.shape or transform.transpose is not None or transform.reshape:
+        return left, right
+    left_told, right_told = _as_told(pair.left, left), _as_told(pair.right, right)
+    for one, other in ((left_told, right), (left, right_told), (left_told, right_told)):
+        if one.shape == other.shape:
+            return one, other
+    return left, right
+
+
+def _as_told(ref: TensorRef, view: TensorView) -> TensorView:
+    told = ref.spec.logical_shape
+    is_view = ref.key.io == "output" and ref.key.op.op_type in VIEW_TYPES
+    if told is None or not is_view or is_device_format(view.spec.memory_format) or prod(told) != view.size:
+        return view
+    return ReshapedView(view, told)
