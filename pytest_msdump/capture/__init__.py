@@ -6,15 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_msdump.capture.caffe_blobs import from_caffe
     from pytest_msdump.capture.raw import RawArray
     from pytest_msdump.capture.recorder import Recorder
     from pytest_msdump.capture.reference import keep_reference
     from pytest_msdump.capture.writer import DumpWriter
 
-__all__ = ["DumpWriter", "RawArray", "Recorder", "keep_reference"]
+__all__ = ["DumpWriter", "RawArray", "Recorder", "from_caffe", "keep_reference"]
 
 # Public name → module that has it.
 _HOMES = {
+    "from_caffe": "caffe_blobs",
     "DumpWriter": "writer",
     "RawArray": "raw",
     "Recorder": "recorder",

@@ -60,8 +60,8 @@ class Recorder:
         return self._record("onnxruntime", "onnx_outputs", model, directory, options)
 
     def caffe(self, net: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
-        """Record a Caffe net; see `capture.caffe_blobs.record`."""
-        return self._record("", "caffe_blobs", net, directory, options)
+        """Record a Caffe net after its forward pass; needs ``prototxt=``, see `capture.caffe_blobs.from_caffe`."""
+        return self._finished(self._record("", "caffe_blobs", net, directory, options))
 
     def mindspore(self, model: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Record MindSpore: a cell in PyNative mode through hooks, else a script or callable in a process of its own.

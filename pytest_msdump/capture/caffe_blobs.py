@@ -1,0 +1,142 @@
+"""Records Caffe nets after a forward pass: every top of every layer, by the layer's name and the top's index.
+
+References
+----------
+Caffe, pycaffe: ``Net.blobs``, ``Net.params``, ``Net.inputs``.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_msdump.capture.writer import DumpWriter
+from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
+
+__all__ = ["from_caffe", "record"]
+
+_LARGEST_BYTES = 256 * 2**20
+
+
+class _Top(NamedTuple):
+    """One output of a layer, and the layer in place that wrote over it since."""
+
+    layer: CaffeLayer
+    slot: int
+    blob: str
+    over: str | None
+
+
+def from_caffe(
+    net: Any, prototxt: str | PathLike[str], directory: str | PathLike[str], *, phase: str = "TEST", device: str = ""
+) -> Path:
+    """Write what a net holds after its forward pass.
+
+    Parameters
+    ----------
+    net : caffe.Net
+        Or anything with ``.blobs[top].data``; of ``.params`` and ``.inputs``, where it has them, the manifest keeps
+        digests.
+    prototxt : path
+        The network that `net` was made of.
+    directory : path
+        An empty folder, or one that will be made.
+    phase : str
+        ``"TEST"`` or ``"TRAIN"``: as `net` was made.
+    device : str
+        For the manifest, e.g. ``"CPU"``.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    DumpNotFoundError
+        No such prototxt file.
+    ConfigError
+        It is not the network of `net`; the folder is not empty.
+
+    Warns
+    -----
+    UserWarning
+        Layers are in place, so that their blob holds what the last of them wrote. It is recorded under that layer
+        alone; the others are left out.
+
+    Notes
+    -----
+    Caffe keeps one memory for a layer and those in place on it. Scripts that save the blob once for each of these
+    layers give the bytes of the last one the names of all of them, and a comparison then blames the wrong layer.
+    """
+    tops = _tops(prototxt, phase)
+    absent = sorted({top.blob for top in tops} - set(net.blobs))
+    if absent:
+        raise ConfigError(
+            f"{prototxt}: its blob '{absent[0]}' is not in the net; give the file that the net was made of"
+        )
+    version = str(getattr(sys.modules.get("caffe"), "__version__", ""))
+    with DumpWriter(directory, framework="caffe", version=version, device=device) as writer:
+        made = {top.blob for top in tops}
+        given = {name: net.blobs[name].data for name in getattr(net, "inputs", ()) if name in net.blobs}
+        for name, data in given.items():
+            if name not in made:
+                writer.write(name, data, op_type="Input")
+        for top in tops:
+            if top.over is None:
+                writer.write(top.layer.name, net.blobs[top.blob].data, slot=top.slot, op_type=top.layer.type or None)
+        writer.describe(inputs=given, weights=dict(_weights(net)))
+    _warn([top for top in tops if top.over is not None], Path(prototxt))
+    return writer.directory
+
+
+def record(net: Any, directory: str | PathLike[str], *, prototxt: str | PathLike[str], **options: Any) -> Path:
+    """Write what a net holds; see `from_caffe`."""
+    return from_caffe(net, prototxt, directory, **options)
+
+
+def _tops(prototxt: str | PathLike[str], phase: str) -> list[_Top]:
+    if phase not in PHASES:
+        raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
+    layers = layers_in_phase(read_layers(_read(Path(prototxt)), source=str(prototxt)), phase)
+    last = {top.name: layer for layer in layers for top in layer.tops}
+    return [
+        _Top(layer, slot, top.name, None if last[top.name] is layer else last[top.name].name)
+        for layer in layers
+        for slot, top in enumerate(layer.tops)
+    ]
+
+
+def _read(file: Path) -> str:
+    try:
+        if file.stat().st_size > _LARGEST_BYTES:
+            raise ConfigError(f"{file}: is too large for a prototxt file; weights go into a caffemodel file")
+        return file.read_text("utf-8", errors="surrogateescape")
+    except FileNotFoundError as error:
+        raise DumpNotFoundError(f"{file}: no such file; give the prototxt file that the net was made of") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
+
+
+def _weights(net: Any) -> Iterator[tuple[str, Any]]:
+    for layer, blobs in getattr(net, "params", {}).items():
+        for index, blob in enumerate(blobs):
+            yield f"{layer}.{index}", blob.data
+
+
+def _warn(left_out: Sequence[_Top], prototxt: Path) -> None:
+    if not left_out:
+        return
+    shown = ", ".join(f"{top.layer.name} (written over by {top.over})" for top in left_out[:5])
+    more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+    warnings.warn(
+        f"{prototxt}: layers in place share their bytes, so these were not recorded: {shown}{more}; to have each, make "
+        f"the net of new_{prototxt.name}, which 'msdump prototxt {prototxt}' writes",
+        UserWarning,
+        stacklevel=3,
+    )
