@@ -78,12 +78,24 @@ def test_the_numbers_of_low_precision_types_are_those_of_pytorch(tmp_path, name)
         lambda tensor: tensor[::2, 1:],
         lambda tensor: tensor.to(torch.complex64).mul(1 + 2j).conj(),
         lambda tensor: tensor.to(torch.complex64).mul(1 + 2j).conj().imag,
+        # One element lies in memory as it should, and is negated still.
+        lambda tensor: tensor.to(torch.complex64).mul(1 + 2j).conj().imag[1:2, 1:2],
         lambda tensor: tensor.expand(3, 4, 5),
         lambda tensor: tensor.clone().requires_grad_(),
         lambda tensor: torch.nn.Parameter(tensor),
         lambda tensor: tensor[None, None].to(memory_format=torch.channels_last),
     ],
-    ids=["transposed", "strided", "conjugated", "negated", "expanded", "gradient", "parameter", "channels last"],
+    ids=[
+        "transposed",
+        "strided",
+        "conjugated",
+        "negated",
+        "one negated",
+        "expanded",
+        "gradient",
+        "parameter",
+        "channels last",
+    ],
 )
 def test_tensors_are_read_back_whatever_their_memory_looks_like(tmp_path, change):
     tensor = change(torch.arange(20, dtype=torch.float32).reshape(4, 5))

@@ -355,6 +355,15 @@ def test_modules_that_raise_inside_of_the_model_do_not_shift_names(recorder, x):
     assert "right/aten.addmm" in arrays(recording)
 
 
+def test_a_call_that_raised_leaves_nothing_to_the_next_one(recorder, x):
+    model = net()
+    with recorder.torch(model, level="op", gradients=True) as recording:
+        with suppress(TypeError):
+            model(x, scale="wrong")
+        model(x, scale=2.0)["out"].sum().backward()
+    assert "backward/ReluBackward0/aten.threshold_backward" in arrays(recording)
+
+
 # -- iterations and state ---------------------------------------------------------------------------------------------
 
 
@@ -371,6 +380,17 @@ def test_several_iterations_are_numbered_folders(recorder, x):
     iterations = [ref.key.op.at.iteration for ref in open_dump(recording.directory).refs]
     assert iterations == [0, 1]
     assert set(manifest_of(recording)["inputs"]) == {"x", "x[1]"}
+
+
+def test_a_backward_pass_between_two_iterations_is_not_recorded(recorder, x):
+    model = net()
+    with recorder.torch(model, gradients=True, iterations=True) as recording:
+        with recording.iteration():
+            result = model(x, scale=2.0)["out"].sum()
+            result.backward(retain_graph=True)
+        count = len(list(recording.directory.rglob("*.npy")))
+        result.backward()
+        assert len(list(recording.directory.rglob("*.npy"))) == count
 
 
 def test_a_second_iteration_needs_to_be_announced(recorder, x):
