@@ -23,6 +23,7 @@ __all__ = [
     "SURE_QUANTISED_FRAGMENTS",
     "UNDUMPED_TYPES",
     "VIEW_TYPES",
+    "WRITTEN_INPUTS",
 ]
 
 # They carry a tensor on in another data type or memory format: who wants the values looks at what feeds them.
@@ -114,3 +115,22 @@ REASONS: Mapping[str, str] = {
 
 # Operators that hand their input on under another shape. MindSpore on CPU writes their outputs with the input's shape.
 VIEW_TYPES = frozenset({"ExpandDims", "Flatten", "FlattenGrad", "Reshape", "ReshapeView", "Squeeze", "View"})
+
+# Inputs that operators write to, by slot. MindSpore on CPU dumps inputs after the operator ran, so that these hold what
+# it made of them.
+WRITTEN_INPUTS: Mapping[str, frozenset[int]] = {
+    "Adam": frozenset({0, 1, 2}),
+    "AdamWeightDecay": frozenset({0, 1, 2}),
+    "ApplyAdagrad": frozenset({0, 1}),
+    "ApplyAdam": frozenset({0, 1, 2}),
+    "ApplyFtrl": frozenset({0, 1, 2}),
+    "ApplyGradientDescent": frozenset({0}),
+    "ApplyMomentum": frozenset({0, 1}),
+    "ApplyRMSProp": frozenset({0, 1, 2}),
+    "Assign": frozenset({0}),
+    "AssignAdd": frozenset({0}),
+    "AssignSub": frozenset({0}),
+    "SGD": frozenset({0, 3, 5}),
+    "ScatterAdd": frozenset({0}),
+    "ScatterUpdate": frozenset({0}),
+}

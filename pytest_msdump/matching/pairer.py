@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pytest_msdump.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.entries import MapEntry
@@ -26,6 +27,7 @@ from pytest_msdump.model.tensor import Coordinates, TensorRef
 __all__ = ["pair_dumps"]
 
 _SINGLE_FILE = "npy-file"
+_MINDSPORE = "mindspore"
 
 _AS_NUMBERED = Align()
 _ALL_OUTPUTS = Selection()
@@ -167,7 +169,7 @@ def _pairs(ledger: Ledger) -> list[Pair]:
             made.by,
             made.transform,
             order=left.op_of[made.left],
-            note=_repeats(left.refs[made.left], right.refs[made.right], times),
+            note=_note(left.refs[made.left], right.refs[made.right], times),
         )
         for made in ledger.made
     ]
@@ -177,6 +179,19 @@ def _pairs(ledger: Ledger) -> list[Pair]:
 def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
     op = ref.key.op
     return (op.name, op.op_type, ref.key.io, ref.key.slot, raw_key(op.at)[:-1])
+
+
+def _note(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
+    """Say what is to be told with the pair's verdict, whatever it is."""
+    return "; ".join(filter(None, (_repeats(left, right, times), _written("left", left), _written("right", right))))
+
+
+def _written(side: str, ref: TensorRef) -> str:
+    """Say that an input was dumped after its operator had written to it."""
+    key = ref.key
+    if ref.reader != _MINDSPORE or key.io != "input" or key.slot not in WRITTEN_INPUTS.get(key.op.op_type or "", ()):
+        return ""
+    return f"{key.op.op_type} writes to its input {key.slot}, which the {side} run may have dumped after it ran"
 
 
 def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:

@@ -12,6 +12,7 @@ from semantics.gate import ask
 
 from pytest_msdump import open_dump
 from pytest_msdump.model.graph import Operator
+from pytest_msdump.testing.builder import write_mindspore
 
 TRAINING = Path(__file__).parents[1] / "data" / "training"
 NET = "Default/network-Loss/net-Cnn"
@@ -125,3 +126,28 @@ def test_two_files_of_a_view_operator_that_differ_in_shape_meet_in_the_graphs(tm
     (record,) = [one for one in answer.results["tensors"] if one["left"]["shape"] == [72]]
     assert (answer.code, record["verdict"]) == (0, "pass")
     assert record["left"]["logical_shape"] == record["right"]["logical_shape"] == [2, 36]
+
+
+def test_an_input_that_its_operator_writes_to_is_said_to_be_dumped_after_it_ran(tmp_path: Path) -> None:
+    """MindSpore 2.10 on CPU: ApplyMomentum's inputs 0 and 1 hold the updated weight and accumulation."""
+    runs = [tmp_path / side for side in ("left", "right")]
+    for run, weight in zip(runs, (1.0, 2.0), strict=True):
+        momentum = ("ApplyMomentum", "Default/optimizer/ApplyMomentum-op0")
+        write_mindspore(
+            run,
+            [
+                (*momentum, "input", 0, np.full(3, weight, "<f4")),
+                (*momentum, "input", 3, np.full(3, 0.5, "<f4")),
+                (*momentum, "output", 0, np.full(3, weight, "<f4")),
+            ],
+        )
+    answer = ask(*runs, "--io", "all")
+    told = {record["left"]["address"].partition(":")[2]: record["notes"] for record in answer.results["tensors"]}
+    told = {port: [note for note in notes if "writes to" in note] for port, notes in told.items()}
+    sentence = "ApplyMomentum writes to its input 0, which the {} run may have dumped after it ran"
+    assert told == {
+        "input:0": ["; ".join(sentence.format(side) for side in ("left", "right"))],
+        "input:3": [],
+        "output:0": [],
+    }
+    assert sentence.format("left") in answer.text
