@@ -1,0 +1,97 @@
+"""``msdump rename FOLDER --pattern …``: foreign names of tensor files are brought to the grammar, or back."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_msdump.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_msdump.converting.renaming import RenamePlan
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "rename"
+HELP = "bring foreign names of .npy files to OP.SLOT.TIME.npy"
+DESCRIPTION = (
+    "Rename the .npy files of a folder, and of its numbered sub-folders, to OP.SLOT.TIME.npy: all of those that the "
+    "pattern fits, or none. No file is ever written over. A file for --undo is written first."
+)
+
+_OTHERS_TOLD = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the folder and what to do with it."""
+    parser.add_argument("folder", metavar="FOLDER", help="a folder of .npy files")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--pattern",
+        metavar="PATTERN",
+        help="the whole name: a template such as '{op}-{slot}.npy' ({op}, {slot}, {time}, {any}), or a regular "
+        "expression with the named groups op, slot and time",
+    )
+    what.add_argument("--undo", metavar="FILE", help="take back what was renamed when FILE was written")
+    parser.add_argument("--dry-run", action="store_true", help="tell the new names, change nothing")
+    parser.add_argument("--undo-file", metavar="FILE", help="write the undo file there, not beside FOLDER")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Rename or take back; tell."""
+    folder = Path(parsed.folder)
+    if parsed.undo is not None:
+        return _take_back(folder, parsed)
+    from pytest_msdump.converting.renaming import apply, plan_renaming
+    from pytest_msdump.converting.undo_files import new_undo_file
+
+    plan = plan_renaming(folder, parsed.pattern)
+    undo = Path(parsed.undo_file) if parsed.undo_file is not None else new_undo_file(folder)
+    if not parsed.dry_run:
+        apply(plan, undo)
+    _say(f"{move.old} -> {move.new}" for move in plan.moves)
+    _say(_left_alone(plan))
+    count = _files(len(plan.moves))
+    if parsed.dry_run:
+        _say([f"{count} would be renamed; nothing was changed"])
+    else:
+        shown = shlex.join(["msdump", "rename", str(folder), "--undo", os.path.relpath(undo)])
+        _say([f"{count} renamed; to take it back: {shown}"])
+    return 0
+
+
+def _take_back(folder: Path, parsed: argparse.Namespace) -> int:
+    from pytest_msdump.converting.renaming import take_back
+    from pytest_msdump.converting.undo_files import read_undo
+
+    if parsed.dry_run or parsed.undo_file is not None:
+        raise ConfigError("--undo takes back what was done, alone: leave --dry-run and --undo-file out")
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such directory; give the folder that was renamed")
+    count = take_back(folder, read_undo(Path(parsed.undo)))
+    _say([f"{_files(count)} renamed back" if count else "every file has its old name already"])
+    return 0
+
+
+def _left_alone(plan: RenamePlan) -> Iterable[str]:
+    if plan.fitting:
+        yield f"left alone: {_files(plan.fitting)} with such a name already"
+    if plan.others:
+        more = f" and {len(plan.others) - _OTHERS_TOLD} more" if len(plan.others) > _OTHERS_TOLD else ""
+        shown = ", ".join(plan.others[:_OTHERS_TOLD])
+        yield f"left alone: {_files(len(plan.others))} that the pattern does not fit: {shown}{more}"
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _say(lines: Iterable[str]) -> None:
+    from pytest_msdump.reporting.numbers import one_line_text
+
+    for line in lines:
+        print(one_line_text(line))  # noqa: T201 - what the command is for
