@@ -1,0 +1,331 @@
+"""What a recording of a Keras model holds, beside what TensorFlow itself gives back. Needs TensorFlow."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pytest_msdump import open_dump
+from pytest_msdump.capture import Recorder
+from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.readers.manifest import read_manifest
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+layers = keras.layers
+
+pytestmark = pytest.mark.live
+
+X = np.random.default_rng(1).normal(size=(2, 8, 8, 3)).astype(np.float32)
+LABELS = np.array([1, 4])
+
+
+def functional():
+    """Inner models, an operation that is no layer, a layer that is called twice, random numbers."""
+    keras.utils.set_random_seed(5)
+    images = keras.Input((8, 8, 3))
+    same = layers.Conv2D(3, 3, padding="same", name="same")
+    hidden = layers.BatchNormalization(name="bn")(same(same(images)))
+    hidden = keras.ops.relu(hidden) + images
+    head = keras.Sequential([layers.Flatten(), layers.Dropout(0.5), layers.Dense(5, name="fc")], name="head")
+    return keras.Model(images, head(hidden), name="net")
+
+
+class Block(layers.Layer):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.first, self.second = layers.Dense(4, name="first"), layers.Dense(4, name="second")
+
+    def call(self, x, *, scale):
+        # x goes to three places, and what `first` gives back to two.
+        hidden = self.first(x)
+        return {"out": self.second(hidden) + x * scale + hidden * hidden, "rest": (hidden, None)}
+
+
+class Own(keras.Model):
+    """A class of one's own: lists of layers, dictionaries as outputs."""
+
+    def __init__(self):
+        super().__init__(name="own")
+        self.blocks = [Block(name="a"), Block(name="b")]
+        self.drop = layers.Dropout(0.3, name="drop")
+
+    def call(self, x, training=False):
+        for block in self.blocks:
+            x = block(x, scale=2.0)["out"]
+        return self.drop(x, training=training)
+
+
+def train(model, x, *, persistent=False):
+    """Outputs, loss and gradients of one step of training."""
+    with tf.GradientTape(persistent=persistent) as tape:
+        logits = model(x, training=True)
+        loss = tf.reduce_mean(logits**2)
+    return [logits, loss, *tape.gradient(loss, model.trainable_variables)]
+
+
+def bits(tensors):
+    return [tf.convert_to_tensor(tensor).numpy().tobytes() for tensor in tensors]
+
+
+# -- recording changes nothing ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_outputs_and_gradients_are_those_without_a_recording(tmp_path, gradients):
+    def step(model, x, **options):
+        keras.utils.set_random_seed(9)
+        if not options:
+            return bits(train(model, x))
+        with Recorder(tmp_path).keras(model, **options):
+            return bits(train(model, x))
+
+    for make, x in ((functional, X), (Own, X[:, 0, 0, :1].repeat(4, axis=1))):
+        runs = []
+        for options in ({}, {"gradients": gradients, "inputs": True}, {}):
+            keras.utils.set_random_seed(5)
+            model = make()
+            model(x)
+            runs.append(step(model, x, **options))
+        assert runs[0] == runs[1] == runs[2]
+
+
+def test_classes_are_as_before_whatever_happens(tmp_path):
+    model = functional()
+    kinds = [*{type(layer) for layer in model.layers}, layers.Layer, tf.GradientTape]
+    before = [dict(vars(kind)) for kind in kinds]
+    recording = Recorder(tmp_path).keras(model, gradients=True, compiled="eager")
+    with pytest.raises(ValueError, match="expected shape"), recording:
+        model(X[:, :4])
+    assert [dict(vars(kind)) for kind in kinds] == before
+    assert not tf.config.functions_run_eagerly()
+    assert not json.loads((recording.directory / "msdump.json").read_text())["complete"]
+
+
+# -- what is recorded -------------------------------------------------------------------------------------------------
+
+
+def test_layers_and_operations_are_recorded_in_the_order_of_their_calls(tmp_path):
+    model = functional()
+    with Recorder(tmp_path).keras(model) as recording:
+        result = model(X)
+    dump = open_dump(recording.directory)
+    names = [(ref.key.op.name, ref.key.op.at.occurrence) for ref in dump.refs]
+    operations = [layer.name for layer in model.operations if type(layer).__name__ in ("Relu", "Add")]
+    head = [f"head_{layer.name}" for layer in model.get_layer("head").layers]
+    assert names == [("same", 0), ("same", 1), ("bn", 0), *((name, 0) for name in (*operations, *head)), ("net", 0)]
+    once = model.get_layer("same")(X)
+    np.testing.assert_array_equal(dump.read("same"), once)
+    np.testing.assert_array_equal(dump.read("bn"), model.get_layer("bn")(model.get_layer("same")(once)))
+    np.testing.assert_array_equal(dump.read("net"), result)
+    np.testing.assert_array_equal(dump.read("head/fc"), result)
+
+
+def test_nested_outputs_are_slots_and_lines_are_of_the_user(tmp_path):
+    model, x = Own(), np.ones((2, 4), np.float32)
+    with Recorder(tmp_path).keras(model, inputs=True) as recording:
+        model(x)
+    dump = open_dump(recording.directory)
+    block = [address for address in dump if address.startswith("a:")]
+    assert block == ["a:input:0", "a:output:0", "a:output:1"]
+    np.testing.assert_array_equal(dump.read("a:output:1"), dump.read("a/first"))
+    np.testing.assert_array_equal(dump.read("b:input:0"), dump.read("a:output:0"))
+    entries = read_manifest(recording.directory)[0].tensors.values()
+    assert {entry.line.rpartition(":")[0] for entry in entries} == {__file__}
+
+
+def test_globs_and_types_choose(tmp_path):
+    model = functional()
+
+    def names(**options):
+        with Recorder(tmp_path).keras(model, **options) as recording:
+            model(X)
+        return {ref.key.op.name for ref in open_dump(recording.directory).refs}
+
+    assert names(types="Conv*") == {"same"}
+    assert names(layers="head*", exclude=["head/drop*", "head/flat*"]) == {"head", "head_fc"}
+    with pytest.raises(UnknownNameError, match="no operator is called 'smae'; did you mean"):
+        names(layers="smae")
+
+
+def test_iterations_have_folders_of_their_own(tmp_path):
+    model = functional()
+    with Recorder(tmp_path).keras(model, iterations=True, layers="bn") as recording:
+        for scale in (1, 2):
+            model(X * np.float32(scale))
+            recording.step()
+    dump = open_dump(recording.directory)
+    assert [ref.key.op.at.iteration for ref in dump.refs] == [0, 1]
+    assert [*read_manifest(recording.directory)[0].inputs] == ["inputs", "inputs[1]"]
+    with Recorder(tmp_path).keras(model) as recording:
+        model(X)
+        with pytest.raises(ConfigError, match="iterations=True"):
+            recording.step()
+
+
+# -- gradients --------------------------------------------------------------------------------------------------------
+
+
+def test_gradients_are_those_that_a_tape_gives_for_the_tensors_themselves(tmp_path):
+    model = functional()
+    model(X)
+    parts = model.get_layer("head").layers
+    with tf.GradientTape() as tape:
+        images = tf.constant(X)
+        tape.watch(images)
+        first = model.get_layer("same")(images)
+        second = model.get_layer("same")(first)
+        bn = model.get_layer("bn")(second, training=True)
+        total = tf.nn.relu(bn) + images
+        hidden = total
+        for part in parts:
+            hidden = part(hidden, training=True) if "drop" in part.name else part(hidden)
+        loss = tf.reduce_mean(hidden**2)
+    kernel = model.get_layer("same").kernel
+    exact = tape.gradient(loss, [images, first, second, bn, total, hidden, kernel.value])
+    # Another one of the same seed: layers that draw numbers have drawn some.
+    model = functional()
+    model(X)
+    with Recorder(tmp_path).keras(model, gradients=True) as recording, tf.GradientTape() as tape:
+        images = tf.constant(X)
+        tape.watch(images)
+        loss = tf.reduce_mean(model(images, training=True) ** 2)
+        tape.gradient(loss, model.trainable_variables)
+    folder = recording.directory
+    found = {
+        name: [np.load(path) for path in sorted(folder.glob(f"{name}.0.*"), key=lambda path: path.name.split(".")[-2])]
+        for name in ("net_grad_input", "same_grad_input", "same_grad_output", "bn_grad_output", "head_fc_grad_output")
+    }
+    # Backwards: the second call of `same` comes first.
+    for name, expected in (
+        ("net_grad_input", [exact[0]]),
+        ("same_grad_input", [exact[1], exact[0]]),
+        ("same_grad_output", [exact[2], exact[1]]),
+        ("bn_grad_output", [exact[3]]),
+        ("head_fc_grad_output", [exact[5]]),
+    ):
+        assert [array.tobytes() for array in found[name]] == bits(expected), name
+    assert open_dump(folder).read("same/kernel/grad").tobytes() == bits([exact[6]])[0]
+
+
+def test_gradients_of_an_embedding_are_whole(tmp_path):
+    model = keras.Sequential([layers.Embedding(6, 2, name="table")])
+    model(np.array([[1, 3, 3]]))
+    with Recorder(tmp_path).keras(model, gradients=True) as recording, tf.GradientTape() as tape:
+        tape.gradient(tf.reduce_sum(model(np.array([[1, 3, 3]]))), model.trainable_variables)
+    gradient = open_dump(recording.directory).read("table/embeddings/grad")
+    np.testing.assert_array_equal(gradient, np.array([0, 1, 0, 2, 0, 0])[:, None] * np.ones(2))
+
+
+def test_gradients_that_never_come_are_an_error(tmp_path):
+    model = functional()
+    recording = Recorder(tmp_path).keras(model, gradients=True)
+    with pytest.raises(ConfigError, match="gradients of net were asked for, and none came"), recording:
+        model(X)
+
+
+def test_weights_are_those_before_the_first_call(tmp_path):
+    model = functional()
+    mean = model.get_layer("bn").moving_mean.numpy()
+    with Recorder(tmp_path).keras(model, parameters=True) as recording:
+        model(X, training=True)
+    dump = open_dump(recording.directory)
+    assert not np.array_equal(mean, model.get_layer("bn").moving_mean.numpy())
+    np.testing.assert_array_equal(dump.read("bn/moving_mean"), mean)
+    assert dump["head/fc/kernel"].key.op.op_type == "Parameter"
+    with pytest.raises(ConfigError, match="own has no weights yet"), Recorder(tmp_path).keras(Own(), parameters=True):
+        pass
+
+
+# -- compiled functions -----------------------------------------------------------------------------------------------
+
+
+def test_predict_and_fit_are_refused_or_run_uncompiled(tmp_path):
+    model = functional()
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    recorder = Recorder(tmp_path)
+    with pytest.raises(ConfigError, match=r"net ran inside of a tf\.function.*compiled='eager'"), recorder.keras(model):
+        model.predict(X, verbose=0)
+    again = recorder.keras(model)
+    with pytest.raises(ConfigError, match=r"none of the chosen layers was called.*compiled='eager'"), again:
+        model.predict(X, verbose=0)
+    with recorder.keras(model, compiled="eager") as recording:
+        predicted = model.predict(X, verbose=0)
+    np.testing.assert_array_equal(open_dump(recording.directory).read("net"), predicted)
+    with recorder.keras(model, compiled="eager", gradients=True, iterations=True) as recording:
+        step = keras.callbacks.LambdaCallback(on_train_batch_end=lambda *_, **__: recording.step())
+        model.fit(X, LABELS, batch_size=1, verbose=0, callbacks=[step])
+    refs = open_dump(recording.directory).refs
+    assert {ref.key.op.at.iteration for ref in refs if ref.key.op.name == "same_kernel_grad"} == {0, 1}
+
+
+def test_a_layer_inside_of_a_compiled_function_is_never_left_out_silently(tmp_path):
+    inner = functional()
+    compiled = tf.function(inner)
+
+    class Outer(keras.Model):
+        def __init__(self):
+            super().__init__(name="outer")
+            self.inner = inner
+
+        def call(self, x):
+            return compiled(x)
+
+    model = Outer()
+    with pytest.raises(ConfigError, match=r"net ran inside of a tf\.function"), Recorder(tmp_path).keras(model):
+        model(X)
+
+
+# -- types and the manifest -------------------------------------------------------------------------------------------
+
+_PLAIN = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32"]
+_PLAIN += ["float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("name", [*_PLAIN, "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_every_type_comes_back_bit_for_bit(tmp_path, name):
+    dtype = tf.dtypes.as_dtype(name)
+    raw = np.random.default_rng(3).integers(0, 256, 64 * dtype.size, np.uint8)
+    value = tf.constant((raw % 2).astype(bool)) if name == "bool" else tf.constant(raw.view(dtype.as_numpy_dtype))
+    layer = layers.Lambda(lambda _: value, name="source")
+    with Recorder(tmp_path).keras(layer) as recording:
+        layer(np.zeros(1, np.float32))
+    (path,) = recording.directory.glob("*.npy")
+    assert np.load(path).tobytes() == value.numpy().tobytes()
+    dump = open_dump(recording.directory)
+    if name in _PLAIN:
+        assert dump.read("source").tobytes() == value.numpy().tobytes()
+    else:
+        assert dump["source"].spec.dtype == name
+        np.testing.assert_array_equal(dump.read("source"), value.numpy().astype(np.float32))
+
+
+def test_sparse_tensors_are_whole_and_text_is_passed_over(tmp_path):
+    sparse = tf.sparse.from_dense([[0, 2.0], [0, 0]])
+    layer = layers.Lambda(lambda _: {"a": tf.constant("text"), "b": sparse}, name="source")
+    with Recorder(tmp_path).keras(layer) as recording:
+        layer(np.zeros(1, np.float32))
+    dump = open_dump(recording.directory)
+    assert list(dump) == ["source:output:1"]
+    np.testing.assert_array_equal(dump.read("source"), [[0, 2], [0, 0]])
+
+
+def test_the_manifest_tells_the_run(tmp_path):
+    model = functional()
+    with Recorder(tmp_path).keras(model) as recording:
+        model(X)
+    manifest = read_manifest(recording.directory)[0]
+    assert (manifest.framework, manifest.version, manifest.device) == ("tensorflow", tf.__version__, "cpu")
+    assert manifest.seeds == {"tensorflow": 5}
+    with Recorder(tmp_path).writer(directory=tmp_path / "other") as other:
+        other.describe(inputs={"inputs": X}, weights={"fc": model.get_layer("head").layers[-1].kernel.numpy().T})
+    theirs = read_manifest(tmp_path / "other")[0]
+    assert manifest.inputs == theirs.inputs
+    assert manifest.weights["head/fc/kernel"].split("/")[1] == theirs.weights["fc"].split("/")[1]
+
+
+def test_what_is_no_layer_of_keras_3_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="no layer or model of Keras 3"):
+        Recorder(tmp_path).keras(tf.Module())
