@@ -221,7 +221,12 @@ def test_every_flag_of_msdump_compare_is_documented() -> None:
 
 @pytest.mark.parametrize(
     ("tool", "title"),
-    [("compare_vector", "compare_vector"), ("msaccucmp", "msaccucmp compare"), ("overflow", "msaccucmp overflow")],
+    [
+        ("compare_vector", "compare_vector"),
+        ("msaccucmp", "msaccucmp compare"),
+        ("overflow", "msaccucmp overflow"),
+        ("inplace_layer_process", "inplace_layer_process"),
+    ],
 )
 def test_every_flag_of_the_vendors_commands_is_documented(tool: str, title: str) -> None:
     grammar = importlib.import_module(f"pytest_msdump.compat.{tool}").GRAMMAR
