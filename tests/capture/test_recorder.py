@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from types import ModuleType
 
@@ -72,3 +73,20 @@ def test_a_script_is_run_by_the_interpreter_that_is_named(tmp_path):
     script.write_text("import sys; print(sys.argv[1:])")
     ran = Recorder(tmp_path).mindspore(script, args=["--fast"], python=sys.executable)
     assert (ran.directory, ran.printed) == (tmp_path / "mindspore", "['--fast']")
+
+
+def test_importing_the_room_loads_neither_numpy_nor_a_framework():
+    code = (
+        "import sys, pytest_msdump.capture as room; room.Recorder('x');"
+        "sys.exit(sorted({'numpy', 'torch', 'tensorflow', 'mindspore', 'onnx'} & set(sys.modules)) or 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_name_is_there_and_others_are_not():
+    import pytest_msdump.capture as room
+
+    assert all(getattr(room, name) for name in room.__all__)
+    assert set(room.__all__) <= set(dir(room))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = room.nothing

@@ -74,6 +74,18 @@ def test_a_damaged_reference_is_made_again(tmp_path):
     assert len(calls) == 2
 
 
+def test_a_reference_that_is_not_complete_is_made_again(tmp_path):
+    calls = []
+    manifest = kept(tmp_path, calls=calls) / "msdump.json"
+    manifest.write_text(manifest.read_text().replace('"complete": true', '"complete": false'))
+    kept(tmp_path, calls=calls)
+    assert len(calls) == 2
+
+
+def test_the_order_of_a_mapping_is_no_part_of_a_key():
+    assert key_digest({"a": 1, "b": 2}) == key_digest({"b": 2, "a": 1})
+
+
 def test_what_build_raises_leaves_the_reference_before_as_it_was(tmp_path):
     folder = kept(tmp_path, key=1)
 
