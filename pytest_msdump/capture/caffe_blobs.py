@@ -18,12 +18,12 @@ from pytest_msdump.capture.writer import DumpWriter
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
 
-__all__ = ["from_caffe", "record"]
+__all__ = ["Top", "from_caffe", "record", "written_tops"]
 
 _LARGEST_BYTES = 256 * 2**20
 
 
-class _Top(NamedTuple):
+class Top(NamedTuple):
     """One output of a layer, and the layer in place that wrote over it since."""
 
     layer: CaffeLayer
@@ -74,7 +74,7 @@ def from_caffe(
     Caffe keeps one memory for a layer and those in place on it. Scripts that save the blob once for each of these
     layers give the bytes of the last one the names of all of them, and a comparison then blames the wrong layer.
     """
-    tops = _tops(prototxt, phase)
+    tops = written_tops(prototxt, phase)
     absent = sorted({top.blob for top in tops} - set(net.blobs))
     if absent:
         raise ConfigError(
@@ -83,7 +83,10 @@ def from_caffe(
     version = str(getattr(sys.modules.get("caffe"), "__version__", ""))
     with DumpWriter(directory, framework="caffe", version=version, device=device) as writer:
         made = {top.blob for top in tops}
-        given = {name: net.blobs[name].data for name in getattr(net, "inputs", ()) if name in net.blobs}
+        # What a layer in place has written over is no input any more.
+        gone = {top.blob for top in tops if top.slot in top.layer.in_place}
+        names = [name for name in getattr(net, "inputs", ()) if name in net.blobs and name not in gone]
+        given = {name: net.blobs[name].data for name in names}
         for name, data in given.items():
             if name not in made:
                 writer.write(name, data, op_type="Input")
@@ -100,13 +103,20 @@ def record(net: Any, directory: str | PathLike[str], *, prototxt: str | PathLike
     return from_caffe(net, prototxt, directory, **options)
 
 
-def _tops(prototxt: str | PathLike[str], phase: str) -> list[_Top]:
+def written_tops(prototxt: str | PathLike[str], phase: str) -> list[Top]:
+    """Return every output of every layer that the net has in a phase, and who wrote over it.
+
+    Raises
+    ------
+    DumpNotFoundError, ConfigError
+        See `from_caffe`.
+    """
     if phase not in PHASES:
         raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
     layers = layers_in_phase(read_layers(_read(Path(prototxt)), source=str(prototxt)), phase)
     last = {top.name: layer for layer in layers for top in layer.tops}
     return [
-        _Top(layer, slot, top.name, None if last[top.name] is layer else last[top.name].name)
+        Top(layer, slot, top.name, None if last[top.name] is layer else last[top.name].name)
         for layer in layers
         for slot, top in enumerate(layer.tops)
     ]
@@ -129,7 +139,7 @@ def _weights(net: Any) -> Iterator[tuple[str, Any]]:
             yield f"{layer}.{index}", blob.data
 
 
-def _warn(left_out: Sequence[_Top], prototxt: Path) -> None:
+def _warn(left_out: Sequence[Top], prototxt: Path) -> None:
     if not left_out:
         return
     shown = ", ".join(f"{top.layer.name} (written over by {top.over})" for top in left_out[:5])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_msdump.errors import ConfigError
+
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
 NAME = "prototxt"
@@ -22,10 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--phase", choices=("TEST", "TRAIN"), default="TEST", help="whose layers to rename; TEST by default"
     )
+    parser.add_argument(
+        "--reference",
+        metavar="DIR",
+        help="write nothing; tell which layers of this dump hold the bytes of a layer in place (exit code 1)",
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Rewire, write, tell."""
+    if parsed.reference is not None:
+        return _check(parsed)
     from pytest_msdump.converting.prototxt import rewire_file
     from pytest_msdump.reporting.numbers import one_line_text
 
@@ -38,3 +47,17 @@ def run(parsed: argparse.Namespace) -> int:
     for line in (*lines, f"wrote {target} ({said})"):
         print(one_line_text(line))  # noqa: T201 - what the command is for
     return 0
+
+
+def _check(parsed: argparse.Namespace) -> int:
+    from pytest_msdump.capture.caffe_shared import shared_bytes
+    from pytest_msdump.reporting.numbers import one_line_text
+
+    if parsed.out is not None:
+        raise ConfigError("--reference writes nothing: leave --out out")
+    found = shared_bytes(Path(parsed.file), Path(parsed.reference), phase=parsed.phase)
+    lines = [f"{one.layer}: its file holds the bytes of {one.over}, which is in place on {one.blob}" for one in found]
+    advice = f"make the reference again with what 'msdump prototxt {parsed.file}' writes"
+    for line in [*lines, advice if found else "no layer holds the bytes of another in place on it"]:
+        print(one_line_text(line))  # noqa: T201 - what the command is for
+    return int(bool(found))

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     file = GRAMMAR.parse(words).values["file"]
-    code = prototxt.run(argparse.Namespace(file=file, out=None, phase="TEST"))
+    code = prototxt.run(argparse.Namespace(file=file, out=None, phase="TEST", reference=None))
     said(_PROGRAM, f"the same as: {shlex.join(['msdump', 'prototxt', file])}")
     return code
 

@@ -11,6 +11,8 @@ import pytest
 
 from pytest_msdump import open_dump
 from pytest_msdump.capture import Recorder, from_caffe
+from pytest_msdump.capture.caffe_shared import Shared, shared_bytes
+from pytest_msdump.cli import main
 from pytest_msdump.converting.prototxt import rewire
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
 
@@ -120,3 +122,47 @@ def test_the_prototxt_of_another_net_is_told_before_anything_is_written(tmp_path
     with pytest.raises(DumpNotFoundError, match="no such file"):
         from_caffe(StandIn({}), tmp_path / "gone", tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
+
+
+def test_an_input_that_a_layer_wrote_over_is_not_told_as_the_input(tmp_path, prototxt):
+    prototxt.write_text('input: "data" layer { name: "relu" bottom: "data" top: "data" }')
+    folder = from_caffe(StandIn({"data": RELU}), prototxt, tmp_path / "dump")
+    assert json.loads((folder / "msdump.json").read_text())["inputs"] == {}
+    assert list(values(folder)) == [("relu", None, 0)]
+
+
+# -- references that scripts made -------------------------------------------------------------------------------------
+
+
+def script(folder, blobs, tops):
+    """Save blobs as scripts do: the blob of each layer's top, under the layer's name."""
+    folder.mkdir()
+    for number, (name, slot, blob) in enumerate(tops):
+        np.save(folder / f"{name}.{slot}.{1600000000000000 + number}.npy", blobs[blob])
+    return folder
+
+
+TOPS = [("conv_a_b", 0, "conv"), ("relu", 0, "conv"), ("split", 0, "left"), ("split", 1, "right")]
+
+
+def test_a_reference_with_the_bytes_of_a_layer_in_place_is_told(tmp_path, prototxt, capsys):
+    folder = script(tmp_path / "dump", {"conv": RELU, **HALVES}, TOPS)
+    assert shared_bytes(prototxt, folder) == [Shared("conv/a.b", "relu", "conv")]
+    assert main(["prototxt", str(prototxt), "--reference", str(folder)]) == 1
+    assert "conv/a.b: its file holds the bytes of relu, which is in place on conv\n" in capsys.readouterr().out
+    assert sorted(tmp_path.iterdir()) == [folder, prototxt]
+
+
+def test_a_reference_of_layers_with_their_own_bytes_is_not(tmp_path, prototxt):
+    tops = [("conv_a_b", 0, "own"), *TOPS[1:]]
+    folder = script(tmp_path / "dump", {"own": CONV, "conv": RELU, **HALVES}, tops)
+    assert shared_bytes(prototxt, folder) == []
+    assert main(["prototxt", str(prototxt), "--reference", str(folder)]) == 0
+
+
+def test_what_is_no_reference_is_refused(tmp_path, prototxt):
+    with pytest.raises(ConfigError, match="is no reference"):
+        shared_bytes(prototxt, tmp_path)
+    with pytest.raises(DumpNotFoundError, match="no such directory"):
+        shared_bytes(prototxt, tmp_path / "gone")
+    assert main(["prototxt", str(prototxt), "--reference", str(tmp_path), "--out", "x"]) == 4
