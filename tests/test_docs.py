@@ -13,12 +13,14 @@ import pytest
 from docs_pages import PAGES, ROOT, Block, anchors, blocks, copy_project, excerpt, links, prints_as_said, run
 
 from pytest_msdump import errors
+from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = ROOT / "docs" / "reference"
+HOW_TO = ROOT / "docs" / "how-to"
 # Commands that no test runs, and those that tests/live runs.
 NOT_HERE = ("not run", "live")
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
@@ -244,6 +246,17 @@ def test_the_table_of_a_profile_is_the_programs(profile: str) -> None:
     ]  # fmt: skip
     table = _table((f"`{profile}`, version {PROFILES[profile].version}", "limits"), rows)
     assert table in (REFERENCE / "profiles.md").read_text(encoding="utf-8"), f"profiles.md should hold\n{table}"
+
+
+def test_the_table_of_checks_is_the_programs() -> None:
+    rows = [
+        (f"`{name}`", fact.says, ", ".join(f"`{key}` {'–' if value is None else f'{value:g}'}"
+                                           for key, value in fact.parameters.items()))
+        for name, fact in CHECKS.items()
+    ]  # fmt: skip
+    table = _table(("check", "hits when", "thresholds"), rows)
+    page = (HOW_TO / "check_one_dump.md").read_text(encoding="utf-8")
+    assert table in page, f"check_one_dump.md should hold\n{table}"
 
 
 def test_every_slug_of_an_error_is_explained() -> None:
