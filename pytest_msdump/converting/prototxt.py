@@ -113,9 +113,6 @@ def _walk(layer: CaffeLayer, work: _Work, *, is_inside: bool) -> None:
             work.now[top.name] = new
         elif index in in_place:
             work.call(top, work.now.get(top.name, top.name))
-        elif is_inside:
-            # Produced anew, as the same blob is by a layer of each phase.
-            work.now.pop(top.name, None)
 
 
 def _phase_notes(layers: Sequence[CaffeLayer], renamed: Sequence[Renamed], phase: str) -> list[str]:

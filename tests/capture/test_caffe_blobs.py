@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from types import SimpleNamespace
 
@@ -131,6 +132,13 @@ def test_an_input_that_a_layer_wrote_over_is_not_told_as_the_input(tmp_path, pro
     assert list(values(folder)) == [("relu", None, 0)]
 
 
+def test_an_input_that_a_layer_gives_is_recorded_once(tmp_path, prototxt):
+    prototxt.write_text('layer { name: "data" type: "Input" top: "data" } layer { name: "p" bottom: "data" top: "p" }')
+    folder = from_caffe(StandIn({"data": DATA, "p": CONV}), prototxt, tmp_path / "dump")
+    assert len(list(folder.glob("*.npy"))) == 2
+    assert list(json.loads((folder / "msdump.json").read_text())["inputs"]) == ["data"]
+
+
 # -- references that scripts made -------------------------------------------------------------------------------------
 
 
@@ -156,6 +164,9 @@ def test_a_reference_with_the_bytes_of_a_layer_in_place_is_told(tmp_path, protot
 def test_a_reference_of_layers_with_their_own_bytes_is_not(tmp_path, prototxt):
     tops = [("conv_a_b", 0, "own"), *TOPS[1:]]
     folder = script(tmp_path / "dump", {"own": CONV, "conv": RELU, **HALVES}, tops)
+    # Of one size and one time, as a fast script leaves them.
+    for file in folder.iterdir():
+        os.utime(file, ns=(0, 0))
     assert shared_bytes(prototxt, folder) == []
     assert main(["prototxt", str(prototxt), "--reference", str(folder)]) == 0
 

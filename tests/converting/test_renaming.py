@@ -139,6 +139,7 @@ def test_names_of_the_grammar_and_names_that_do_not_fit_are_left_alone(tmp_path)
         (["x1-a-0@1700000000.npy", "x2-a-0@1700000000.npy"], "{any}-{op}-{slot}@{time}.npy", "would both be a.0.17"),
         ([f"a.0.{TIME}.npy", "a-0.npy"], "{op}-{slot}.npy", "would both be a.0"),
         (["A-0@1700000000.npy", "a-0@1700000000.npy"], "{op}-{slot}@{time}.npy", "would both be a.0.17"),
+        ([f"a.0.{TIME}.npy", f"a-0@{TIME}.npy"], "{op}-{slot}@{time}.npy", "which is there already"),
         (["x.npy"], "{op}-{slot}.npy", "fits no .npy file there; there are: x.npy"),
         (["x" * 240 + ".npy"], "{op}.npy", "longer than 255 bytes"),
         (["x-0.npy", "msdump.json"], "{op}-{slot}.npy", "its msdump.json tells the names"),
