@@ -144,15 +144,18 @@ def test_a_function_of_a_package_is_found_by_its_name(
     package = tmp_path / "top/nets"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    # Names of the launcher's neighbours are the user's here.
-    (package.parent / "writer.py").write_text("print('the writer of the user')")
+    # A name that a neighbour of the launcher has.
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "writer.py").write_text("print('the writer of the user')")
+    monkeypatch.syspath_prepend(str(own))
     (package / "small.py").write_text("import writer\nfrom . import inner\ndef main(): print(__name__, inner.HERE)\n")
     (package / "inner.py").write_text("HERE = 'inner'")
     monkeypatch.syspath_prepend(str(package.parent))
     from nets.small import main  # type: ignore[import-not-found]
 
     capsys.readouterr()
-    record(main, tmp_path / "dump", python=sys.executable)
+    record(main, tmp_path / "dump", python=sys.executable, env={"PYTHONPATH": str(own)})
     assert capsys.readouterr().out.splitlines() == ["the writer of the user", "nets.small inner"]
 
 

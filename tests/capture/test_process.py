@@ -146,7 +146,8 @@ def test_one_that_minds_no_signal_is_ended_too(tmp_path: Path) -> None:
     assert not alive(tmp_path / "pid")
 
 
-@pytest.mark.parametrize("how", ["", "start_new_session=True"])
+# The second leaves the group, the third has no variable that tells whose it is.
+@pytest.mark.parametrize("how", ["", "start_new_session=True", "env={}"])
 @pytest.mark.parametrize("then", ["time.sleep(300)", "sys.exit(3)", "os.kill(os.getpid(), 9)"])
 def test_what_it_started_is_ended_with_it(how: str, then: str, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
@@ -209,8 +210,16 @@ def test_an_interrupted_test_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_it_reads_nothing_from_the_keyboard(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="EOFError"):
-        python("input()", tmp_path, timeout=10)
+    keyboard, typed = os.pipe()
+    before = os.dup(0)
+    os.dup2(keyboard, 0)
+    try:
+        with pytest.raises(ProgramError, match="EOFError"):
+            python("input()", tmp_path, timeout=10)
+    finally:
+        os.dup2(before, 0)
+        for descriptor in (keyboard, typed, before):
+            os.close(descriptor)
 
 
 def test_a_log_without_end_is_read_and_only_its_end_kept(tmp_path: Path) -> None:
