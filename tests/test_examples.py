@@ -13,7 +13,7 @@ from docs_pages import ROOT, copy_project, run
 
 EXAMPLES = ROOT / "example_suites"
 LENET, WRONG, IN_PYTHON = "01_lenet_port", "02_failing_on_purpose", "03_in_a_python_test"
-ASCEND, QUANTISED = "04_ascend_fused_conv", "05_quantised"
+ASCEND, QUANTISED, ONE_DUMP = "04_ascend_fused_conv", "05_quantised", "06_one_dump"
 
 # Reference layer → what the operator's file is called; the oracle below opens files by these, not by our engine.
 FILES = {
@@ -220,3 +220,39 @@ def test_the_scripts_that_make_dumps_explain_themselves() -> None:
     )
     for option in ("--torch-python", "--mindspore-python", "--network", "--out", "--only"):
         assert option in ran.stdout
+
+
+def _arrays(operator: str, iteration: int) -> list[tuple[str, np.ndarray]]:
+    """Inputs, then outputs of one operator of the last example, by file names alone."""
+    folder = EXAMPLES / ONE_DUMP / "run/rank_0/Net/0" / str(iteration)
+    files = sorted(folder.glob(f"{operator}.*.npy"), key=lambda path: path.name.split(".")[5:7])
+    return [(path.name.split(".")[5], np.load(path)) for path in files]
+
+
+def test_the_training_overflows_in_its_exponential_and_never_trains_its_first_layer() -> None:
+    order = (EXAMPLES / ONE_DUMP / "run/rank_0/execution_order/ms_execution_order_graph_0.csv").read_text().split()[1:]
+    before = order[: order.index("Default/network-Net/Exp-op0")]
+    for name in before:
+        op_type = name.rsplit("/", 1)[-1].partition("-op")[0]
+        for _, array in _arrays(f"{op_type}.{name.replace('/', '_')}", 0):
+            assert np.isfinite(array.astype(float)).all(), name
+    [(_, given), (_, found)] = _arrays("Exp.Default_network-Net_Exp-op0", 0)
+    assert np.isfinite(given).all()
+    assert np.isinf(found).any()
+    for weight in ("first_weight", "first_bias"):
+        [(_, one)], [(_, other)] = (_arrays(f"Parameter.{weight}", step) for step in (0, 1))
+        assert np.array_equal(one, other), weight
+
+
+def test_the_commands_for_one_dump_say_so(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"msdump overflow example_suites/{ONE_DUMP}/run", project, tmp_path)
+    origins = [number for number, line in enumerate(printed) if line.startswith("ORIGIN")]
+    assert (code, len(origins)) == (1, 1)
+    assert printed[origins[0]].split() == ["ORIGIN", "Default/network-Net/Exp-op0", "(Exp)"]
+    assert "rank 0, net Net, graph 0, iteration 0" in printed[origins[0] + 1]
+    assert "/srv/demo/net.py:19  powers = ops.exp(self.second(hidden) * 60)" in printed[origins[0] + 2]
+    code, printed = run(f"msdump inspect example_suites/{ONE_DUMP}/run --check --all", project, tmp_path)
+    still = [number for number, line in enumerate(printed) if "weight_not_changed:" in line]
+    hits = [next(line for line in reversed(printed[:number]) if line.startswith("HIT")) for number in still]
+    assert (code, sorted(hit.split()[1] for hit in hits)) == (1, ["first.bias", "first.weight"])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.checking.wording import frame_lines, where_text
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ DESCRIPTION = (
 )
 
 _MOST_TOLD = 20
+_WIDTH = 100
 _ORDER = ("origin", "unknown", "propagated")
 _WORDS = {"origin": "ORIGIN", "propagated": "PROPAGATED", "unknown": "OVERFLOW"}
 _WHY = {
@@ -103,7 +105,7 @@ def _counts(found: Overflows) -> Iterator[str]:
         yield f"  {operators} of {_total(found)} operators overflow; {origins} of them with finite inputs"
     entries = sum(entry.is_overflow for file in found.files for entry in file.entries)
     if files:
-        yield f"  the device's own check left {_number(files, 'file')} that report {_number(entries, 'overflow')}"
+        yield f"  the device's own check reports {_number(entries, 'overflow')}, in {_number(files, 'file')}"
 
 
 def _number(count: int, what: str) -> str:
@@ -117,7 +119,11 @@ def _total(found: Overflows) -> int:
 def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
     op = operator.op
     yield f"{_WORDS[operator.role]:<11} {op.label}" + (f"  ({op.op_type})" if op.op_type else "")
-    yield f"            op {operator.order + 1} of {total}; {_WHY[operator.role]}"
+    where = where_text(op.at)
+    yield f"            op {operator.order + 1} of {total}; {where + '; ' if where else ''}{_WHY[operator.role]}"
+    line = next((ref.line for ref, _ in operator.tensors if ref.line is not None), None)
+    if line is not None:
+        yield from frame_lines(line, _WIDTH, indent=12)
     for culprit in operator.reported:
         entry = culprit.entry
         yield f"            {entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
@@ -131,4 +137,4 @@ def _values(side: OneSide) -> str:
     counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
     told = ", ".join(f"{count} {what}" for what, count in counts if count)
     place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
-    return f"{told} of {side.elements} elements; {place}"
+    return f"{told} of {_number(side.elements, 'element')}; {place}"
