@@ -10,9 +10,20 @@ if TYPE_CHECKING:
     from pytest_msdump.capture.raw import RawArray
     from pytest_msdump.capture.recorder import Recorder
     from pytest_msdump.capture.reference import keep_reference
+    from pytest_msdump.capture.weights import assert_same_weights, load_weights, read_weights, save_weights
     from pytest_msdump.capture.writer import DumpWriter
 
-__all__ = ["DumpWriter", "RawArray", "Recorder", "from_caffe", "keep_reference"]
+__all__ = [
+    "DumpWriter",
+    "RawArray",
+    "Recorder",
+    "assert_same_weights",
+    "from_caffe",
+    "keep_reference",
+    "load_weights",
+    "read_weights",
+    "save_weights",
+]
 
 # Public name → module that has it.
 _HOMES = {
@@ -20,7 +31,11 @@ _HOMES = {
     "DumpWriter": "writer",
     "RawArray": "raw",
     "Recorder": "recorder",
+    "assert_same_weights": "weights",
     "keep_reference": "reference",
+    "load_weights": "weights",
+    "read_weights": "weights",
+    "save_weights": "weights",
 }
 
 
