@@ -39,13 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         command.add_argument("--version", default="2.10", metavar="V", help="of MindSpore (default: 2.10)")
         command.add_argument("--mode", metavar="MODE", help=f"how the network runs: {', '.join(MODES)}")
-        command.add_argument(
-            "--graph",
-            action="append",
-            default=[],
-            metavar="FILE",
-            help="which operators there are: execution order, graph of MindSpore or GE, JSON of a model; repeatable",
-        )
+        if verb == "check":
+            command.add_argument(
+                "--graph",
+                action="append",
+                default=[],
+                metavar="FILE",
+                help="the operators: an execution order, a graph of MindSpore or GE, JSON of a model; repeatable",
+            )
     new = verbs.add_parser("new", help="write a new data_dump.json, or an acl.json")
     new.add_argument("--path", required=True, metavar="DIR", help="where to dump to; absolute")
     new.add_argument("--net", default="Net", metavar="NAME", help="net_name (default: Net)")
