@@ -174,4 +174,8 @@ def test_every_code_of_types_that_numpy_lacks_is_read_back_as_its_value(tmp_path
         writer.write("op", RawArray(codes, values.shape, dtype))
     dump = open_dump(tmp_path / "d")
     assert dump.open("op").dtype == dtype
-    np.testing.assert_array_equal(dump.read("op"), values)
+    read = dump.read("op")
+    if np.iscomplexobj(values):
+        # Part by part: numpy 1 warns of an invalid value when it compares a complex NaN with an infinity.
+        read, values = read.astype("c16").view("f8"), values.astype("c16").view("f8")
+    np.testing.assert_array_equal(read, values)
