@@ -1,0 +1,82 @@
+"""The page on TensorFlow and ONNX models and example 07 do what they say. Needs TensorFlow and ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from docs_pages import ROOT, blocks, copy_project, prints_as_said, run
+
+from pytest_msdump.capture import keras_run, onnx_outputs, tf_graphs
+
+pytestmark = pytest.mark.live
+
+PAGE = ROOT / "docs/how-to/record_a_tensorflow_or_onnx_model.md"
+EXAMPLE = ROOT / "example_suites/07_tensorflow_to_onnx"
+# What TensorFlow says of itself and the machine.
+_LOG = re.compile(r"WARNING: All log messages|[IWE]\d{4} |To enable the following instructions")
+
+
+def _follow(page: Path, packages: set[str], folder: Path, home: Path) -> int:
+    """Type the commands that need one of these packages; how many there were."""
+    followed = 0
+    for block in blocks(page):
+        if block.note == "file":
+            (folder / block.value).write_text(block.text, encoding="utf-8")
+        elif block.note == "live" and block.value in packages:
+            for command in block.commands():
+                code, printed = run(command.text, folder, home)
+                assert code == (1 if "wrong" in command.text else 0), "\n".join(printed)
+                printed = [line for line in printed if not _LOG.match(line)]
+                assert prints_as_said(command.printed, printed), "\n".join(printed)
+                followed += 1
+    return followed
+
+
+def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
+    for package in ("tensorflow", "onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    assert _follow(PAGE, {"tensorflow", "onnxruntime"}, tmp_path, tmp_path) == 5
+
+
+def test_ports_to_onnx_are_gated_beside_tensorflow(tmp_path: Path) -> None:
+    for package in ("tensorflow", "onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    project = copy_project(tmp_path)
+    assert _follow(project / "example_suites" / EXAMPLE.name / "README.md", {"tensorflow"}, project, tmp_path) == 1
+
+
+@pytest.mark.skipif(not os.environ.get("MSDUMP_MINDSPORE_PYTHON"), reason="MSDUMP_MINDSPORE_PYTHON is not set")
+def test_a_port_to_mindspore_is_gated_without_tensorflow(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    assert _follow(project / "example_suites" / EXAMPLE.name / "README.md", {"mindspore"}, project, tmp_path) == 1
+
+
+def test_the_kept_reference_is_what_tensorflow_computes_now(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    project = copy_project(tmp_path)
+    kept = f"example_suites/{EXAMPLE.name}/references/tensorflow"
+    code, printed = run(f"cp -r {kept} before", project, tmp_path)
+    assert code == 0, "\n".join(printed)
+    code, printed = run(
+        f"pytest -q example_suites/{EXAMPLE.name}/test_mindspore_port.py -k kept --msdump-generate", project, tmp_path
+    )
+    assert code == 0, "\n".join(printed)
+    code, printed = run(f"msdump compare {kept} before --profile strict", project, tmp_path)
+    assert code == 0, "\n".join(printed)
+    assert "7 tensors: 7 pass" in "\n".join(printed)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("keras", {"layers", "exclude", "types", *keras_run.Wish._fields}),
+        ("tf1", set(tf_graphs.Wish._fields)),
+        ("onnx", {"nodes", "exclude", "types", *onnx_outputs.Wish._fields}),
+    ],
+)
+def test_every_option_of_the_page_exists(method: str, options: set[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8").partition(f"| option of `{method}` |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == options
