@@ -175,7 +175,6 @@ def test_every_code_of_types_that_numpy_lacks_is_read_back_as_its_value(tmp_path
     dump = open_dump(tmp_path / "d")
     assert dump.open("op").dtype == dtype
     read = dump.read("op")
-    if np.iscomplexobj(values):
-        # Part by part: numpy 1 warns of an invalid value when it compares a complex NaN with an infinity.
-        read, values = read.astype("c16").view("f8"), values.astype("c16").view("f8")
-    np.testing.assert_array_equal(read, values)
+    # Part by part: numpy 1 warns of an invalid value when it compares a complex NaN with an infinity.
+    np.testing.assert_array_equal(read.real, values.real)
+    np.testing.assert_array_equal(read.imag, values.imag)
