@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from docs_pages import ROOT, copy_project, run
 EXAMPLES = ROOT / "example_suites"
 LENET, WRONG, IN_PYTHON = "01_lenet_port", "02_failing_on_purpose", "03_in_a_python_test"
 ASCEND, QUANTISED, ONE_DUMP = "04_ascend_fused_conv", "05_quantised", "06_one_dump"
+LIVE = "06_torch_to_mindspore"
 
 # Reference layer → what the operator's file is called; the oracle below opens files by these, not by our engine.
 FILES = {
@@ -170,6 +172,17 @@ def test_the_quantised_run_passes_by_its_own_rule_and_not_by_that_of_float16(tmp
     for profile, expected in (("default", 1), ("ascend", 0)):
         code, printed = run(f"msdump compare {sides} {rules} --profile {profile}", project, tmp_path)
         assert code == expected, "\n".join(printed)
+
+
+@pytest.mark.skipif(
+    bool(find_spec("torch") and find_spec("mindspore")), reason="both frameworks are here: tests/live runs the example"
+)
+def test_the_example_of_live_models_is_skipped_and_counted_where_frameworks_are_absent(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    code, printed = run(f"pytest -q -rs example_suites/{LIVE}", project, tmp_path)
+    assert code == pytest.ExitCode.NO_TESTS_COLLECTED, "\n".join(printed)
+    assert printed[-1].startswith("2 skipped")
+    assert sum("could not import" in line for line in printed) == 2
 
 
 @pytest.mark.parametrize("example", [ASCEND, QUANTISED])
