@@ -20,7 +20,7 @@ from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = ROOT / "docs" / "reference"
-HOW_TO = ROOT / "docs" / "how-to"
+HOW_TO = ROOT / "docs" / "howto"
 # Commands that no test runs, and those that tests/live runs.
 NOT_HERE = ("not run", "live")
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]

@@ -1,4 +1,4 @@
-"""The numbers that `docs/how-to/choose_limits.md` advises by, measured again."""
+"""The numbers that `docs/howto/choose_limits.md` advises by, measured again."""
 
 from __future__ import annotations
 

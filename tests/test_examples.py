@@ -14,7 +14,7 @@ from docs_pages import ROOT, copy_project, run
 
 EXAMPLES = ROOT / "example_suites"
 LENET, WRONG, IN_PYTHON = "01_lenet_port", "02_failing_on_purpose", "03_in_a_python_test"
-ASCEND, QUANTISED, ONE_DUMP = "04_ascend_fused_conv", "05_quantised", "06_one_dump"
+ASCEND, QUANTISED, ONE_DUMP = "04_ascend_fused_conv", "05_quantised", "08_one_dump"
 LIVE = "06_torch_to_mindspore"
 
 # Reference layer → what the operator's file is called; the oracle below opens files by these, not by our engine.

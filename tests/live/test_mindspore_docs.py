@@ -14,7 +14,7 @@ from docs_pages import ROOT, blocks, prints_as_said, run
 
 from pytest_msdump.capture.mindspore_run import record
 
-PAGE = ROOT / "docs/how-to/record_a_mindspore_script.md"
+PAGE = ROOT / "docs/howto/record_a_mindspore_script.md"
 
 pytestmark = pytest.mark.live
 

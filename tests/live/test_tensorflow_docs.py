@@ -13,7 +13,7 @@ from pytest_msdump.capture import keras_run, onnx_outputs, tf_graphs
 
 pytestmark = pytest.mark.live
 
-PAGE = ROOT / "docs/how-to/record_a_tensorflow_or_onnx_model.md"
+PAGE = ROOT / "docs/howto/record_a_tensorflow_or_onnx_model.md"
 EXAMPLE = ROOT / "example_suites/07_tensorflow_to_onnx"
 # What TensorFlow says of itself and the machine.
 _LOG = re.compile(r"WARNING: All log messages|[IWE]\d{4} |To enable the following instructions")

@@ -13,7 +13,7 @@ from docs_pages import ROOT, blocks, prints_as_said, run
 pytest.importorskip("torch")
 pytestmark = pytest.mark.live
 
-PAGE = ROOT / "docs/how-to/record_a_pytorch_model.md"
+PAGE = ROOT / "docs/howto/record_a_pytorch_model.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
