@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from pytest_msdump.capture.manifest_file import put, write_manifest
+from pytest_msdump.capture.movable import movable
 from pytest_msdump.capture.names import spelled
 from pytest_msdump.capture.reference_key import key_digest
 from pytest_msdump.errors import ConfigError, MsdumpError
@@ -34,6 +35,7 @@ def keep_reference(
     key: Any = None,
     generate: bool = False,
     mark: Path | None = None,
+    root: Path | None = None,
 ) -> Path:
     """Return the folder of a reference dump; make it first where there is none, or one of something else.
 
@@ -52,6 +54,9 @@ def keep_reference(
         Make it again, whatever is there.
     mark : Path, optional
         Where a session leaves a mark of what it has made again, so that its processes do it once.
+    root : Path, optional
+        The project's folder, the working directory otherwise: paths of files below it are kept relative to it, and
+        other absolute paths not at all, so that the manifest is the same on every machine.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def keep_reference(
         made = mark / f"{spelled(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
         again = generate and not (made and made.exists())
         if again or _key_of(kept) != wanted:
-            _make(kept, name, build, wanted)
+            _make(kept, name, build, wanted, root or Path.cwd())
             if made:
                 made.mkdir(parents=True, exist_ok=True)
     return kept
@@ -119,14 +124,14 @@ def _locked(lock: Path) -> int:
         os.close(descriptor)
 
 
-def _make(kept: Path, name: str, build: Callable[[Path], object], key: str) -> None:
+def _make(kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path) -> None:
     temporary = kept.with_name(f".{kept.name}.{uuid4().hex}.tmp")
     try:
         with _written(kept):
             temporary.mkdir()
         _build(build, temporary, kept, name, key)
         with _written(kept):
-            _sign(temporary, name, key)
+            _sign(temporary, name, key, root)
             _swap(temporary, kept)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -159,16 +164,15 @@ def _short(key: str) -> str:
     return key[:_SHOWN_DIGITS] or "unknown"
 
 
-def _sign(folder: Path, name: str, key: str) -> None:
+def _sign(folder: Path, name: str, key: str, root: Path) -> None:
     """Write the key into the dump's manifest; frameworks' own dumps get one that says no more."""
     manifest, _ = read_manifest(folder)
     if manifest is not None:
         if not manifest.complete:
             raise MsdumpError(f"reference '{name}': what was built is not complete; close its writer without an error")
         path = folder / MANIFEST_FILE
-        put(
-            path, json.dumps({**json.loads(path.read_text("utf-8")), "key": key}, indent=1, ensure_ascii=False).encode()
-        )
+        values = movable(json.loads(path.read_text("utf-8")), root) | {"key": key}
+        put(path, json.dumps(values, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
         return
     if not any(folder.iterdir()):
         raise MsdumpError(f"reference '{name}': nothing was recorded into the folder that build was given")

@@ -56,6 +56,7 @@ def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempP
             key=key,
             generate=pytestconfig.getoption("msdump_generate"),
             mark=session / "msdump-generated",
+            root=pytestconfig.rootpath,
         )
 
     return reference
