@@ -58,7 +58,6 @@ WITHOUT_NUMPY = {
     "compat",
     "graphs",
     "configuring",
-    "converting",
     "",
 }
 
