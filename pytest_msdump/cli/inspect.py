@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verify", action="store_true", help="hold tensors against the statistics that their run saved of them"
     )
     what.add_argument(
-        "--save-txt", metavar="OUT", help="write each tensor of the file to OUT/NAME.txt, one value a line"
+        "--save-txt",
+        metavar="OUT",
+        help="write the tensors of the file as text, one value a line: to OUT if it ends in .txt, else to OUT/NAME.txt",
     )
     parser.add_argument(
         "--check-set",

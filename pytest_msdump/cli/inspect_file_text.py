@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pytest_msdump.checking.histogram import Histogram
 from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
@@ -10,6 +11,7 @@ from pytest_msdump.cli.inspect_text import arguments_lines, operator_lines
 from pytest_msdump.graphs.source_lines import frames_of
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.statistics import Statistic, StatisticTables
+from pytest_msdump.pipeline.file_headers import TensorHeader
 from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
 from pytest_msdump.readers.opdebug_files import OverflowFile
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
@@ -17,7 +19,7 @@ from pytest_msdump.reporting.numbers import index_text, number, one_line_text
 __all__ = ["file_lines"]
 
 _MOST_ROWS = 40
-_BAR = 30
+_SHORTEST_BAR, _LONGEST_BAR = 10, 60
 _STATISTICS = (
     ("range", "minimum", "maximum"),
     ("mean", "mean"),
@@ -36,7 +38,7 @@ _COUNTS = (
 def file_lines(found: InspectedFile, *, width: int, everything: bool = False) -> Iterator[str]:
     """Yield all lines about a file."""
     yield f"msdump inspect: {one_line_text(str(found.path))}"
-    yield f"  {bytes_text(found.size)}; {_kind(found)}"
+    yield from wrapped(f"{bytes_text(found.size)}; {_kind(found)}", width, indent=2)
     most = None if everything else _MOST_ROWS
     if found.graph is not None:
         yield from _graph(found.graph, width, most)
@@ -56,7 +58,8 @@ def _kind(found: InspectedFile) -> str:
     if found.overflow is not None:
         return "an overflow file of the device"
     readers = ", ".join(dict.fromkeys(tensor.ref.reader for tensor in found.tensors))
-    return f"{counted(len(found.tensors), 'tensor')}, opened by reader {readers}"
+    kind = f"{found.header.kind}; " if found.header else ""
+    return f"{kind}{counted(len(found.tensors), 'tensor')} (reader {readers})"
 
 
 def _graph(graph: OperatorGraph, width: int, most: int | None) -> Iterator[str]:
@@ -97,6 +100,9 @@ def _overflow(file: OverflowFile, width: int) -> Iterator[str]:
 
 
 def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
+    if found.header is not None and found.header.fields:
+        told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.header.fields)
+        yield from wrapped(f"header: {told}", width, indent=2)
     op = found.tensors[0].ref.key.op
     yield f"  {one_line_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
     where = where_text(op.at)
@@ -111,7 +117,8 @@ def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
         yield from wrapped(f"{entry.unit} reports an overflow of {ids}: {entry.words}", width, indent=2)
     for tensor in found.tensors:
         yield ""
-        yield from _tensor(tensor, width)
+        key = tensor.ref.key
+        yield from _tensor(tensor, found.header.of(key.io, key.slot) if found.header else None, width)
     if found.arguments is not None:
         yield ""
         yield from arguments_lines(found.arguments, width=width)
@@ -128,11 +135,12 @@ def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
             yield from frame_lines(frame, width, indent=2)
 
 
-def _tensor(tensor: InspectedTensor, width: int) -> Iterator[str]:
+def _tensor(tensor: InspectedTensor, header: TensorHeader | None, width: int) -> Iterator[str]:
     key = tensor.ref.key
     if tensor.problem:
         yield f"{key.io}:{key.slot}  cannot be read"
         yield from wrapped(tensor.problem, width, indent=2)
+        yield from _header(header, width)
         return
     spec = tensor.spec
     memory_format = (spec.memory_format if spec else None) or tensor.ref.spec.memory_format
@@ -140,13 +148,29 @@ def _tensor(tensor: InspectedTensor, width: int) -> Iterator[str]:
     yield f"{key.io}:{key.slot}  {told}"
     if spec is not None and (spec.shape, spec.dtype) != (tensor.shape, tensor.dtype):
         yield f"  stored as {spec_text(spec)}"
+    yield from _header(header, width)
     yield from wrapped(_elements(tensor), width, indent=2)
     yield from wrapped(_numbers(tensor), width, indent=2)
     side = tensor.side
     if side is not None and side.first is not None:
         yield f"  first NaN, Inf or saturated element at {index_text(side.first)}"
     if tensor.histogram is not None:
-        yield from _bars(tensor.histogram)
+        yield from _bars(tensor.histogram, width)
+
+
+def _header(header: TensorHeader | None, width: int) -> Iterator[str]:
+    """What the file itself says, in its own words."""
+    if header is None:
+        return
+    parts = [f"{header.data_type} {shape_text(header.shape)} {header.memory_format}"]
+    if header.original_shape is not None:
+        parts.append(f"original shape {shape_text(header.original_shape)}")
+    if header.groups > 1:
+        parts.append(f"{header.groups} groups")
+    parts.append(f"{counted(header.bytes, 'byte')} from byte {header.first_byte}")
+    if header.address:
+        parts.append(f"address {header.address:#x}")
+    yield from wrapped(f"header: {', '.join(parts)}", width, indent=2)
 
 
 def _elements(tensor: InspectedTensor) -> str:
@@ -177,14 +201,26 @@ def _number(value: Statistic) -> str:
     return str(value) if value is None or isinstance(value, str) else number(value)
 
 
-def _bars(found: Histogram) -> Iterator[str]:
+def _bars(found: Histogram, width: int) -> Iterator[str]:
     """One line a bin: its range, a bar, its count. A bin that is not empty shows at least a dot."""
     largest = max(found.counts)
     if len(found.counts) < 2 or not largest:
         return
-    edges = [number(edge, 4) for edge in found.edges]
-    width = max(map(len, edges))
-    for low, high, count in zip(edges, edges[1:], found.counts, strict=False):
-        length = round(_BAR * count / largest)
+    ranges = _ranges(found)
+    taken = max(map(len, ranges)) + len(str(largest)) + len("  " + " |" + "| ")
+    most = max(_SHORTEST_BAR, min(_LONGEST_BAR, width - taken))
+    for told, count in zip(ranges, found.counts, strict=True):
+        length = round(most * count / largest)
         bar = "#" * length if length else "." * bool(count)
-        yield f"  {low:>{width}} to {high:>{width}} |{bar:<{_BAR}}| {count}"
+        yield f"  {told} |{bar:<{most}}| {count}"
+
+
+def _ranges(found: Histogram) -> list[str]:
+    """The range of each bin, all of one width."""
+    edges = [number(edge, 4) for edge in found.edges]
+    if found.is_each:
+        # The last edge is that of no value.
+        width = max(map(len, edges[:-1]))
+        return [f"{edge:>{width}}" for edge in edges[:-1]]
+    width = max(map(len, edges))
+    return [f"{low:>{width}} to {high:>{width}}" for low, high in pairwise(edges)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pytest_msdump.graphs.source_lines import frames_of, user_frames
@@ -14,6 +15,7 @@ from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
 from pytest_msdump.pipeline.arguments import kernel_args_of
 from pytest_msdump.pipeline.checking import Checked
+from pytest_msdump.pipeline.file_headers import FileHeader
 from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
 from pytest_msdump.pipeline.placing import PlacedOperator
 from pytest_msdump.pipeline.surveying import Survey
@@ -89,7 +91,8 @@ def file_entry(found: InspectedFile) -> dict[str, Any]:
         **entry,
         "kind": "tensors",
         "is_older": found.is_older,
-        "tensors": [_tensor(tensor) for tensor in found.tensors],
+        "header": _header(found.header),
+        "tensors": [_tensor(tensor, found.header) for tensor in found.tensors],
         "operator": _placed(found.operator) if found.operator else None,
         "kernel_args": _arguments(found.arguments),
     }
@@ -176,14 +179,20 @@ def _unreadable(found: Sequence[tuple[TensorRef, str]]) -> list[dict[str, Any]]:
     return [{**_tensor_ref(ref), "problem": problem} for ref, problem in found]
 
 
-def _tensor(tensor: InspectedTensor) -> dict[str, Any]:
+def _header(header: FileHeader | None) -> dict[str, Any] | None:
+    return None if header is None else {"is": header.kind, **dict(header.fields)}
+
+
+def _tensor(tensor: InspectedTensor, header: FileHeader | None) -> dict[str, Any]:
     side, bars = tensor.side, tensor.histogram
+    said = header.of(tensor.ref.key.io, tensor.ref.key.slot) if header else None
     return {
         **_tensor_ref(tensor.ref),
         "problem": tensor.problem or None,
         "dtype": tensor.dtype,
         "shape": _shape(tensor.shape),
         "stored": _spec(tensor.spec),
+        "header": asdict(said) if said else None,
         "statistics": _plain(tensor.statistics),
         "saved_statistics": _saved(tensor.ref),
         "saturated": side.saturated if side else None,

@@ -18,8 +18,9 @@ from pytest_msdump.model.arguments import KernelArguments
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.statistics import Statistic, StatisticTables
-from pytest_msdump.model.tensor import TensorRef, TensorSpec
+from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.pipeline.arguments import kernel_args_of
+from pytest_msdump.pipeline.file_headers import FileHeader, file_header
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.placing import PlacedOperator, operator_of
@@ -82,6 +83,8 @@ class InspectedFile:
         Who made it, when a graph of the run tells.
     arguments : KernelArguments, optional
         What the operator's kernel was initialised with, where the run saved that.
+    header : FileHeader, optional
+        What kind of tensor file it is, and what it says of itself.
     """
 
     path: Path
@@ -93,6 +96,7 @@ class InspectedFile:
     dump: Dump | None = None
     operator: PlacedOperator | None = None
     arguments: KernelArguments | None = None
+    header: FileHeader | None = None
 
     @property
     def is_older(self) -> bool:
@@ -150,6 +154,7 @@ def inspect_file(
         dump=dump,
         operator=operator_of(dump, refs[0].key.op),
         arguments=kernel_args_of(dump, refs[0]),
+        header=file_header(path),
     )
 
 
@@ -197,9 +202,15 @@ def inspect_tensor(ref: TensorRef, *, bins: int = 10) -> InspectedTensor:
         with closing(open_logical(ref)) as view:
             statistics = statistics_of(view)
             side = scan(view)
-            is_real = DTYPES[view.dtype].kind != "complex"
-            low, high = side.minimum, side.maximum
-            bars = histogram(view, low, high, bins=bins) if is_real and low is not None and high is not None else None
-            return InspectedTensor(ref, view.spec, view.shape, view.dtype, side, statistics, bars)
+            return InspectedTensor(
+                ref, view.spec, view.shape, view.dtype, side, statistics, _bars(view, side.minimum, side.maximum, bins)
+            )
     except (MsdumpError, OSError) as error:
         return InspectedTensor(ref, problem=str(error))
+
+
+def _bars(view: TensorView, low: float | None, high: float | None, bins: int) -> Histogram | None:
+    kind = DTYPES[view.dtype].kind
+    if kind == "complex" or low is None or high is None:
+        return None
+    return histogram(view, low, high, bins=bins, whole=kind in ("integer", "bool"))

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_msdump import cli
 from pytest_msdump.cli import inspect
+from pytest_msdump.pipeline import text_files
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
@@ -186,6 +187,69 @@ def test_a_file_is_told_with_numbers_a_histogram_and_the_way_back(run_with_graph
     assert "      to   Default/conv2-Conv2d/BiasAdd-op0 input 0" in lines
     assert lines.index("calls, outermost first") < len(lines) - 3
     assert max(map(len, bars)) <= width
+
+
+ASCEND = DATA / "ascend_golden"
+CONV1 = ASCEND / "a_fusion_nchw" / "left" / "Conv2D.conv1conv1_bnconv1_relu.3.1.1600000000000003"
+
+
+def test_an_npy_file_is_told_with_its_header(tmp_path, capsys, width):
+    np.save(tmp_path / "a.npy", np.asfortranarray(np.ones((2, 3), ">f4")))
+    text = told(capsys, tmp_path / "a.npy")
+    assert "; an npy file; 1 tensor (reader npy-file)\n" in text
+    assert "  header: version 1.0, descr >f4, order Fortran, first byte 128\n" in text
+    header = entry(capsys, tmp_path / "a.npy")["header"]
+    assert header == {"is": "an npy file", "version": "1.0", "descr": ">f4", "order": "Fortran", "first_byte": 128}
+    assert width
+
+
+def test_a_dump_file_is_told_with_its_header(capsys, width):
+    lines = told(capsys, CONV1).splitlines()
+    assert "  26.9 KiB; a dump file in the format of Ascend; 3 tensors (reader ascend)" in lines
+    words = " ".join(" ".join(lines).split())
+    assert "header: container 2.0, version 2.0, dump time 1600000000000000, op name conv1conv1/bnconv1/relu " in words
+    assert "header: FLOAT16 (2, 2, 5, 7, 16) NC1HWC0, original shape (2, 19, 5, 7), 4480 bytes from byte 131" in words
+    assert max(map(len, lines[1:])) <= width
+    found = entry(capsys, CONV1)
+    assert (found["header"]["container"], found["header"]["dump_time"]) == ("2.0", 1600000000000000)
+    # The data of all tensors lie behind one another, and the last one ends where the file does.
+    headers = [tensor["header"] for tensor in found["tensors"]]
+    assert [header["bytes"] for header in headers] == [4480, 18432, 4480]
+    begins = [header["first_byte"] for header in headers]
+    assert begins == [131, 131 + 4480, 131 + 4480 + 18432]
+    assert begins[-1] + 4480 == CONV1.stat().st_size == found["bytes"]
+    assert [header["original_shape"] for header in headers] == [[2, 19, 5, 7], [19, 19, 3, 3], [2, 19, 5, 7]]
+
+
+def test_a_dump_file_that_is_cut_short_still_tells_its_header(capsys):
+    path = ASCEND / "b5_broken_files" / "left" / "Add.trunc.6.3.1600000000000002"
+    assert "  header: FLOAT16 (37, 21) ND, 1554 bytes from byte 44\n" in told(capsys, path, code=1)
+    empty = ASCEND / "b5_broken_files" / "left" / "Add.empty.7.3.1600000000000003"
+    assert entry(capsys, empty, code=1)["header"] is None
+    assert "header" not in told(capsys, empty, code=1)
+
+
+def test_a_nano_dump_tells_where_tensors_were_on_the_device(capsys):
+    (path,) = (ASCEND / "m_nano" / "left").iterdir()
+    assert "a nano dump file of Ascend; 2 tensors (reader ascend)\n  header: container nano\n" in told(capsys, path)
+    assert [tensor["header"]["address"] for tensor in entry(capsys, path)["tensors"]] == [0x1000, 0x2000]
+
+
+def test_a_bar_is_as_long_as_the_terminal_lets_it(tmp_path, capsys, width):
+    np.save(tmp_path / "a.npy", np.array([-1e300, 0.5, 0.5, 1e300]))
+    bars = [line for line in told(capsys, tmp_path / "a.npy").splitlines() if "|" in line]
+    assert max(line.count("#") for line in bars) == {80: 55, 120: 60}[width]
+    assert {len(line) for line in bars} == {max(map(len, bars))}
+    assert len(bars[0]) <= width
+
+
+def test_each_of_a_few_whole_numbers_has_a_bar(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.array([-1, 2, 2, 0], np.int64))
+    bars = [line.split() for line in told(capsys, tmp_path / "a.npy").splitlines() if "|" in line]
+    assert [(bar[0], bar[-1]) for bar in bars] == [("-1", "1"), ("0", "1"), ("1", "0"), ("2", "2")]
+    np.save(tmp_path / "b.npy", np.array([True, False, True]))
+    (tensor,) = entry(capsys, tmp_path / "b.npy")["tensors"]
+    assert tensor["histogram"] == {"edges": [0.0, 1.0, 2.0], "counts": [1, 2]}
 
 
 def test_a_file_as_json_says_the_same(run_with_graph, capsys):
@@ -474,6 +538,10 @@ def test_text_files_are_those_of_numpy_savetxt(tmp_path, capsys):
         "c": np.array([1 - 2j, complex(np.nan, np.inf)]),
         "d": np.array(7, np.int64),
         "e": np.zeros((0, 2)),
+        "f": np.array([2**64 - 1, 2**53 + 1, 0], np.uint64),
+        "g": np.array([np.nan, -np.inf, np.inf, -0.0, 5e-324]),
+        "h": np.array([complex(0.0, -0.0), complex(-np.inf, np.nan)], np.complex64),
+        "i": np.linspace(-1, 1, 2**16 + 3, dtype=np.float16),
     }.items():
         np.save(tmp_path / f"{name}.1.2.npy", array)
         np.savetxt(tmp_path / "expected.txt", array.reshape(-1))
@@ -481,6 +549,22 @@ def test_text_files_are_those_of_numpy_savetxt(tmp_path, capsys):
         written = tmp_path / "out" / f"{name}.1.2.txt"
         assert out == f"{written}\n"
         assert written.read_bytes() == (tmp_path / "expected.txt").read_bytes()
+
+
+def test_what_ends_in_txt_is_the_file_itself(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.ones(3, np.float32))
+    wanted = tmp_path / "new" / "mine.TXT"
+    assert told(capsys, tmp_path / "a.npy", "--save-txt", wanted) == f"{wanted}\n"
+    assert wanted.read_text() == "1.000000000000000000e+00\n" * 3
+    (tmp_path / "folder.txt").mkdir()
+    told(capsys, tmp_path / "a.npy", "--save-txt", tmp_path / "folder.txt")
+    assert [path.name for path in (tmp_path / "folder.txt").iterdir()] == ["a.txt"]
+
+
+def test_several_tensors_are_not_one_text_file(tmp_path, capsys):
+    (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
+    assert "holds 2 tensors; name a folder" in refused(capsys, path, "--save-txt", tmp_path / "a.txt")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_header_is_one_line_that_loadtxt_passes_over(tmp_path, capsys):
@@ -512,7 +596,7 @@ def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
         raise OSError(28, "No space left on device")
 
     np.save(tmp_path / "a.npy", np.ones(4))
-    monkeypatch.setattr(np, "savetxt", full)
+    monkeypatch.setattr(text_files, "_lines", full)
     assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
     assert list((tmp_path / "out").iterdir()) == []
     assert "No space left" in capsys.readouterr().err
