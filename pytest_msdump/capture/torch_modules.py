@@ -83,11 +83,22 @@ def record(
     for value, allowed in ((wished.level, _LEVELS), (wished.compiled, _COMPILED)):
         if value not in allowed:
             raise ConfigError(f"{value!r} is none of {', '.join(map(repr, allowed))}")
+    _refuse_old(wished)
     inner = torch_choice.unwrapped(model)
     everything = torch_choice.named(inner)
     watched = torch_choice.chosen(everything, modules, exclude, types, depth)
     torch_choice.refuse(model, everything, watched, compiled=wished.compiled)
     return TorchRecording(inner, Path(directory), everything, watched, wished)
+
+
+def _refuse_old(wish: Wish) -> None:
+    import torch
+
+    if wish.compiled == "eager" and not hasattr(torch.compiler, "set_stance"):
+        raise ConfigError(
+            f"compiled='eager' needs PyTorch 2.6 or newer, and this is {torch.__version__}; record the model that was "
+            "given to torch.compile"
+        )
 
 
 class TorchRecording(TorchRun):
@@ -141,10 +152,7 @@ class TorchRecording(TorchRun):
             if with_keywords is not None:
                 with_keywords[before.id] = True
                 stack.callback(with_keywords.pop, before.id, None)
-        after = hooks.register_module_forward_hook(self.after, with_kwargs=True)
-        stack.callback(after.remove)
-        # PyTorch 2.13 forgets to: compiled models would warn of a hook that is gone.
-        stack.callback(hooks._global_forward_hooks_with_kwargs.pop, after.id, None)
+        stack.callback(hooks.register_module_forward_hook(self.after).remove)
         if self.wish.gradients:
             stack.callback(self.gradients.remove)
             self.gradients.of_parameters(self.model.named_parameters())

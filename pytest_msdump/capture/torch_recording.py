@@ -150,11 +150,10 @@ class TorchRun:
             edges = self.gradients.edges(given) if self.wish.gradients else []
         self._calls.append(_Call(module, edges))
 
-    def after(self, module: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def after(self, module: Any, _: Any, result: Any) -> None:
         """Is called after any module of the process has run."""
         import torch
 
-        del args, kwargs
         if torch.compiler.is_compiling() or not self.is_on or id(module) not in self._names:
             return
         call = self._came_back(module)

@@ -63,12 +63,17 @@ def test_a_tensor_is_read_back_bit_for_bit(tmp_path, name, shape):
     assert (logical or array.dtype.name) == {"float8_e8m0fnu": "float8_e8m0"}.get(name, name)
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "complex32", "float16"])
+COARSE = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "complex32", "float16")
+
+
+@pytest.mark.parametrize("name", [name for name in COARSE if name in WHOLE])
 def test_the_numbers_of_low_precision_types_are_those_of_pytorch(tmp_path, name):
     tensor, _ = with_bits(name, (300,))
     _, _, dump = recorded(tmp_path, tensor)
     expected = tensor.to(torch.complex64 if name == "complex32" else torch.float32).numpy()
-    np.testing.assert_array_equal(dump.read(next(iter(dump))), expected)
+    # Signalling NaNs are among the bits, and numpy 1.26 warns of them.
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(dump.read(next(iter(dump))), expected)
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,8 @@ def test_two_backward_passes_through_one_graph_are_two_records(recorder, x):
         np.testing.assert_array_equal(first, second)
 
 
+# PyTorch 2.4 warns of what it calls itself.
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_checkpointed_parts_are_recorded_once_with_their_gradients(recorder, x, reentrant):
     from torch.utils.checkpoint import checkpoint

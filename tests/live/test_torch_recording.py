@@ -74,7 +74,7 @@ def arrays(recording):
 def hooks_left(model):
     from torch.nn.modules import module as hooks
 
-    left = [len(hooks._has_any_global_hook() or ())]
+    left = [len(kept) for name, kept in vars(hooks).items() if name.startswith("_global_") and "_hooks" in name]
     for module in model.modules():
         left += [len(module._forward_pre_hooks_with_kwargs), len(module._forward_hooks), len(module._backward_hooks)]
     left += [len(parameter._post_accumulate_grad_hooks or ()) for parameter in model.parameters()]
@@ -462,8 +462,19 @@ def compiled(model, **options):
         return torch.compile(model, backend="eager", **options)
 
 
+can_run_uncompiled = hasattr(torch.compiler, "set_stance")
+runs_uncompiled = pytest.mark.skipif(not can_run_uncompiled, reason="needs PyTorch 2.6")
+
+
+@pytest.mark.skipif(can_run_uncompiled, reason="of PyTorch before 2.6")
+def test_an_old_pytorch_is_told_when_it_cannot_run_compiled_models_uncompiled(recorder):
+    with pytest.raises(ConfigError, match=r"compiled='eager' needs PyTorch 2\.6 or newer, and this is 2\."):
+        recorder.torch(net(), compiled="eager")
+
+
 # PyTorch's compiler looks at .grad of what is no leaf.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute")
+@runs_uncompiled
 @pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize("way", ["torch.compile", "in place", "a part"])
 def test_compiled_models_are_refused_or_run_uncompiled_under_their_own_names(recorder, x, fullgraph, way):
@@ -485,6 +496,7 @@ def test_compiled_models_are_refused_or_run_uncompiled_under_their_own_names(rec
     assert called(x, scale=2.0)["out"].detach().numpy().tobytes() == plain.detach().numpy().tobytes()
 
 
+@runs_uncompiled
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_compiled_function_is_noticed_when_nothing_was_recorded_and_keeps_no_hook(recorder, x):
     model = net().eval()
