@@ -1,7 +1,13 @@
-"""From values back to stored bytes: the other direction of `dtypes.decode.stored_as`."""
+"""From values to the bytes of a binary dump: the inverse of `dtypes.decode.stored_as`. Nothing is rounded.
+
+What a data type cannot hold is refused rather than rounded: a dump is to be compared with, and a rounded value would be
+told of as a drift. NaN is NaN: where a type has no code for a NaN's bits, its usual one of that sign is taken.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,10 +17,14 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import stored_as
 from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.dtypes import DTYPES
 
 __all__ = ["encode"]
 
 Array = npt.NDArray[Any]
+
+_QUIET = np.uint32(0x40)
+_LOW_HALF = np.uint32(0xFFFF)
 
 
 def encode(values: Array, name: str) -> Array:
@@ -22,20 +32,21 @@ def encode(values: Array, name: str) -> Array:
 
     Parameters
     ----------
-    values : array, 1-D
-        As `stored_as` decodes them. Where several elements share a byte, the last byte is filled up with zeros.
+    values : array, 1-D, native
+        As `stored_as` decodes them, or of another type that holds the same numbers. Where several elements share a
+        byte, the last byte is filled up with zeros.
     name : str
         Their logical type, in any spelling that `dtypes.canonical` knows.
 
     Returns
     -------
     array of uint8, 1-D
-        All bytes of bfloat16 NaNs are kept; of several codes for NaN that an 8-bit float has, the lowest is written.
+        What `stored_as` decodes to `values` again, every bit of it.
 
     Raises
     ------
     UnknownNameError, TensorFileError
-        As `stored_as`; also for a number that the type does not have: values are never rounded.
+        As `stored_as`; also for a number that the type does not have: nothing is rounded.
 
     Examples
     --------
@@ -46,72 +57,102 @@ def encode(values: Array, name: str) -> Array:
     """
     form = stored_as(name)
     known = canonical(name) or name
-    if known in BYTE_TABLES:
-        return _codes(values, known, 8 // form.itemsize_bits)
+    exact = _cast(values, np.dtype(DTYPES[known].native), known)
+    return _maker(known, form.itemsize_bits)(exact).view(np.uint8)
+
+
+def _maker(known: str, bits: int) -> Callable[[Array], Array]:
     if known == "bfloat16":
-        bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-        if (bits & 0xFFFF).any():
-            raise _not_of(known)
-        return _bytes((bits >> 16).astype("<u2"))
+        return _bfloat16
+    if known == "bool":
+        return lambda values: values.view(np.uint8)
     if known == "complex32":
-        parts = np.ascontiguousarray(values, np.complex64).view(np.float32)
-        return _bytes(_exactly(parts, np.dtype("<f2"), known))
-    native = np.dtype("?") if known == "bool" else form.stored
-    return _bytes(_exactly(values, native, known))
+        return lambda values: _cast(values.view(np.float32), np.dtype(np.float16), known).astype("<f2", copy=False)
+    if known not in BYTE_TABLES:
+        native = np.dtype(DTYPES[known].native)
+        return lambda values: values.astype(native.newbyteorder("<"), copy=False)
+    return (lambda values: _looked_up(values, known)) if bits == 8 else (lambda values: _packed(values, known, bits))
 
 
-def _exactly(values: Array, dtype: np.dtype[Any], name: str) -> Array:
-    if values.dtype == dtype:
-        return values
-    # What overflows is found below, by not being what it was.
+def _cast(values: Array, native: np.dtype[Any], known: str) -> Array:
+    """Bring values to the type that a dump's are computed in, if that changes none of them."""
+    if values.dtype == native:
+        return np.ascontiguousarray(values)
+    if values.dtype.kind == "c" and native.kind != "c":
+        raise TensorFileError(f"complex values are none that {known} has; save the part that is meant")
+    # A number that is too large becomes infinite or wraps, which the comparison below sees.
     with np.errstate(all="ignore"):
-        stored: Array = values.astype(dtype)
-    if values.dtype.newbyteorder("=") != dtype.newbyteorder("="):
-        same = np.array_equal(stored.astype(values.dtype), values, equal_nan=values.dtype.kind in "fc")
-        if not same:
-            raise _not_of(name)
-    return stored
+        cast: Array = values.astype(native)
+        wrong = cast.astype(values.dtype) != values
+    if values.dtype.kind in "fc":
+        wrong &= ~np.isnan(values)
+    _refuse(values, wrong, known)
+    return cast
 
 
-def _codes(values: Array, name: str, in_a_byte: int) -> Array:
-    table = byte_table(name)
-    fields = table if in_a_byte == 1 else table[:, 0]
-    if in_a_byte == 1:
-        return _lookup(values.astype(np.float32).view(np.uint32), fields.reshape(-1).view(np.uint32), name)
-    low, high = int(fields.min()), int(fields.max())
-    if values.size and not low <= int(values.min()) <= int(values.max()) <= high:
-        raise _not_of(name)
-    padded = np.zeros(-(-values.size // in_a_byte) * in_a_byte, np.int64)
-    padded[: values.size] = values
-    # A field's place in its byte, by what the byte with only that field set decodes to.
-    bits = 8 // in_a_byte
-    shifts = [next(shift for shift in range(0, 8, bits) if table[1 << shift, place]) for place in range(in_a_byte)]
-    pieces = (padded.reshape(-1, in_a_byte) & (2**bits - 1)) << np.array(shifts)
-    joined: Array = pieces.sum(axis=1).astype(np.uint8)
-    return joined
-
-
-def _lookup(bits: Array, table: Array, name: str) -> Array:
-    """Find each number among the 256 that there are, by its bits, so that the two zeros stay apart."""
-    nan = np.isnan(table.view(np.float32))
-    codes = np.flatnonzero(~nan)
-    order = codes[np.argsort(table[codes], kind="stable")]
-    known = table[order]
-    places = np.minimum(np.searchsorted(known, bits), len(known) - 1)
-    found = order[places].astype(np.uint8)
-    is_nan = np.isnan(bits.view(np.float32))
-    wrong = known[places] != bits
-    if nan.any():
-        found[is_nan] = np.flatnonzero(nan)[0]
-        wrong &= ~is_nan
+def _refuse(values: Array, wrong: Array, known: str) -> None:
     if wrong.any():
-        raise _not_of(name)
+        first = values[int(np.argmax(wrong))]
+        raise TensorFileError(
+            f"{first!s} is none that {known} has; nothing is rounded: cast it where it is made, or name a wider type"
+        )
+
+
+def _bfloat16(values: Array) -> Array:
+    bits = values.view(np.uint32)
+    nan = np.isnan(values)
+    _refuse(values, (bits & _LOW_HALF != 0) & ~nan, "bfloat16")
+    upper: Array = bits >> np.uint32(16)
+    # The bits of a NaN may all be in the half that goes, and what is left would be infinite.
+    lost = nan & (bits & _LOW_HALF != 0)
+    return np.where(lost, upper | _QUIET, upper).astype("<u2")
+
+
+@cache
+def _codes(known: str) -> tuple[Array, Array]:
+    """Return the bits of all values of a type, sorted, and the bytes that hold them."""
+    bits = byte_table(known)[:, 0].view(np.uint32)
+    order: Array = np.argsort(bits, kind="stable")
+    return bits[order], order.astype(np.uint8)
+
+
+def _looked_up(values: Array, known: str) -> Array:
+    """Find the byte of each 8-bit float."""
+    bits, codes = _codes(known)
+    wanted = _usual(values, known)
+    place = np.minimum(np.searchsorted(bits, wanted), 255)
+    _refuse(values, bits[place] != wanted, known)
+    found: Array = codes[place]
     return found
 
 
-def _bytes(values: Array) -> Array:
-    return np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+def _usual(values: Array, known: str) -> Array:
+    """Return the bits of values; NaN and minus zero get those that the type has, where it lacks theirs."""
+    table = byte_table(known)[:, 0]
+    wanted: Array = values.view(np.uint32)
+    there = np.isin(wanted, table.view(np.uint32))
+    if there.all():
+        return wanted
+    nans = table[np.isnan(table)]
+    out: Array = wanted.copy()
+    for negative in (False, True):
+        # The usual NaN comes first where there are several of a sign.
+        own = sorted(nans[np.signbit(nans) == negative].view(np.uint32).tolist()) or nans.view(np.uint32).tolist()
+        lacking = np.isnan(values) & ~there & (np.signbit(values) == negative)
+        out[lacking] = own[0]
+    out[(values == 0) & ~there] = 0
+    return out
 
 
-def _not_of(name: str) -> TensorFileError:
-    return TensorFileError(f"a value is none that {name} has; round the values first, or name a wider type")
+def _packed(values: Array, known: str, bits: int) -> Array:
+    """Put several integers into each byte, in the order that `dtypes.low_precision` takes them out."""
+    in_byte = 8 // bits
+    count = -(-values.size // in_byte)
+    fields = np.zeros(count * in_byte, np.uint8)
+    fields[: values.size] = values.astype(np.uint8) & np.uint8(2**bits - 1)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    if known == "uint1":
+        shifts = shifts[::-1]
+    packed: Array = np.bitwise_or.reduce(fields.reshape(count, in_byte) << shifts, axis=1).astype(np.uint8)
+    _refuse(values, byte_table(known)[packed].reshape(-1)[: values.size] != values, known)
+    return packed

@@ -5,6 +5,7 @@ Notes
 float8_e4m3fn has no infinity; its two codes 0x7F and 0xFF are NaN. In float8_e8m0 only 0xFF is NaN and there is neither
 zero nor sign. HiFloat8 writes how long its exponent is into a prefix of 2 to 4 bits, so that numbers near 1 have more
 significant bits than very large and very small ones; its one zero is 0x00, its one NaN 0x80, its infinities 0x6F, 0xEF.
+Each code that means NaN becomes a NaN with bits of its own, so that `dtypes.encode` finds the code again.
 
 Elements of 1 bit come most significant bit first, as the vendor's own tools unpack them. For elements of 2 and 4 bits
 nothing public says the order in dumps; what is assumed is the lowest bits first, the order that Ascend's host tools
@@ -26,6 +27,8 @@ Array = npt.NDArray[Any]
 
 _CODES = np.arange(256)
 _SIGNS = np.where(_CODES < 128, 1.0, -1.0)
+# Quiet ones only: arithmetic would turn others into them.
+_E5M2_NANS = np.array([0x7FD00000, 0x7FC00000, 0x7FE00000], np.uint32)
 
 
 class _Prefix(NamedTuple):
@@ -82,15 +85,18 @@ def _minifloat(exponent_bits: int, mantissa_bits: int, bias: int | None = None) 
 
 def _float8_e4m3fn() -> Array:
     values = _minifloat(4, 3)
-    values[[0x7F, 0xFF]] = np.nan
+    values[[0x7F, 0xFF]] = np.nan, -np.nan
     return values.astype(np.float32)
 
 
 def _float8_e5m2() -> Array:
     values = _minifloat(5, 2)
     values[[0x7C, 0xFC]] = np.inf, -np.inf
-    values[0x7D:0x80] = values[0xFD:] = np.nan
-    return values.astype(np.float32)
+    table = values.astype(np.float32)
+    # Three codes of each sign are NaN; a float32 for each, so that values can be turned back into their bytes.
+    table[0x7D:0x80] = _E5M2_NANS.view(np.float32)
+    table[0xFD:] = (_E5M2_NANS | np.uint32(2**31)).view(np.float32)
+    return table
 
 
 def _fnuz(exponent_bits: int, mantissa_bits: int, bias: int) -> Array:

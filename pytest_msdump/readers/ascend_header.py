@@ -24,11 +24,11 @@ from pytest_msdump.facts.dump_proto import (
     OP_ATTR,
     OP_INPUT,
     OP_OUTPUT,
-    OP_UNTYPED,
     SHAPE,
     DataType,
 )
 from pytest_msdump.readers.ascend_nano import NanoTensor, parse_nano
+from pytest_msdump.readers.ascend_raw import RawPart, raw_parts
 from pytest_msdump.readers.wire import Source, Span, named_fields, span_of, varint_of, varints
 
 __all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "parse_header"]
@@ -67,15 +67,20 @@ class StoredTensor(NamedTuple):
 class Header(NamedTuple):
     """What is in a dump file: tensors in stored order, and where its first attribute's value is.
 
-    `untyped` counts buffers and workspaces, which are no tensors; `end` is the byte behind all that is told of.
+    `raw` are buffers and workspaces, which are no tensors; `end` is the byte behind all that is told of.
     """
 
     container: str
     op_name: str
     tensors: tuple[StoredTensor, ...]
     attribute: Span | None = None
-    untyped: int = 0
+    raw: tuple[RawPart, ...] = ()
     end: int = 0
+
+    @property
+    def untyped(self) -> int:
+        """Number of buffers and workspaces."""
+        return len(self.raw)
 
 
 class _Parts:
@@ -83,7 +88,7 @@ class _Parts:
 
     def __init__(self) -> None:
         self.tensors: dict[str, list[Span]] = {"input": [], "output": []}
-        self.untyped: list[Span] = []
+        self.untyped: dict[str, list[Span]] = {"buffer": [], "space": []}
         self.op_name = ""
         self.attribute: Span | None = None
         self.known = 0
@@ -111,9 +116,9 @@ def parse_header(source: Source) -> Header:
     begin = _LENGTH_BYTES + length
     parts = _parts(source, Span(_LENGTH_BYTES, begin))
     tensors = _placed(_tensors(source, parts), begin)
-    untyped = [_size_of_untyped(source, span) for span in parts.untyped]
-    end = max((tensor.start + tensor.size for tensor in tensors), default=begin)
-    return Header("2.0", parts.op_name, tensors, parts.attribute, len(untyped), max(begin, end) + sum(untyped))
+    end = max([begin, *(tensor.start + tensor.size for tensor in tensors)])
+    raw, end = raw_parts(source, parts.untyped, end)
+    return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end)
 
 
 def _stated_length(source: Source) -> int | None:
@@ -144,7 +149,8 @@ def _all_in_protobuf(source: Source) -> Header:
         raise _unknown(source)
     # Here a size without data is a size of nothing.
     tensors = tuple(each if each.start else each._replace(size=0) for each in _tensors(source, parts))
-    return Header("protobuf", parts.op_name, tensors, parts.attribute, len(parts.untyped), source.size)
+    raw, _ = raw_parts(source, parts.untyped, None)
+    return Header("protobuf", parts.op_name, tensors, parts.attribute, raw, source.size)
 
 
 def _unknown(source: Source) -> TensorFileError:
@@ -160,15 +166,15 @@ def _parts(source: Source, span: Span) -> _Parts:
     for name, field in named_fields(source, span, DUMP_DATA):
         if name in parts.tensors:
             parts.tensors[name].append(span_of(source, field))
-        elif name in ("buffer", "space"):
-            parts.untyped.append(span_of(source, field))
+        elif name in parts.untyped:
+            parts.untyped[name].append(span_of(source, field))
         elif name == "op_name":
             parts.op_name = _text(source, span_of(source, field))
         elif name == "attr" and parts.attribute is None:
             parts.attribute = _attribute(source, span_of(source, field))
         elif name == "dump_time":
             varint_of(source, field)
-        if len(parts.untyped) + sum(map(len, parts.tensors.values())) > _MAX_TENSORS:
+        if sum(map(len, (*parts.untyped.values(), *parts.tensors.values()))) > _MAX_TENSORS:
             raise TensorFileError(
                 f"{source.where}: its header lists more than {_MAX_TENSORS} tensors; it is damaged or forged"
             )
@@ -255,17 +261,6 @@ def _placed(tensors: Iterable[StoredTensor], begin: int) -> tuple[StoredTensor, 
             placed.append(tensor._replace(start=begin))
             begin += tensor.size
     return tuple(placed)
-
-
-def _size_of_untyped(source: Source, span: Span) -> int:
-    """Return how many bytes behind the header a buffer or workspace takes."""
-    size, inside = 0, 0
-    for name, field in named_fields(source, span, OP_UNTYPED):
-        if name == "size":
-            size = varint_of(source, field)
-        else:
-            inside = span_of(source, field).length
-    return 0 if inside else size
 
 
 def _nano(source: Source, length: int | None) -> Header:
