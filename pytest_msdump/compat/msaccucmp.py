@@ -15,6 +15,7 @@ from pytest_msdump.cli.compare import gate
 from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
 from pytest_msdump.compat.batch import Job, find_jobs
+from pytest_msdump.compat.file_compare import run_file_compare
 from pytest_msdump.compat.outputs import Outputs, output_folder
 from pytest_msdump.compat.overflow import run_overflow
 from pytest_msdump.compat.selecting import chosen_groups, narrowed
@@ -26,10 +27,10 @@ from pytest_msdump.reporting.vendor_table import Columns
 __all__ = ["GRAMMAR", "main"]
 
 _PROGRAM = "msaccucmp"
+_VERBS = ("compare", "overflow", "file_compare")
 _SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
 _ELSEWHERE = {
     "convert": "conversion of files is not done by this release",
-    "file_compare": "run msdump compare FILE FILE instead",
 }
 
 GRAMMAR = Grammar(
@@ -77,8 +78,13 @@ _NO_EFFECT = {
     "ffts": "-ffts changes nothing: the slices of a tensor are joined with or without it",
     "version": "-v changes nothing: dump files tell what they are",
 }
-# With one of these there is no command line of ``msdump`` that does the same.
-_ONLY_HERE = ("range", "select", "first", "mapping")
+# With one of these there is no command line of ``msdump`` that does just the same; what the nearest one does.
+_ONLY_HERE = {
+    "range": "all operators are compared by",
+    "select": "all operators are compared by",
+    "first": "whole tensors are compared by",
+    "mapping": "they are compared by",
+}
 _SPELLED = {
     "left": "-m",
     "right": "-g",
@@ -121,10 +127,12 @@ def _run(words: Sequence[str]) -> int:
         rest = ["--help"]
     elif command == "overflow":
         return run_overflow(_PROGRAM, rest)
+    elif command == "file_compare":
+        return run_file_compare(_PROGRAM, rest)
     elif command in _ELSEWHERE:
         raise ConfigError(f"{command}: {_ELSEWHERE[command]}")
     elif command != "compare":
-        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare', 'overflow'))}")
+        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, _VERBS)}")
     arguments = GRAMMAR.parse(rest)
     for name, sentence in _NO_EFFECT.items():
         if name in arguments:
@@ -210,15 +218,20 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
         with_advice="advisor" in arguments,
         prefix="" if job is None else f"{job.name}_",
     )
+    given = {name: value for name, value in options.items() if value is not None}
+    _say_new_spelling(replace(arguments, values={**arguments.values, **given}), reports)
     if "mapping" in arguments:
         said(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(gathered(planned, {}))}")
         return int(not planned.pairing.pairs)
-    if job is None and not any(name in arguments for name in _ONLY_HERE):
-        told = new_spelling(arguments, "--io", "all", "--report-dir", str(reports))
-        said(_PROGRAM, f"the same gate as: {told}")
     if not wanted.columns.overflow:
         return gate(planned, outputs.result)
     return gate(planned, lambda report: outputs.result(with_overflow(planned, report)))
+
+
+def _say_new_spelling(arguments: Arguments, reports: Path) -> None:
+    told = new_spelling(arguments, "--io", "all", "--report", "json,csv", "--report-dir", str(reports))
+    same = next((words for name, words in _ONLY_HERE.items() if name in arguments), "the same gate as")
+    said(_PROGRAM, f"{same}: {told}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, vendor_table
 
-__all__ = ["Outputs", "output_folder"]
+__all__ = ["Outputs", "output_folder", "written"]
 
 _MOST_TRIES = 1000
 _UNKNOWN = "NaN"
@@ -75,7 +75,7 @@ class Outputs:
         files = [self._csv("result", self._table(report, self._for(report, self._columns)))]
         if self._with_advice:
             text = advice(*self._table(report, Columns(overflow=True))).lines
-            files.append(_written(self._folder / f"{self._prefix}advisor_summary.txt", text))
+            files.append(written(self._folder / f"{self._prefix}advisor_summary.txt", text))
         return files
 
     def mapping(self, report: Report) -> Path:
@@ -128,7 +128,14 @@ class Outputs:
         raise MsdumpError(f"{self._folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
 
 
-def _written(path: Path, text: str) -> Path:
+def written(path: Path, text: str) -> Path:
+    """Write a file below ``-out`` and return it.
+
+    Raises
+    ------
+    MsdumpError
+        It cannot be written.
+    """
     try:
         path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
     except OSError as error:

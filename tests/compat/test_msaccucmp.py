@@ -251,14 +251,14 @@ def test_the_column_of_overflow_is_there_when_asked_for(in_case, words):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "unknown command ''; known: compare, overflow"),
+        ([], "unknown command ''; known: compare, file_compare, overflow"),
         (["comapre"], "did you mean 'compare'?"),
         (["convert", "-d", "x"], "convert: "),
         (["overflow", "-d", "x"], "-out DIR is missing"),
         (["overflow", "-d", "x", "-out", "y"], "x: no such directory"),
         (["overflow", "-d", ".", "-out", "y", "-n", "6"], "-n 6: give a number from 1 to 5"),
         (["overflow", "-d", ".", "-out", "y", "-n", "-1"], "-n -1: give a number from 1 to 5"),
-        (["file_compare"], "run msdump compare"),
+        (["file_compare"], "-m FILE is missing"),
         (["compare", "-g", "R"], "-m PATH is missing"),
         (["compare", "-m", "L", "-g", "R", "-op", "a"], "comparing one operator in detail"),
         (["compare", "-m", "L", "-g", "R", "-algo", "0"], "did you mean '-alg'?"),

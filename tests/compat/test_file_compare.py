@@ -1,0 +1,120 @@
+"""``msaccucmp file_compare``: eight numbers of two files, and a verdict."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main as msdump
+from pytest_msdump.compat.msaccucmp import main
+
+CASES = Path(__file__).parents[1] / "data" / "d_values"
+LINES = dict(re.findall(r"^\[(\w+)\].*\nmsaccucmp (file_compare .*)$", (CASES / "command.txt").read_text(), re.M))
+
+BOOL = "section 3: of two bool arrays the vendor's errors fail; INTERFACE 5, dtype: bools are equal or not, as integers"
+FINITE = "section 9 item 4, INTERFACE 5, NaN and Inf: finite metrics are taken over the positions where both are finite"
+SHAPE = "INTERFACE 5, Shape: an error is a verdict, told with its reason"
+ERRORS = "MaxAbsoluteError RelativeEuclideanDistance MeanAbsoluteError RootMeanSquareError"
+# label → exit code, titles whose numbers are not the vendor's, why.
+LISTED = {
+    "file_compare_bool": (
+        1,
+        f"{ERRORS} AccumulatedRelativeError MaxRelativeError MeanRelativeError",
+        BOOL,
+    ),
+    "file_compare_nan_right": (
+        1,
+        f"CosineSimilarity {ERRORS}",
+        FINITE,
+    ),
+    "file_compare_shape_mismatch": (1, "", SHAPE),
+}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    for side in ("left", "right"):
+        shutil.copytree(CASES / side, tmp_path / side)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def told(path):
+    return dict(line.split(": ", 1) for line in path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("label", LINES)
+def test_each_line_of_the_vendors_gives_its_numbers(label, files):
+    code, titles, reason = LISTED.get(label, (0, "", ""))
+    assert main(LINES[label].split()) == code, reason
+    (written,) = (files / "expected" / label / "out").glob("file_result_*.txt")
+    ours = told(written)
+    golden = CASES / "expected" / label / "out" / "file_result.txt"
+    if golden.exists():
+        theirs = told(golden)
+        assert list(ours)[:8] == list(theirs)
+        assert {title for title in theirs if ours[title] != theirs[title]} == set(titles.split()), reason
+    assert ours["Verdict"] == {0: "pass"}.get(code, ours["Verdict"])
+    assert ("Reason" in ours) == (code == 1)
+
+
+def test_the_table_of_deviations_has_no_line_that_is_gone():
+    assert len(LINES) == 4
+    assert set(LISTED) < set(LINES)
+
+
+def test_the_new_spelling_is_told_once_and_is_the_same_gate(files, capsys):
+    assert main(["file_compare", "-m", "left/bool.npy", "-g", "right/bool.npy", "-out", "out"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    saved = (files / "out/msdump-report/results.json").read_bytes()
+    (files / "out/msdump-report/results.json").unlink()
+    program, *words = shlex.split(line.removeprefix("msaccucmp: the same gate as: "))
+    assert program == "msdump"
+    assert msdump(words) == 1
+    assert (files / "out/msdump-report/results.json").read_bytes() == saved
+
+
+def test_results_of_one_second_do_not_replace_each_other(files, monkeypatch):
+    monkeypatch.setattr(time, "strftime", lambda _form: "20211122000000")
+    for name in ("f16", "bool", "f16"):
+        main(["file_compare", "-m", f"left/{name}.npy", "-g", f"right/{name}.npy", "-out", "out"])
+    results = sorted((files / "out").glob("*.txt"))
+    assert [path.name for path in results] == [f"file_result_20211122000000{end}.txt" for end in ("", "_1", "_2")]
+    assert [told(path)["Verdict"] for path in results] == ["pass", "fail", "pass"]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "-m FILE is missing"),
+        (["-m", "left/bool.npy", "-g", "gone.npy"], "gone.npy"),
+        (["-m", "left", "-g", "right/bool.npy"], "-m: left is a folder"),
+        (["-m", "left/bool.npy", "-g", "right/bool.npy", "-alg", "0"], "unknown option '-alg'"),
+        (["-m", "left/bool.npy", "-g", "right/bool.npy", "-out", "left/bool.npy"], "-out: "),
+    ],
+)
+def test_a_usage_error_is_one_line_and_4(words, line, capsys):
+    assert main(["file_compare", *words]) == 4
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert line in err
+
+
+def test_values_are_the_tensors_whole(files):
+    """A reshape or a part would show in the largest error."""
+    left = np.zeros((3, 4), np.float32)
+    right = left.copy()
+    right[2, 3] = 0.25
+    np.save("a.npy", left)
+    np.save("b.npy", right)
+    main(["file_compare", "-m", "a.npy", "-g", "b.npy"])
+    (written,) = files.glob("file_result_*.txt")
+    assert told(written)["MaxAbsoluteError"] == "0.250000"
