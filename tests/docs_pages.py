@@ -5,6 +5,7 @@ A page is a Markdown file. A comment right above a fence says how a block is mea
 * ``<!-- exit: 1 -->``: the exit code that its commands are to have (0 when nothing is said);
 * ``<!-- file: NAME -->``: the block is the content of a file, which is written before the next commands run;
 * ``<!-- not run: REASON -->``: commands that a test cannot run;
+* ``<!-- project: NAME -->``: a file of the project that a page tells about; the tests of the page make that project;
 * ``<!-- live: PACKAGE -->``: commands that need a framework; tests/live runs them where it is installed.
 
 In a block of kind ``console`` a line that begins with ``$ `` is a command, and the lines up to the next one are what it
@@ -32,7 +33,7 @@ PAGES = sorted(
 )
 
 _FENCE = re.compile(r"^(`{3,})(\S*)\s*$")
-_NOTE = re.compile(r"^<!-- (exit|file|not run|live): (.+) -->$")
+_NOTE = re.compile(r"^<!-- (exit|file|project|not run|live): (.+) -->$")
 
 # Of this machine, not of the product: versions, seeds and places that pytest prints at the top.
 _HEADER = re.compile(r"^(platform |hypothesis profile |rootdir: |configfile: |plugins: |cachedir: )")
