@@ -46,7 +46,7 @@ def test_every_command_is_told_in_its_own_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [name for name in _commands() if name.split()[1] in ("inspect", "overflow", "config")]
+    "command", [name for name in _commands() if name.split()[1] in ("inspect", "convert", "overflow", "config")]
 )
 def test_the_flags_of_a_command_are_its_own(command: str) -> None:
     told = TEXT.partition(f"\n## `{command}`\n")[2].partition("\n## ")[0]

@@ -1,4 +1,4 @@
-"""``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``, and ``overflow``: the newer script's.
+"""``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``, and further commands: the newer script's.
 
 References
 ----------
@@ -15,6 +15,7 @@ from pytest_msdump.cli.compare import gate
 from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
 from pytest_msdump.compat.batch import Job, find_jobs
+from pytest_msdump.compat.convert import run_convert
 from pytest_msdump.compat.file_compare import run_file_compare
 from pytest_msdump.compat.outputs import Outputs, output_folder
 from pytest_msdump.compat.overflow import run_overflow
@@ -27,11 +28,8 @@ from pytest_msdump.reporting.vendor_table import Columns
 __all__ = ["GRAMMAR", "main"]
 
 _PROGRAM = "msaccucmp"
-_VERBS = ("compare", "overflow", "file_compare")
+_VERBS = ("compare", "convert", "overflow", "file_compare")
 _SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
-_ELSEWHERE = {
-    "convert": "conversion of files is not done by this release",
-}
 
 GRAMMAR = Grammar(
     program=f"python -m pytest_msdump.compat.{_PROGRAM} compare",
@@ -129,8 +127,8 @@ def _run(words: Sequence[str]) -> int:
         return run_overflow(_PROGRAM, rest)
     elif command == "file_compare":
         return run_file_compare(_PROGRAM, rest)
-    elif command in _ELSEWHERE:
-        raise ConfigError(f"{command}: {_ELSEWHERE[command]}")
+    elif command == "convert":
+        return run_convert(_PROGRAM, rest)
     elif command != "compare":
         raise UnknownNameError(f"unknown command '{command}'; {nearest(command, _VERBS)}")
     arguments = GRAMMAR.parse(rest)

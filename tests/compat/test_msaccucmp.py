@@ -251,9 +251,13 @@ def test_the_column_of_overflow_is_there_when_asked_for(in_case, words):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "unknown command ''; known: compare, file_compare, overflow"),
+        ([], "unknown command ''; known: compare, convert, file_compare, overflow"),
         (["comapre"], "did you mean 'compare'?"),
-        (["convert", "-d", "x"], "convert: "),
+        (["convert", "-d", "x"], "x: no such directory or file"),
+        (["convert", "-d", "L", "-t", "pt"], "-t pt: a PyTorch file is a pickle"),
+        (["convert", "-d", "L", "-t", "nyp"], "did you mean 'npy'?"),
+        (["convert", "-d", "L", "-f", "NCHV", "-out", "y"], "did you mean 'NCHW'?"),
+        (["convert", "-d", "L/conv1.0.1.npy", "-o", "x", "-out", "y"], "-o x: give the number of a tensor"),
         (["overflow", "-d", "x"], "-out DIR is missing"),
         (["overflow", "-d", "x", "-out", "y"], "x: no such directory"),
         (["overflow", "-d", ".", "-out", "y", "-n", "6"], "-n 6: give a number from 1 to 5"),

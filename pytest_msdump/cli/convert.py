@@ -1,0 +1,212 @@
+"""``msdump convert SRC… --out OUT``: tensors of dumps become arrays, archives, raw bytes or text, one file each."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_msdump.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_msdump.converting.one_file import Outcome, Wishes
+    from pytest_msdump.converting.sources import SourceFile
+    from pytest_msdump.model.tensor import TensorRef
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "convert"
+HELP = "convert dump files to arrays, archives, raw bytes or text"
+DESCRIPTION = (
+    "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
+    "Exit code 0: all converted; 1: something could not be, which convert_failed_file_list.txt in OUT tells with the "
+    "reasons; 4: usage error."
+)
+
+_KINDS = ("npy", "msnpy", "npz", "bin", "txt")
+_TOLD = 5
+# Fewer files are done before anybody wonders.
+_WORTH_PROGRESS = 50
+
+
+@dataclass
+class _Found:
+    """What there is to convert."""
+
+    sources: list[SourceFile] = field(default_factory=list)
+    unexplained: list[Path] = field(default_factory=list)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what to convert, and to what."""
+    parser.add_argument("sources", nargs="+", metavar="SRC", help="a dump, or one file of it; repeatable")
+    parser.add_argument("--out", required=True, metavar="OUT", help="folder for the files; made when it is not there")
+    parser.add_argument("--to", choices=_KINDS, default="npy", help="kind of file; msnpy: npy with MindSpore's names")
+    parser.add_argument("--memory-format", metavar="FORMAT", help="e.g. NCHW; by default as stored")
+    parser.add_argument(
+        "--from-format", metavar="FORMAT", help="what the tensors are in, where their files do not tell"
+    )
+    parser.add_argument("--shape", metavar="2,19,5,7", help="of one file's tensor in FORMAT, without padding")
+    parser.add_argument(
+        "--select", action="append", default=[], metavar="GLOB", help="operators or OP:io:slot; repeatable"
+    )
+    parser.add_argument("--io", choices=("output", "input", "all"), default="all", help="which tensors")
+    parser.add_argument("--code", metavar="DIR", help="folder above format_convert; your code in it is run")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes; chosen by the number of files by default")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Convert, tell; return the exit code."""
+    from pytest_msdump.converting.array_files import remove_leftovers
+    from pytest_msdump.converting.one_file import convert_file
+    from pytest_msdump.converting.side_files import write_failed_list, write_mappings
+    from pytest_msdump.converting.workers import converted, usual_jobs
+    from pytest_msdump.pipeline.opening import open_view
+
+    if parsed.jobs is not None and not 1 <= parsed.jobs <= 256:
+        raise ConfigError(f"--jobs {parsed.jobs}: give a number from 1 to 256")
+    found = _found(parsed)
+    wishes = _wishes(parsed, found.sources)
+    for folder in {wishes.out / source.folder for source in found.sources}:
+        remove_leftovers(folder)
+    jobs = parsed.jobs or usual_jobs(len(found.sources))
+    task = partial(convert_file, wishes=wishes, open_view=open_view)
+    outcomes = list(_watched(converted(found.sources, task, jobs=jobs), len(found.sources)))
+    write_mappings([row for outcome in outcomes for row in outcome.names])
+    return _told(outcomes, write_failed_list(outcomes, wishes.out), found, wishes.out)
+
+
+def _found(parsed: argparse.Namespace) -> _Found:
+    """Index what was named; refuse what cannot be meant."""
+    from pytest_msdump.converting.sources import claimed, sources_of
+    from pytest_msdump.matching.selection import Chooser, Selection
+    from pytest_msdump.pipeline.indexing import index
+    from pytest_msdump.pipeline.opening import as_path
+
+    selection = Selection(select=tuple(parsed.select), io=parsed.io)
+    chooser = Chooser(selection)
+
+    def takes(ref: TensorRef) -> bool:
+        return ref.key.io in selection.directions and chooser.takes_ref(ref)
+
+    paths = [as_path(text) for text in parsed.sources]
+    several = sum(path.is_dir() for path in paths) > 1
+    _check_out(Path(parsed.out), paths)
+    found = _Found()
+    for path in paths:
+        dump = index(path)
+        below = Path(path.resolve().name) if several and path.is_dir() else Path()
+        everything = not parsed.select and parsed.io == "all"
+        found.sources += sources_of(dump, takes=takes, everything=everything, below=below)
+        found.unexplained += [path / name for name in dump.unexplained]
+    if not found.sources and (parsed.select or parsed.io != "all"):
+        raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
+    found.sources = claimed(found.sources, parsed.to)
+    return found
+
+
+def _check_out(out: Path, sources: Iterable[Path]) -> None:
+    for source in sources:
+        if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
+            raise ConfigError(f"--out {out}: lies in {source}, and its files would become part of that dump")
+
+
+def _wishes(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> Wishes:
+    from pytest_msdump.converting.formats import known_format
+    from pytest_msdump.converting.one_file import Wishes
+
+    out = Path(parsed.out)
+    shape = None if parsed.shape is None else _shape(parsed.shape)
+    if shape is not None and len(sources) > 1:
+        raise ConfigError(f"--shape is for one file, and there are {len(sources)}")
+    if parsed.memory_format is None and (shape is not None or parsed.code is not None):
+        raise ConfigError("--shape and --code say how to bring a tensor to a memory format; give --memory-format, too")
+    code = None if parsed.code is None else Path(parsed.code)
+    if code is not None:
+        _run_code(code)
+    wishes = Wishes(
+        out=out,
+        to=parsed.to,
+        memory_format=parsed.memory_format and known_format(parsed.memory_format, flag="--memory-format"),
+        from_format=parsed.from_format and known_format(parsed.from_format, flag="--from-format"),
+        shape=shape,
+        code=code,
+        protected=frozenset(_identities(sources, out)),
+    )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be made: {error.strerror or error}") from error
+    return wishes
+
+
+def _run_code(code: Path) -> None:
+    """Load a user's conversions, and say which files ran (INTERFACE 8)."""
+    from pytest_msdump.memory_formats.custom import load_converters
+
+    _, files = load_converters(code)
+    if not files:
+        raise ConfigError(f"--code {code}: holds no format_convert/convert_FROM_to_TO.py; name the folder above it")
+    _say(f"ran user code: {', '.join(map(str, files))}")
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = text.replace("x", ",").split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        raise ConfigError(f"--shape {text}: give lengths separated by commas, e.g. 2,19,5,7")
+    return tuple(int(part) for part in parts)
+
+
+def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int, int]]:
+    """Tell the sources that a target could be: those that are in the output folder already."""
+    real = out.resolve()
+    for source in sources:
+        if source.path.resolve().is_relative_to(real) or source.path.parent.resolve().is_relative_to(real):
+            there = source.path.stat()
+            yield there.st_dev, there.st_ino
+
+
+def _told(outcomes: Sequence[Outcome], failed_list: Path | None, found: _Found, out: Path) -> int:
+    """Say what was done and what was not; return the exit code."""
+    failed = [outcome for outcome in outcomes if outcome.failures]
+    written = sum(len(outcome.written) for outcome in outcomes)
+    if found.unexplained:
+        _say(f"left out, no dump files: {_files(len(found.unexplained))}, e.g. {min(found.unexplained)}")
+    for outcome in failed[:_TOLD]:
+        label, reason = outcome.failures[0]
+        more = f" (and {len(outcome.failures) - 1} more of this file)" if len(outcome.failures) > 1 else ""
+        _say(f"FAILED {outcome.path}: {label + ': ' if label else ''}{reason}{more}")
+    if failed_list is not None:
+        _say(f"{_files(len(failed))} of {len(outcomes)} failed; all reasons are in {failed_list}")
+    print(f"converted {len(outcomes) - len(failed)} of {_files(len(outcomes))}: {_files(written)} in {out}")  # noqa: T201
+    return int(bool(failed) or not written)
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
+def _say(sentence: str) -> None:
+    from pytest_msdump.reporting.numbers import one_line_text
+
+    print(one_line_text(f"msdump convert: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
+
+
+def _watched(outcomes: Iterable[Outcome], total: int) -> Iterator[Outcome]:
+    """Show progress when there is enough to wait for: a bar on a terminal, elsewhere a line at each tenth."""
+    if total < _WORTH_PROGRESS:
+        yield from outcomes
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import track
+
+        yield from track(outcomes, "converting", total=total, console=Console(stderr=True), transient=True)
+    else:
+        for count, outcome in enumerate(outcomes, 1):
+            if count * 10 // total > (count - 1) * 10 // total:
+                _say(f"{count} of {total} files")
+            yield outcome

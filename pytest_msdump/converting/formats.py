@@ -1,0 +1,251 @@
+"""A tensor as it was stored, brought to the memory format that somebody asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.converting.array_files import ArrayView
+from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.memory_formats.axes import ReshapedView
+from pytest_msdump.memory_formats.blocks import format_name
+from pytest_msdump.memory_formats.custom import Converters
+from pytest_msdump.memory_formats.stored import NAMELESS, is_device_format, logical, target
+from pytest_msdump.memory_formats.storing import stored
+from pytest_msdump.model.tensor import TensorSpec, TensorView
+
+__all__ = ["Relabelled", "brought", "known_format"]
+
+Shape = tuple[int, ...]
+
+# What is brought to a device's format is held whole, some three times over.
+_MOST_BYTES_HELD = 2**32
+
+
+class _Named(NamedTuple):
+    """A tensor without padding, and what its axes are; ``None`` where nobody tells."""
+
+    view: TensorView
+    letters: str | None
+
+
+class Relabelled:
+    """A tensor whose memory format is told by somebody else than its file."""
+
+    def __init__(self, view: TensorView, memory_format: str) -> None:
+        self._view = view
+        # A shape that the file gives beside its own would be that of another format.
+        self._spec = replace(view.spec, shape=view.shape, memory_format=memory_format, logical_shape=None)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The file's, but for the memory format."""
+        return self._spec
+
+    @property
+    def shape(self) -> Shape:
+        """Stored shape."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type."""
+        return self._view.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._view.size
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` in C order."""
+        return self._view.read(start, stop)
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield all elements, `block_elements` at a time."""
+        return self._view.blocks(block_elements)
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return this tensor with its axes in another order."""
+        return self._view.permuted(axes)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._view.close()
+
+
+def known_format(name: str, *, flag: str) -> str:
+    """Return the name of a memory format as the tables have it.
+
+    Raises
+    ------
+    ConfigError
+        No table knows it; the text names `flag` and the nearest that there is.
+    """
+    known = format_name(name)
+    if known is None or not name.strip():
+        raise UnknownNameError(f"{flag}: unknown memory format '{name}'; {nearest(name.upper(), MEMORY_FORMATS)}")
+    return known
+
+
+def brought(
+    view: TensorView, wanted: str, *, shape: Shape | None = None, converters: Converters | None = None
+) -> TensorView:
+    """Bring a tensor to a memory format; plain formats are read piece by piece.
+
+    Parameters
+    ----------
+    view : TensorView
+        In stored axes; `spec` says what they are.
+    wanted : str
+        A name of `facts.memory_formats`. ND keeps the axes of the original tensor, whatever they are.
+    shape : tuple of int, optional
+        Without padding, in the order of `wanted`; by default what the dump says.
+    converters : mapping, optional
+        A user's own functions; one for this pair of formats wins over ours.
+
+    Returns
+    -------
+    TensorView
+        Without padding where a shape is known. Where none is, channels keep theirs if the stored shape alone tells all
+        other axes.
+
+    Raises
+    ------
+    TensorShapeError
+        The formats have no axes in common, nothing tells what the axes are, or the shapes contradict each other.
+    """
+    spec = view.spec
+    known = format_name(spec.memory_format)
+    own = _by_user(view, known or str(spec.memory_format).upper(), wanted, shape, converters or {})
+    if own is not None:
+        return own
+    if known is None:
+        raise TensorShapeError(
+            f"memory format {spec.memory_format} has no conversion that is known here; write one, convert_X_to_Y.py, "
+            "and name its folder with --code"
+        )
+    row = MEMORY_FORMATS[known]
+    if not is_device_format(known) and row.axes and len(view.shape) != len(row.axes):
+        if wanted == "ND":
+            return _shaped(view, shape or _told(spec))
+        raise TensorShapeError(f"shape {view.shape} has {len(view.shape)} axes, which are not those of {known}")
+    if known == wanted:
+        return view if is_device_format(known) else _shaped(view, shape or _told(spec))
+    if is_device_format(wanted):
+        return _to_device(_named(view, known, None, wanted), wanted, spec.groups)
+    return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
+
+
+def _by_user(
+    view: TensorView, known: str, wanted: str, shape: Shape | None, converters: Mapping[tuple[str, str], Any]
+) -> TensorView | None:
+    """Convert by a user's function, which gets both shapes and all values, flat and in stored order."""
+    function = converters.get((known, wanted))
+    if function is None:
+        return None
+    whole = view.read(0, view.size).copy()
+    to = shape or _told(view.spec) or ()
+    arguments: list[Any] = [view.shape, to, whole]
+    if "to_FRACTAL_Z" in f"to_{wanted}":
+        arguments.append(view.spec.groups)
+    values = function(*arguments)
+    if values.dtype.kind not in "biufc":
+        raise TensorShapeError(f"the conversion of {known} to {wanted} returned {values.dtype}, which are no numbers")
+    if to and values.ndim == len(to) and not is_device_format(wanted):
+        values = values[tuple(slice(length) for length in to)]
+    same = values.dtype == whole.dtype
+    return ArrayView(values, view.dtype if same else None, wanted)
+
+
+def _told(spec: TensorSpec) -> Shape | None:
+    """Return the shape that the dump gives beside the stored one."""
+    told = spec.logical_shape
+    if told is None or (told == spec.shape and is_device_format(spec.memory_format)):
+        return None
+    return told
+
+
+def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _Named:
+    """Undo the memory format; name the axes that are left."""
+    row = MEMORY_FORMATS[known]
+    if known == "ND":
+        return _Named(view, None)
+    if not is_device_format(known):
+        return _Named(view, "".join(row.stored))
+    letters: str | None = None
+    if shape is not None:
+        order = "".join(MEMORY_FORMATS[wanted].stored)
+        letters = order if sorted(order) == sorted(row.axes) and len(order) == len(shape) else None
+    elif _told(view.spec) is not None:
+        shape, letters = target(view.spec, rule_format=None, rule_shape=None)
+    else:
+        shape, letters = _with_padding(view, known), row.axes
+    if row.axes in NAMELESS:
+        letters = None
+    elif letters is None and shape is not None and len(shape) == len(row.axes) and row.axes != "NCS":
+        letters = row.axes
+    return _Named(logical(view, logical_shape=shape, logical_format=letters), letters)
+
+
+def _with_padding(view: TensorView, known: str) -> Shape:
+    """Return the shape with all channels of the last block, where the stored axes alone tell it."""
+    row = MEMORY_FORMATS[known]
+    if row.axes in NAMELESS or len(view.shape) != len(row.stored) or any(" " in entry for entry in row.stored):
+        raise TensorShapeError(
+            f"{known} of stored shape {view.shape} is padded, and nothing tells its logical shape; give it with --shape"
+        )
+    lengths = zip(row.stored, view.shape, strict=True)
+    pieces = [(entry[0], length) for entry, length in lengths]
+    return tuple(prod(length for letter, length in pieces if letter == axis) for axis in row.axes)
+
+
+def _in_order(named: _Named, known: str, wanted: str) -> TensorView:
+    view, letters = named
+    if wanted == "ND" or (letters is None and known != "ND"):
+        # A matrix has no letters: it is the same in every order.
+        return view
+    order = "".join(MEMORY_FORMATS[wanted].stored)
+    if letters is None:
+        raise TensorShapeError(
+            f"{known} does not say what its axes are, so it cannot be brought to {wanted}; name them with --from-format"
+        )
+    if sorted(letters) != sorted(order):
+        raise TensorShapeError(f"{known} has the axes {letters}, {wanted} was asked for")
+    return view if letters == order else view.permuted(tuple(letters.index(letter) for letter in order))
+
+
+def _checked(view: TensorView, shape: Shape | None) -> TensorView:
+    if shape is not None and view.shape != shape:
+        raise TensorShapeError(f"the tensor has shape {view.shape}, --shape says {shape}")
+    return view
+
+
+def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
+    """Give a tensor whose axes stay as they are the shape that somebody tells, where it has as many elements."""
+    if shape is None or shape == view.shape:
+        return view
+    if prod(shape) != view.size:
+        raise TensorShapeError(f"shape {view.shape} has {view.size} elements, shape {shape} has {prod(shape)}")
+    return ReshapedView(view, shape)
+
+
+def _to_device(named: _Named, wanted: str, groups: int) -> TensorView:
+    view, letters = named
+    axes = MEMORY_FORMATS[wanted].axes
+    if axes not in NAMELESS and letters is None:
+        raise TensorShapeError(
+            f"nothing says what the axes of shape {view.shape} are, so it cannot be brought to {wanted}; name them "
+            "with --from-format"
+        )
+    if view.size * 16 > _MOST_BYTES_HELD:
+        raise TensorShapeError(f"shape {view.shape} is too large to be brought to {wanted}, which is done in memory")
+    array = view.read(0, view.size).reshape(view.shape)
+    done = stored(array, wanted, logical_format="" if axes in NAMELESS else letters or "", groups=groups)
+    return ArrayView(np.ascontiguousarray(done), view.dtype, wanted)
