@@ -1,4 +1,7 @@
-"""``msdump convert SRC… --out OUT``: tensors of dumps become arrays, archives, raw bytes or text, one file each."""
+"""``msdump convert SRC… --out OUT``: tensors of dumps become arrays, archives, raw bytes or text, one file each.
+
+``--to dump`` is in `cli.convert_dump`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.cli.convert_dump import add_dump_arguments, refuse_dump_arguments, to_dumps
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
 NAME = "convert"
-HELP = "convert dump files to arrays, archives, raw bytes or text"
+HELP = "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files"
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
     "Exit code 0: all converted; 1: something could not be, which convert_failed_file_list.txt in OUT tells with the "
     "reasons; 4: usage error."
 )
 
-_KINDS = ("npy", "msnpy", "npz", "bin", "txt")
+_KINDS = ("npy", "msnpy", "npz", "bin", "txt", "dump")
 _TOLD = 5
 # Fewer files are done before anybody wonders.
 _WORTH_PROGRESS = 50
@@ -56,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--io", choices=("output", "input", "all"), default="all", help="which tensors")
     parser.add_argument("--code", metavar="DIR", help="folder above format_convert; your code in it is run")
+    add_dump_arguments(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; chosen by the number of files by default")
 
 
@@ -69,7 +74,11 @@ def run(parsed: argparse.Namespace) -> int:
 
     if parsed.jobs is not None and not 1 <= parsed.jobs <= 256:
         raise ConfigError(f"--jobs {parsed.jobs}: give a number from 1 to 256")
+    if parsed.to != "dump":
+        refuse_dump_arguments(parsed)
     found = _found(parsed)
+    if parsed.to == "dump":
+        return to_dumps(parsed, found.sources, found.unexplained)
     wishes = _wishes(parsed, found.sources)
     for folder in {wishes.out / source.folder for source in found.sources}:
         remove_leftovers(folder)

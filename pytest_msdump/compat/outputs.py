@@ -22,8 +22,8 @@ _MAPPING_TITLES = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex", "
 _NAMES_ONLY = Columns(algorithms=(), verdict=False)
 
 
-def output_folder(text: str | None) -> Path:
-    """Return the folder that ``-out`` names, made when it was not there; the current one by default.
+def output_folder(text: str | None, flag: str = "-out") -> Path:
+    """Return the folder that a flag names, made when it was not there; the current one by default.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def output_folder(text: str | None) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"-out: the folder {folder} cannot be made: {error.strerror or error}") from error
+        raise ConfigError(f"{flag}: the folder {folder} cannot be made: {error.strerror or error}") from error
     return folder
 
 

@@ -1,34 +1,33 @@
-"""Arrays on disk into dump files: one array, or a folder of them; what one array lacks does not stop the others."""
+"""Tensors of any dump into dump files of a device; what one file lacks does not stop the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
 from pathlib import Path
 
-from pytest_msdump.converting.array_files import remove_leftovers
 from pytest_msdump.converting.dump_files import DumpTensor, write_dump
 from pytest_msdump.converting.dump_header import data_type_number, memory_format_number
-from pytest_msdump.converting.dump_names import ArrayName, DumpPlan, checked, fitting_names, plan_dumps
-from pytest_msdump.errors import ConfigError, MsdumpError, TensorFileError, TensorShapeError
+from pytest_msdump.converting.dump_names import ArrayName, DumpPlan, Source, checked
+from pytest_msdump.converting.formats import Relabelled, brought
+from pytest_msdump.errors import MsdumpError, TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.memory_formats.blocks import format_name
-from pytest_msdump.memory_formats.stored import is_device_format, logical, target
-from pytest_msdump.model.manifest import TensorEntry
-from pytest_msdump.model.tensor import TensorSpec, TensorView
-from pytest_msdump.readers.manifest import read_manifest
-from pytest_msdump.readers.npy import open_npy
-from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+from pytest_msdump.memory_formats.custom import Converters
+from pytest_msdump.memory_formats.stored import check_fits, is_device_format
+from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = ["NOTHING_SAID", "Outcome", "Said", "arrays_to_dumps", "listed"]
+__all__ = ["NOTHING_SAID", "Said", "write_planned"]
+
+Shape = tuple[int, ...]
+Open = Callable[[TensorRef], TensorView]
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a caller says of arrays; it wins over what their names say.
+    """What a caller says of tensors; it wins over what their files say.
 
     Parameters
     ----------
@@ -37,173 +36,129 @@ class Said:
     memory_format : str, optional
         What the axes are; nothing is moved. ``ND`` where nobody says.
     shape : tuple of int, optional
-        The logical shape of arrays in a padded format, for the header's `original_shape`.
-    groups : int
+        The logical shape of tensors in a padded format, for the header's `original_shape`.
+    groups : int, optional
         Of a convolution, for weights.
+    wanted : str, optional
+        The memory format to bring tensors to; as they are by default.
+    converters : mapping
+        A user's functions, which win over ours on that way.
+
+    Raises
+    ------
+    ConfigError
+        A dump cannot say this data type or memory format.
     """
 
     dtype: str | None = None
     memory_format: str | None = None
-    shape: tuple[int, ...] | None = None
-    groups: int = 1
+    shape: Shape | None = None
+    groups: int | None = None
+    wanted: str | None = None
+    converters: Converters = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None:
+            data_type_number(self.dtype)
+        for name in (self.memory_format, self.wanted):
+            if name is not None:
+                memory_format_number(name)
 
 
 NOTHING_SAID = Said()
 
 
-@dataclass(slots=True)
-class Outcome:
-    """Files that were written; what was not, each with its reason; names that are of another kind."""
-
-    written: list[Path] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    others: Sequence[str] = ()
-
-    def take(self, name: str, write: Callable[[], Iterable[Path]]) -> None:
-        """Write what one name stands for, and keep what becomes of it."""
-        try:
-            self.written.extend(write())
-        except MsdumpError as error:
-            self.failed.append((name, str(error)))
-
-
-def listed(source: Path) -> Mapping[str, Path]:
-    """Return the files directly in a folder, or one file, by the names that they had before they were shortened.
-
-    Raises
-    ------
-    ConfigError
-        There is nothing.
-    """
-    if source.is_file():
-        return {_originals(source.parent).get(source.name, source.name): source}
-    try:
-        names = sorted(path.name for path in source.iterdir() if path.is_file())
-    except OSError as error:
-        raise ConfigError(f"{source}: no such file or folder: {error.strerror or error}") from error
-    originals = _originals(source)
-    return {originals.get(name, name): source / name for name in names if name != MAPPING}
-
-
-def _originals(folder: Path) -> Mapping[str, str]:
-    mapping = folder / MAPPING
-    return read_mapping(mapping)[0] if mapping.is_file() else {}
-
-
-def arrays_to_dumps(source: Path, out: Path, *, kind: str | None, said: Said = NOTHING_SAID) -> Outcome:
-    """Write the dump files that arrays become.
+def write_planned(plan: DumpPlan, out: Path, open_view: Open, *, said: Said = NOTHING_SAID) -> Path:
+    """Write one dump file.
 
     Parameters
     ----------
-    source : Path
-        A ``.npy`` file, or a folder with such files in it; folders below it are not looked into.
+    plan : DumpPlan
+        What goes into it.
     out : Path
-        A folder; made when it is not there. Files of the same names are replaced.
-    kind : str, optional
-        One of `dump_names.KINDS`; ``None`` when names are to tell.
+        The output folder. A file of the same name is replaced.
+    open_view : callable
+        Opens a tensor in its stored axes.
     said : Said
-        What the arrays are.
-
-    Returns
-    -------
-    Outcome
-        A dump file of which one array cannot be read is not written at all.
+        What the tensors are.
 
     Raises
     ------
-    ConfigError
-        No name fits, a data type or memory format does not exist, or `out` cannot be made.
+    MsdumpError
+        A tensor is not there, cannot be read, or is not what is said of it; the file is not written at all.
     """
-    if said.dtype is not None:
-        data_type_number(said.dtype)
-    if said.memory_format is not None:
-        memory_format_number(said.memory_format)
-    plans, others = plan_dumps(listed(source), kind)
-    if not plans:
-        found = f"it has {len(others)} files of other names, e.g. {others[0]}" if others else "it has no file"
-        raise ConfigError(
-            f"{source}: no array whose name tells its dump file, {fitting_names(kind)}"
-            + (f"; {found}" if source.is_dir() else "; see msdump rename")
-        )
-    made(out)
-    manifest, _ = read_manifest(source if source.is_dir() else source.parent)
-    recorded = manifest.tensors if manifest is not None else {}
-    outcome = Outcome(others=others)
-    for plan in plans:
-        outcome.take(plan.name, partial(_write, plan, out, said, recorded))
-    return outcome
-
-
-def made(folder: Path) -> None:
-    """Make a folder that is written to, and clear it of what a killed run left half-written.
-
-    Raises
-    ------
-    ConfigError
-        It cannot be made.
-    """
+    path = out / plan.path
+    first, source = checked(plan).parts[0]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {folder} cannot be made: {error.strerror or error}") from error
-    remove_leftovers(folder)
-
-
-def _write(plan: DumpPlan, out: Path, said: Said, recorded: Mapping[str, TensorEntry]) -> Sequence[Path]:
-    first, array = checked(plan).arrays[0]
-    entry = recorded.get(array.name)
+        raise MsdumpError(f"{path.parent}: cannot be made: {error.strerror or error}") from error
     with ExitStack() as opened:
         tensors = []
-        for parsed, path in plan.arrays:
-            tensor = _tensor(parsed, path, said, recorded.get(path.name))
+        for parsed, one in plan.parts:
+            tensor = _tensor(parsed, one, open_view, said)
             opened.callback(tensor.view.close)
             tensors.append(tensor)
-        op_name = entry.op if entry else first.op
-        return [write_dump(out / plan.name, tensors, op_name=op_name, dump_time=first.timestamp)]
+        op_name = source.ref.key.op.true_name or first.op
+        return write_dump(path, tensors, op_name=op_name, dump_time=first.timestamp)
 
 
-def _tensor(parsed: ArrayName, path: Path, said: Said, entry: TensorEntry | None) -> DumpTensor:
-    dtype = said.dtype or parsed.spec.dtype or (entry.dtype if entry else None)
-    name = said.memory_format or parsed.spec.memory_format or "ND"
-    view = _open(path, dtype, name)
+def _tensor(parsed: ArrayName, source: Source, open_view: Open, said: Said) -> DumpTensor:
+    dtype = said.dtype or source.ref.spec.dtype
+    view = _opened(source.ref, dtype, open_view)
     try:
-        return DumpTensor(
-            view=view,
-            io=parsed.io,
-            dtype=dtype or view.dtype,
-            memory_format=name,
-            original_shape=_original_shape(view, name, said),
-            groups=said.groups,
-        )
+        name = said.memory_format or view.spec.memory_format or "ND"
+        groups = said.groups or view.spec.groups
+        shape = said.shape or _told(view, name)
+        if said.wanted is not None:
+            view, shape = _moved(view, name, shape, said)
+            name = said.wanted
+        original = _original_shape(view, name, shape, groups)
+        return DumpTensor(view, parsed.io, dtype or view.dtype, name, original, groups)
     except BaseException:
         view.close()
         raise
 
 
-def _open(path: Path, dtype: str | None, memory_format: str) -> TensorView:
-    """Open an array as what it is said to be; where it is stored as another type of number, as that."""
+def _moved(view: TensorView, name: str, shape: Shape | None, said: Said) -> tuple[TensorView, Shape | None]:
+    """Bring a tensor to another memory format; return its logical shape, too, as far as it is known."""
+    wanted = said.wanted or name
+    told = said.memory_format is not None or said.groups is not None
+    labelled = Relabelled(view, name, said.groups) if told else view
+    moved = brought(labelled, wanted, shape=said.shape, converters=said.converters)
+    if not is_device_format(wanted):
+        return moved, moved.shape
+    return moved, shape if is_device_format(name) else view.shape
+
+
+def _opened(ref: TensorRef, dtype: str | None, open_view: Open) -> TensorView:
+    """Open a tensor as what it is said to be; where it is stored as another type of number, as that."""
     try:
-        return open_npy(path, TensorSpec(dtype=dtype, memory_format=memory_format))
+        return open_view(replace(ref, spec=replace(ref.spec, dtype=dtype)))
     except TensorFileError:
         if dtype is None:
             raise
-        return open_npy(path, TensorSpec(memory_format=memory_format))
+        return open_view(replace(ref, spec=replace(ref.spec, dtype=None)))
 
 
-def _original_shape(view: TensorView, name: str, said: Said) -> tuple[int, ...] | None:
-    """Return the logical shape that was given, when the stored one can hold it."""
+def _told(view: TensorView, name: str) -> Shape | None:
+    """Return the logical shape that a tensor's file gives beside its stored one."""
+    told = view.spec.logical_shape
+    return None if told == view.shape and is_device_format(name) else told
+
+
+def _original_shape(view: TensorView, name: str, shape: Shape | None, groups: int) -> Shape | None:
+    """Return the logical shape, when the stored one can hold it."""
     known, where = format_name(name), f"{name} of shape {view.shape}"
     row = MEMORY_FORMATS.get(known or "")
     if known is None or row is None or not is_device_format(known):
-        if said.shape is not None and prod(said.shape) != view.size:
-            raise TensorShapeError(f"{where} is no tensor of shape {said.shape}: it has {view.size} elements")
-        return said.shape
+        if shape is not None and prod(shape) != view.size:
+            raise TensorShapeError(f"{where} is no tensor of shape {shape}: it has {view.size} elements")
+        return shape
     if "..." not in row.stored and len(row.stored) != len(view.shape):
         raise TensorShapeError(
             f"{where}: {known} has {len(row.stored)} stored axes; name what the axes of the array are, or nothing"
         )
-    if said.shape is not None and said.groups == 1:
-        spec = replace(view.spec, logical_shape=said.shape)
-        shape, letters = target(spec, rule_format=None, rule_shape=None)
-        logical(view, logical_shape=shape, logical_format=letters)
-    return said.shape
+    if shape is not None and view.size:
+        check_fits(replace(view.spec, memory_format=known, shape=view.shape, logical_shape=shape, groups=groups))
+    return shape

@@ -15,17 +15,17 @@ The time stays in the name, so that two runs never become one file; all arrays o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.readers.ascend_names import PROTOBUF_SUFFIXES, parse_ascend, parse_converted, parse_protobuf
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted
 from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
 
-__all__ = ["KINDS", "ArrayName", "DumpPlan", "array_file", "array_name", "checked", "fitting_names", "plan_dumps"]
+__all__ = ["KINDS", "ArrayName", "DumpPlan", "Source", "array_name", "checked", "fitting_names", "plan_dumps"]
 
 # Kind → what its dump files end in; those of a device have no ending.
 KINDS = {"caffe": ".pb", "tf": ".pb", "quant": ".quant", "offline": "", "sim": ""}
@@ -37,22 +37,29 @@ _ORIGINAL, _DEVICE = "OP.INDEX.TIME.npy", "OP_TYPE.OP.TASK[.STREAM].TIME[.output
 
 
 class ArrayName(NamedTuple):
-    """The dump file that an array belongs to, which of its tensors it is, and what its name says of it."""
+    """The dump file that an array belongs to, and which of its tensors it is."""
 
     dump: str
     op: str
     io: str
     slot: int
     timestamp: int
-    spec: TensorSpec = TensorSpec()
+
+
+class Source(NamedTuple):
+    """A tensor that goes into a dump file, the name of its file as it was before it was shortened, and where to."""
+
+    ref: TensorRef
+    name: str
+    folder: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
 class DumpPlan:
-    """One dump file that is to be written, and the arrays that go into it."""
+    """One dump file that is to be written: its path below the output folder, and its tensors in order."""
 
-    name: str
-    arrays: tuple[tuple[ArrayName, Path], ...]
+    path: Path
+    parts: tuple[tuple[ArrayName, Source], ...]
 
 
 def fitting_names(kind: str | None) -> str:
@@ -81,8 +88,8 @@ def array_name(name: str, kind: str | None) -> ArrayName | None:
     --------
     >>> array_name("conv1.0.1600000000000001.npy", "quant").dump
     'conv1.0.1600000000000001.quant'
-    >>> array_name("Conv2D.conv1.3.1600000000000001.0.npy", None)[:4]
-    ('Conv2D.conv1.3.1600000000000001', 'conv1', 'output', 0)
+    >>> array_name("Conv2D.conv1.3.1600000000000001.0.npy", None)
+    ArrayName(dump='Conv2D.conv1.3.1600000000000001', op='conv1', io='output', slot=0, timestamp=1600000000000001)
     """
     if not name.endswith(_ARRAY) or name.startswith("."):
         return None
@@ -103,12 +110,11 @@ def _of_device(name: str) -> ArrayName | None:
     dumped = parse_mindspore(name)
     if dumped:
         fields = (dumped.op_type, dumped.op, dumped.task, dumped.stream, dumped.timestamp)
-        return ArrayName(".".join(map(str, fields)), dumped.op, dumped.io, dumped.slot, dumped.timestamp, dumped.spec)
+        return ArrayName(".".join(map(str, fields)), dumped.op, dumped.io, dumped.slot, dumped.timestamp)
     converted = parse_converted(name)
     if converted:
-        dump, spec = converted.dump, TensorSpec(memory_format=converted.memory_format)
-        file = name.rpartition(f".{converted.io}.")[0]
-        return ArrayName(file, dump.op, converted.io, converted.slot, dump.timestamp, spec)
+        dump, file = converted.dump, name.rpartition(f".{converted.io}.")[0]
+        return ArrayName(file, dump.op, converted.io, converted.slot, dump.timestamp)
     file, _, index = name.removesuffix(_ARRAY).rpartition(".")
     slot, parsed = number(index), parse_ascend(file)
     if slot is None or parsed is None or len(index) > _MOST_DIGITS:
@@ -116,41 +122,48 @@ def _of_device(name: str) -> ArrayName | None:
     return ArrayName(file, parsed.op, "output", slot, parsed.timestamp)
 
 
-def plan_dumps(files: Mapping[str, Path], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
-    """Find out which dump files arrays become.
+def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
+    """Find out which dump files tensors become.
 
     Parameters
     ----------
-    files : mapping
-        An array's name, as it was before a file system shortened it → the file.
+    sources : iterable of Source
+        Tensors of arrays; without a kind of dump files, too, which stay files of their names.
     kind : str, optional
         As of `array_name`.
 
     Returns
     -------
     plans
-        By name of the dump file. None of them was `checked`.
+        By path. None of them was `checked`.
     others
         Names that have another form, sorted.
     """
-    found: defaultdict[str, list[tuple[ArrayName, Path]]] = defaultdict(list)
+    found: defaultdict[Path, list[tuple[ArrayName, Source]]] = defaultdict(list)
     others = []
-    for name in sorted(files):
-        parsed = array_name(name, kind)
+    for source in sources:
+        parsed = array_name(source.name, kind)
+        if kind is None and not source.name.endswith(_ARRAY):
+            parsed = _of_dump(source)
         if parsed is None:
-            others.append(name)
+            others.append(source.name)
         else:
-            found[parsed.dump].append((parsed, files[name]))
-    return [DumpPlan(name, tuple(sorted(found[name], key=_place))) for name in sorted(found)], others
+            found[source.folder / parsed.dump].append((parsed, source))
+    return [DumpPlan(path, tuple(sorted(found[path], key=_place))) for path in sorted(found)], sorted(others)
 
 
-def _place(entry: tuple[ArrayName, Path]) -> tuple[str, int, str]:
-    parsed, path = entry
-    return parsed.io, parsed.slot, path.name
+def _of_dump(source: Source) -> ArrayName:
+    key = source.ref.key
+    return ArrayName(source.name, key.op.name, key.io, key.slot, source.ref.source.timestamp or 0)
+
+
+def _place(entry: tuple[ArrayName, Source]) -> tuple[str, int, str]:
+    parsed, source = entry
+    return parsed.io, parsed.slot, source.name
 
 
 def checked(plan: DumpPlan) -> DumpPlan:
-    """Return a plan whose arrays can be numbered by their place, as a dump file does.
+    """Return a plan whose tensors can be numbered by their place, as a dump file does.
 
     Raises
     ------
@@ -158,43 +171,15 @@ def checked(plan: DumpPlan) -> DumpPlan:
         An input or output is not there, or there twice.
     """
     for io in ("input", "output"):
-        own = [(parsed.slot, path) for parsed, path in plan.arrays if parsed.io == io]
-        for place, (slot, path) in enumerate(own):
+        own = [(parsed.slot, source.name) for parsed, source in plan.parts if parsed.io == io]
+        for place, (slot, name) in enumerate(own):
             if slot < place:
                 raise MsdumpError(
-                    f"{own[place - 1][1].name} and {path.name} are both {io} {slot} of {plan.name}; leave one in"
+                    f"{own[place - 1][1]} and {name} are both {io} {slot} of {plan.path.name}; leave one out"
                 )
             if slot > place:
                 raise MsdumpError(
-                    f"{io} {place} of {plan.name} is not there, but {path.name} is; a dump file numbers its tensors by "
+                    f"{io} {place} of {plan.path.name} is not there, but {name} is; a dump file numbers its tensors by "
                     "their place: give all of them"
                 )
     return plan
-
-
-def array_file(dump: str, io: str, slot: int, *, outputs: int) -> str:
-    """Return the name of the array that a tensor of a dump file becomes; the file's whole name stays in it.
-
-    Parameters
-    ----------
-    dump : str
-        Name of the dump file.
-    io, slot
-        Which tensor.
-    outputs : int
-        How many outputs the file has. The only one of an original model's is the one whose index its name tells.
-
-    Examples
-    --------
-    >>> array_file("Pooling.pool1.1147.1589195081588018", "output", 0, outputs=1)
-    'Pooling.pool1.1147.1589195081588018.output.0.npy'
-    >>> array_file("conv1.0.1600000000000001.pb", "output", 0, outputs=1)
-    'conv1.0.1600000000000001.npy'
-    """
-    original = parse_protobuf(dump)
-    if original is None or io != "output":
-        return f"{dump}.{io}.{slot}{_ARRAY}"
-    if outputs > 1:
-        return original._replace(slot=slot).filename
-    stem, _, suffix = dump.rpartition(".")
-    return f"{stem}{_ARRAY}" if f".{suffix}" in PROTOBUF_SUFFIXES else f"{dump}{_ARRAY}"

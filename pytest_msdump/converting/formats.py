@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pytest_msdump.converting.array_files import ArrayView
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import format_name
@@ -28,6 +29,11 @@ Shape = tuple[int, ...]
 _MOST_BYTES_HELD = 2**32
 
 
+# Blocks of four channels whatever the type; the others have 32 of one byte each, 16 of wider ones.
+_SMALL = "C04"
+_BYTE_BITS, _BYTE_BLOCK = 8, 32
+
+
 class _Named(NamedTuple):
     """A tensor without padding, and what its axes are; ``None`` where nobody tells."""
 
@@ -36,12 +42,13 @@ class _Named(NamedTuple):
 
 
 class Relabelled:
-    """A tensor whose memory format is told by somebody else than its file."""
+    """A tensor whose memory format, or groups, are told by somebody else than its file."""
 
-    def __init__(self, view: TensorView, memory_format: str) -> None:
+    def __init__(self, view: TensorView, memory_format: str, groups: int | None = None) -> None:
         self._view = view
         # A shape that the file gives beside its own would be that of another format.
-        self._spec = replace(view.spec, shape=view.shape, memory_format=memory_format, logical_shape=None)
+        spec = replace(view.spec, shape=view.shape, memory_format=memory_format, logical_shape=None)
+        self._spec = spec if groups is None else replace(spec, groups=groups)
 
     @property
     def spec(self) -> TensorSpec:
@@ -139,7 +146,7 @@ def brought(
     if known == wanted:
         return view if is_device_format(known) else _shaped(view, shape or _told(spec))
     if is_device_format(wanted):
-        return _to_device(_named(view, known, None, wanted), wanted, spec.groups)
+        return _to_device(_named(view, known, None, wanted), wanted, spec.groups, _block(spec, known, wanted))
     return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
 
 
@@ -236,7 +243,16 @@ def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
     return ReshapedView(view, shape)
 
 
-def _to_device(named: _Named, wanted: str, groups: int) -> TensorView:
+def _block(spec: TensorSpec, known: str, wanted: str) -> int | None:
+    """Return the length of a block of channels: the source's own, else what a device takes; ``None``: the usual one."""
+    if wanted.endswith(_SMALL):
+        return None
+    if is_device_format(known) and not known.endswith(_SMALL) and spec.shape:
+        return spec.shape[-1]
+    return _BYTE_BLOCK if DTYPES[spec.dtype or ""].bits == _BYTE_BITS else None
+
+
+def _to_device(named: _Named, wanted: str, groups: int, block: int | None) -> TensorView:
     view, letters = named
     axes = MEMORY_FORMATS[wanted].axes
     if axes not in NAMELESS and letters is None:
@@ -247,5 +263,5 @@ def _to_device(named: _Named, wanted: str, groups: int) -> TensorView:
     if view.size * 16 > _MOST_BYTES_HELD:
         raise TensorShapeError(f"shape {view.shape} is too large to be brought to {wanted}, which is done in memory")
     array = view.read(0, view.size).reshape(view.shape)
-    done = stored(array, wanted, logical_format="" if axes in NAMELESS else letters or "", groups=groups)
+    done = stored(array, wanted, logical_format="" if axes in NAMELESS else letters or "", groups=groups, c0=block)
     return ArrayView(np.ascontiguousarray(done), view.dtype, wanted)

@@ -15,7 +15,7 @@ from pytest_msdump.memory_formats.gather import BlockedView
 from pytest_msdump.memory_formats.grouped import GroupedPlacement, place_groups, ungrouped
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["NAMELESS", "Converters", "completed", "is_device_format", "logical", "target"]
+__all__ = ["NAMELESS", "Converters", "check_fits", "completed", "is_device_format", "logical", "target"]
 
 Shape = tuple[int, ...]
 Converters = Mapping[tuple[str, str], Callable[..., Any]]
@@ -66,6 +66,20 @@ def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | Non
         if _placed(spec, known, shape, letters) is not None:
             return shape, letters
     return wishes[0]
+
+
+def check_fits(spec: TensorSpec) -> None:
+    """Refuse a stored shape that cannot hold the logical one, whatever the order of its axes.
+
+    Raises
+    ------
+    TensorShapeError
+        It cannot; the text says what would have to be there.
+    """
+    shape, letters = target(spec, rule_format=None, rule_shape=None)
+    known = format_name(spec.memory_format)
+    if known is not None and shape is not None and _placed(spec, known, shape, letters) is None:
+        raise _refusal(spec, known, shape, letters)
 
 
 def _wishes(spec: TensorSpec, rule_format: str | None, rule_shape: Shape | None) -> Iterator[tuple[Shape, str | None]]:

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.facts.dump_proto import DUMP_DATA, OP_UNTYPED
-from pytest_msdump.readers.ascend_file import DumpFile, FileSource, open_dump_file
-from pytest_msdump.readers.wire import Span, named_fields, span_of, varint_of
+from pytest_msdump.readers.ascend_file import open_dump_file
 
 __all__ = ["UntypedPart", "untyped_bytes", "untyped_parts"]
 
-_LENGTH_BYTES = 8
 _BLOCK_BYTES = 2**20
 # What the vendor calls them in file names.
 _WORDS = {"buffer": "l1buffer", "space": "space"}
@@ -37,39 +34,8 @@ def untyped_parts(path: Path) -> tuple[UntypedPart, ...]:
         The file or its header cannot be read.
     """
     opened = open_dump_file(path)
-    try:
-        return tuple(_parts(opened)) if opened.header.untyped else ()
-    finally:
-        opened.file.close()
-
-
-def _parts(opened: DumpFile) -> Iterator[UntypedPart]:
-    header, source = opened.header, opened.source
-    inside = header.container == "protobuf"
-    begin = 0 if inside else _LENGTH_BYTES
-    stop = source.size if inside else begin + int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
-    found: dict[str, list[Span]] = {word: [] for word in _WORDS}
-    for name, field in named_fields(source, Span(begin, stop), DUMP_DATA):
-        if name in found:
-            found[name].append(span_of(source, field))
-    behind = max((tensor.start + tensor.size for tensor in header.tensors if tensor.start >= stop), default=stop)
-    for word, spans in found.items():
-        for slot, span in enumerate(spans):
-            data, size = _place(source, span)
-            start, length = (data.start, data.length) if data.length else (behind, size)
-            behind += 0 if data.length else size
-            yield UntypedPart(_WORDS[word], slot, start, length)
-
-
-def _place(source: FileSource, span: Span) -> tuple[Span, int]:
-    """Return the bytes that are inside the header, and how many are said to be behind it."""
-    data, size = Span(0, 0), 0
-    for name, field in named_fields(source, span, OP_UNTYPED):
-        if name == "size":
-            size = varint_of(source, field)
-        else:
-            data = span_of(source, field)
-    return data, size
+    opened.file.close()
+    return tuple(UntypedPart(_WORDS[part.kind], part.slot, part.start, part.size) for part in opened.header.raw)
 
 
 def untyped_bytes(path: Path, part: UntypedPart) -> Iterator[bytes]:

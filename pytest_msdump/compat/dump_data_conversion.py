@@ -1,0 +1,80 @@
+"""``python -m pytest_msdump.compat.dump_data_conversion -type KIND -target dump|numpy -i PATH -o DIR``.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", "How Do I Convert an .npy File into a Dump File?", the script
+``dump_data_conversion.pyc``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_msdump.cli import convert
+from pytest_msdump.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.compat.suites import said
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+
+__all__ = ["GRAMMAR", "main"]
+
+_PROGRAM = "dump_data_conversion"
+_ARRAY = ".npy"
+
+GRAMMAR = Grammar(
+    program=f"python -m pytest_msdump.compat.{_PROGRAM}",
+    summary="Write dump files of arrays, or arrays of dump files. "
+    "Exit code 0: all converted; 1: something could not be; 4: usage error.",
+    flags=(
+        Flag(("-type",), "type", "whose data: caffe, tf, quant, offline or sim", "KIND", required=True),
+        Flag(("-target",), "target", "dump or numpy: what to write", "TARGET", required=True),
+        Flag(("-i",), "source", "a file, or a folder", "PATH", required=True),
+        Flag(("-o",), "out", "folder for the files", "DIR", required=True),
+    ),
+    refused={},
+)
+
+_TYPES = ("caffe", "tf", "quant", "offline", "sim")
+_TARGETS = ("dump", "numpy")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0; 1 when something could not be converted, 4 for a usage error.
+    """
+    return run_program(_PROGRAM, _run, argv)
+
+
+def _run(words: Sequence[str]) -> int:
+    arguments = GRAMMAR.parse(words)
+    kind, target = arguments.values["type"], arguments.values["target"]
+    for flag, word, known in (("-type", kind, _TYPES), ("-target", target, _TARGETS)):
+        if word not in known:
+            raise UnknownNameError(f"{flag} {word}: is not known; {nearest(word, known)}")
+    source, out = arguments.values["source"], arguments.values["out"]
+    if Path(source).is_file() and (Path(source).suffix == _ARRAY) != (target == "dump"):
+        raise ConfigError(f"-i {source}: -target dump reads {_ARRAY} files, -target numpy dump files")
+    parser = argparse.ArgumentParser()
+    convert.add_arguments(parser)
+    more = ["--to", "dump", "--kind", kind] if target == "dump" else []
+    # A path may begin with a dash.
+    parsed = parser.parse_args(["SRC", f"--out={out}", *more])
+    parsed.sources = [source]
+    code = convert.run(parsed)
+    said(_PROGRAM, f"the same as: {shlex.join(['msdump', 'convert', source, '--out', out, *more])}")
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,145 @@
+"""``python -m pytest_msdump.compat.shape_conversion -i FILE -format FORMAT -o DIR …``: the older script's command line.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", "How Do I Convert the Format of a Dump File?", the script ``shape_conversion.pyc``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
+from pytest_msdump.compat.outputs import output_folder
+from pytest_msdump.compat.suites import said
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    from pytest_msdump.converting.shape_conversion import Converted
+    from pytest_msdump.memory_formats.custom import Converters
+    from pytest_msdump.readers.stored import StoredView
+
+__all__ = ["GRAMMAR", "main"]
+
+_PROGRAM = "shape_conversion"
+
+GRAMMAR = Grammar(
+    program=f"python -m pytest_msdump.compat.{_PROGRAM}",
+    summary="Write one tensor of a dump file in another memory format: FILE.output.K.1x3x224x224.npy. "
+    "Exit code 0: done; 1: the tensor cannot be read, or not be brought to the format; 4: usage error.",
+    flags=(
+        Flag(("-i",), "file", "a dump file", "FILE", required=True),
+        Flag(("-format",), "format", "memory format to bring it to, e.g. NCHW", "FORMAT", required=True),
+        Flag(("-o",), "out", "folder for the array", "DIR", required=True),
+        Flag(("-shape",), "shape", "of the tensor without padding, e.g. 37,21; the header's by default", "SHAPE"),
+        Flag(("-tensor",), "tensor", "output or input; output by default", "IO"),
+        Flag(("-index",), "index", "number of the tensor; 0 by default", "K"),
+        Flag(("-custom",), "custom", "folder above format_convert; your code in it is run", "DIR"),
+    ),
+    refused={},
+)
+
+_KINDS = ("output", "input")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0; 1 when the tensor cannot be converted or written, 4 for a usage error.
+    """
+    return run_program(_PROGRAM, _run, argv)
+
+
+def _run(words: Sequence[str]) -> int:
+    from pytest_msdump.converting.array_files import remove_leftovers, write_view
+    from pytest_msdump.converting.shape_conversion import convert_shape, known_format
+
+    arguments = GRAMMAR.parse(words)
+    wanted, shape = known_format(arguments.values["format"]), _shape(arguments.get("shape"))
+    path = Path(arguments.values["file"])
+    io, index = _which(arguments)
+    with closing(_opened(path, io, index)) as view:
+        converters = _converters(arguments.get("custom"))
+        done = convert_shape(view, wanted, shape=shape, converters=converters)
+        folder = output_folder(arguments.values["out"], flag="-o")
+        remove_leftovers(folder)
+        lengths = "x".join(map(str, done.view.shape))
+        name = ".".join([path.name, io, str(index), *([lengths] if lengths else []), "npy"])
+        print(write_view(done.view, folder / name))  # noqa: T201 - the result
+    _tell(arguments, done, f"*:{io}:{index}")
+    return 0
+
+
+def _which(arguments: Arguments) -> tuple[str, int]:
+    io, number = arguments.get("tensor") or "output", arguments.get("index") or "0"
+    if io not in _KINDS:
+        raise UnknownNameError(f"-tensor {io}: is no kind of tensor; {nearest(io, _KINDS)}")
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise ConfigError(f"-index {number}: give the number of a tensor, from 0")
+    return io, int(number)
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    lengths = [int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 19]
+    if len(lengths) != len(parts) or 0 in lengths:
+        raise ConfigError(f"-shape {text}: give lengths greater than 0, separated by commas, e.g. 1,3,224,224")
+    return tuple(lengths)
+
+
+def _opened(path: Path, io: str, index: int) -> StoredView:
+    from pytest_msdump.readers.ascend_file import open_part, read_header
+
+    if not path.is_file():
+        raise ConfigError(f"-i {path}: no such file; give one dump file")
+    header, _ = read_header(path)
+    numbers = {(one.io, one.slot): number for number, one in enumerate(header.tensors)}
+    if (io, index) not in numbers:
+        known = ", ".join(f"{kind} {slot}" for kind, slot in numbers) or "none"
+        raise ConfigError(f"-index {index}: {path} has no {io} {index}; it has: {known}")
+    return open_part(path, numbers[io, index])
+
+
+def _converters(custom: str | None) -> Converters:
+    from pytest_msdump.memory_formats.custom import load_converters
+
+    if custom is None:
+        return {}
+    converters, files = load_converters(Path(custom))
+    said(
+        _PROGRAM, f"ran user code: {', '.join(map(str, files))}" if files else f"-custom {custom}: holds no conversion"
+    )
+    return converters
+
+
+def _tell(arguments: Arguments, done: Converted, glob: str) -> None:
+    """Say what a file's name does not, and how the new command is spelled."""
+    words = ["msdump", "convert", arguments.values["file"], "--out", arguments.values["out"]]
+    words += ["--memory-format", done.wanted, "--select", glob]
+    for name, flag in (("shape", "--shape"), ("custom", "--code")):
+        if name in arguments:
+            words += [flag, arguments.values[name]]
+    if done.source == done.wanted:
+        said(_PROGRAM, f"the tensor is in {done.wanted} already: it was copied as it is, padding and all")
+    if done.with_padding:
+        said(_PROGRAM, f"whole blocks of channels were kept; without the padding: {shlex.join(words)}")
+    else:
+        said(_PROGRAM, f"the same as: {shlex.join(words)}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
