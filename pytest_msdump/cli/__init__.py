@@ -69,6 +69,7 @@ def _parser(modules: Sequence[ModuleType]) -> argparse.ArgumentParser:
         prog="msdump",
         description="Compare operator dumps of a model's port with its reference. Exit code 0: within limits; "
         "1: something drifted or nothing was compared; 4: usage error.",
+        epilog="'msdump COMMAND --help' tells the options of a command.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in modules:

@@ -28,10 +28,16 @@ NAME = "check"
 HELP = "judge a saved result again, without the data"
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "
-    "or --config every pair is judged anew by these alone."
+    "or --config every pair is judged anew by these alone. Exit codes are those of compare."
 )
 
-_OPTIONS = ("config", "profile", "threshold", "min_coverage")
+# What judges anew, and how that is said here: without any of them there is no default that would hold.
+_OPTIONS = {
+    "config": "suite file whose rules are to judge",
+    "profile": "named limits (default: those of the run, when another option is given)",
+    "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
+    "min_coverage": "fail when less of the right side was matched, 0 to 100 per cent",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="RESULTS.json", help="results.json of a run")
     for option in OPTIONS:
         if option.name in _OPTIONS:
-            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+            parser.add_argument(*option.cli_flags, **argparse_kwargs(option) | {"help": _OPTIONS[option.name]})
 
 
 def run(parsed: argparse.Namespace) -> int:

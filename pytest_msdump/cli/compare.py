@@ -21,11 +21,17 @@ __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "gate", "nine_columns
 NAME = "compare"
 HELP = "compare two dumps or two tensor files"
 DESCRIPTION = (
-    "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories or two .npy files."
+    "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
+    "Exit code 0: within limits; 1: something drifted, or nothing was compared; 4: usage error."
 )
 
 # Two items of one operator are pytest's concern.
 _NOT_HERE = ("granularity",)
+# What is said otherwise than to pytest, which takes a word that begins with @ for a file of arguments.
+_HELP = {
+    "left": "dump of the run under test; '@env': where MINDSPORE_DUMP_CONFIG dumps to",
+    "config": "suite file (default: msdump.toml of the current folder, when a side is not given)",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sides", nargs="*", metavar="LEFT RIGHT", help="run under test, then reference")
     for option in OPTIONS:
         if option.name not in _NOT_HERE:
-            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+            kwargs = argparse_kwargs(option)
+            parser.add_argument(*option.cli_flags, **kwargs | {"help": _HELP.get(option.name, kwargs["help"])})
     _add_vendor_arguments(parser)
 
 

@@ -25,6 +25,12 @@ DESCRIPTION = (
     "(exit code 1) or silently pass over; 'explain' says what each key means; 'new' writes one."
 )
 
+_VERBS = {
+    "check": "Say what MindSpore or CANN would refuse (exit code 1), and what they would pass over without a word.",
+    "explain": "Say what each key of the file means, and of those that are not there which value holds.",
+    "new": "Write a data_dump.json, or with --acl an acl.json. One that would be refused is not written (exit code 4).",
+}
+
 _LARGEST_BYTES = 2**24
 _CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
 
@@ -33,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the three verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="new|check|explain")
     for verb, text in (("check", "say what would be refused or passed over"), ("explain", "say what each key means")):
-        command = verbs.add_parser(verb, help=text)
+        command = verbs.add_parser(verb, help=text, description=_VERBS[verb])
         command.add_argument(
             "file", metavar="FILE", nargs="?", help="data_dump.json or acl.json (default: $MINDSPORE_DUMP_CONFIG)"
         )
@@ -47,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 metavar="FILE",
                 help="the operators: an execution order, a graph of MindSpore or GE, JSON of a model; repeatable",
             )
-    new = verbs.add_parser("new", help="write a new data_dump.json, or an acl.json")
+    new = verbs.add_parser("new", help="write a new data_dump.json, or an acl.json", description=_VERBS["new"])
     new.add_argument("--path", required=True, metavar="DIR", help="where to dump to; absolute")
     new.add_argument("--net", default="Net", metavar="NAME", help="net_name (default: Net)")
     new.add_argument("--mode", default="cpu", metavar="MODE", help=f"how it runs: {', '.join(MODES)} (default: cpu)")

@@ -19,9 +19,9 @@ __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 NAME = "inspect"
 HELP = "look into one dump or file, from a line of the program to its operators and back, and check it by itself"
 DESCRIPTION = (
-    "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (type, shapes, "
-    "numbers, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be read, a "
-    "check hits, or tensors and their statistics differ; 4 for a usage error."
+    "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
+    "shapes, statistics, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be "
+    "read, a check hits, or tensors and their statistics differ; 4 for a usage error."
 )
 
 _NARROWEST = 60
@@ -64,9 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the dump that the file is in, where the file's own directory does not tell it all",
     )
     parser.add_argument("--txt-header", action="store_true", help="with --save-txt: shape and dtype in a line with #")
-    parser.add_argument("--bins", type=int, default=10, metavar="N", help="bars of a file's histogram, 1 to 100")
+    parser.add_argument(
+        "--bins", type=int, default=10, metavar="N", help="bars of a file's histogram, 1 to 100 (default: 10)"
+    )
     parser.add_argument("--all", action="store_true", dest="everything", help="list everything, however long it gets")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON, in which NaN and infinities are strings")
 
 
 def run(parsed: argparse.Namespace) -> int:

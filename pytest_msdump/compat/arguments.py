@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +17,7 @@ __all__ = ["Arguments", "Flag", "Grammar", "run_program"]
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
 _HELP = ("-h", "--help")
+_NARROWEST = 60
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Grammar:
             Help was asked for and printed.
         """
         if any(word in _HELP for word in words):
-            print(self.help())  # noqa: T201 - what was asked for
+            print(self.help(), flush=True)  # noqa: T201 - what was asked for
             raise SystemExit(0)
         known = {name: flag for flag in self.flags for name in flag.names}
         values: dict[str, str] = {}
@@ -120,11 +124,19 @@ class Grammar:
 
     def help(self) -> str:
         """Return what ``--help`` prints."""
-        shown = [(", ".join(flag.names) + f" {flag.metavar}", flag.help) for flag in self.flags]
-        lines = [f"usage: {self.program} OPTIONS", "", self.summary, "", "options:"]
-        for head, text in shown:
-            lines += [f"  {head.rstrip()}", f"        {text}"]
+        lines = [f"usage: {self.program} OPTIONS", "", *_wrapped(self.summary), "", "options:"]
+        for flag in self.flags:
+            told = f"{flag.help} (required)" if flag.required else flag.help
+            lines += [f"  {', '.join(flag.names)} {flag.metavar}".rstrip(), *_wrapped(told, indent=8)]
         return "\n".join(lines)
+
+
+def _wrapped(text: str, *, indent: int = 0) -> list[str]:
+    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    margin = " " * indent
+    return textwrap.wrap(
+        text, width, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) -> str:
@@ -146,12 +158,18 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
         What `run` returned; 4 for a usage or configuration error, 1 for any other of ours.
     """
     try:
-        return run(sys.argv[1:] if argv is None else argv)
+        code = run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+        return code
     except ConfigError as error:
         print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - a command's one line of error
         return _USAGE
     except MsdumpError as error:
         print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - as above
+        return _FAILED
+    except BrokenPipeError:
+        # As in `cli.main`: who reads has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)  # noqa: T201 - as above

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.cli.compare import gate
+from pytest_msdump.compat import convert, file_compare, overflow
 from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
 from pytest_msdump.compat.batch import Job, find_jobs
@@ -28,7 +29,6 @@ from pytest_msdump.reporting.vendor_table import Columns
 __all__ = ["GRAMMAR", "main"]
 
 _PROGRAM = "msaccucmp"
-_VERBS = ("compare", "convert", "overflow", "file_compare")
 _SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
 
 GRAMMAR = Grammar(
@@ -93,6 +93,14 @@ _SPELLED = {
 }
 
 
+# The other commands: their options, and what runs them.
+_OTHERS = {
+    "convert": (convert.GRAMMAR, run_convert),
+    "overflow": (overflow.GRAMMAR, run_overflow),
+    "file_compare": (file_compare.GRAMMAR, run_file_compare),
+}
+
+
 @dataclass(frozen=True)
 class _Wanted:
     """What all comparisons of one command line have in common."""
@@ -122,15 +130,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     command, rest = (words[0], words[1:]) if words else ("", ())
     if command in ("-h", "--help"):
-        rest = ["--help"]
-    elif command == "overflow":
-        return run_overflow(_PROGRAM, rest)
-    elif command == "file_compare":
-        return run_file_compare(_PROGRAM, rest)
-    elif command == "convert":
-        return run_convert(_PROGRAM, rest)
-    elif command != "compare":
-        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, _VERBS)}")
+        print(_overview())  # noqa: T201 - what was asked for
+        return 0
+    if command in _OTHERS:
+        return _OTHERS[command][1](_PROGRAM, rest)
+    if command != "compare":
+        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare', *_OTHERS))}")
     arguments = GRAMMAR.parse(rest)
     for name, sentence in _NO_EFFECT.items():
         if name in arguments:
@@ -224,6 +229,13 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     if not wanted.columns.overflow:
         return gate(planned, outputs.result)
     return gate(planned, lambda report: outputs.result(with_overflow(planned, report)))
+
+
+def _overview() -> str:
+    """Return what ``--help`` prints without a command."""
+    grammars = (GRAMMAR, *(grammar for grammar, _ in _OTHERS.values()))
+    usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
+    return "\n".join((*usages, "", "--help behind a command tells its options."))
 
 
 def _say_new_spelling(arguments: Arguments, reports: Path) -> None:

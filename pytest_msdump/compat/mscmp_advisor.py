@@ -87,3 +87,7 @@ def _read(table: Path) -> tuple[list[str], list[list[str]]]:
         count = len(rows) - len(whole)
         said(_PROGRAM, f"left out {count} of {len(rows)} rows, which have more or fewer cells than there are titles")
     return titles, whole
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -80,7 +80,7 @@ OPTIONS: tuple[Option, ...] = (
         "left",
         "path",
         "DIR",
-        "dump of the run under test; --msdump-left=@env: where MINDSPORE_DUMP_CONFIG dumps to",
+        "dump of the run under test; '@env': where MINDSPORE_DUMP_CONFIG dumps to (with =, as in --msdump-left=@env)",
         flags=("--msdump-left", "--msdump-target"),
         cli_flags=("-l", "--left"),
     ),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -161,14 +158,3 @@ def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inpu
 def test_csv_without_a_table_is_a_usage_error(capsys):
     assert msdump(["compare", "L", "R", "-csv"]) == 4
     assert "-csv: there is no table" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("module", ["compare_vector", "msaccucmp"])
-def test_it_runs_as_a_module(tmp_path, module):
-    words = [sys.executable, "-m", f"pytest_msdump.compat.{module}", "-zzz"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 4
-    assert re.match(rf"{module}: unknown (option|command) '-zzz'", done.stderr)
-    done = subprocess.run([*words[:-1], "--help"], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0
-    assert "usage: python -m pytest_msdump.compat" in done.stdout

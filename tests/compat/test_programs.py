@@ -1,0 +1,80 @@
+"""What all of the vendor's programs have in common here."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+
+import pytest
+
+from pytest_msdump import compat
+
+PROGRAMS = sorted(
+    module.name
+    for module in pkgutil.iter_modules(compat.__path__)
+    if hasattr(importlib.import_module(f"pytest_msdump.compat.{module.name}"), "main")
+)
+VERBS = {"msaccucmp": ["compare", "convert", "overflow", "file_compare"]}
+CALLS = [[name, *([verb] if verb else [])] for name in PROGRAMS for verb in VERBS.get(name, [""])]
+
+
+def called(name: str, *words: str, **rest: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"pytest_msdump.compat.{name}", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        **rest,
+    )
+
+
+def test_there_are_as_many_as_the_vendor_has_scripts() -> None:
+    assert {"compare_vector", "inplace_layer_process", "msaccucmp", "mscmp_advisor"} <= set(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_runs_as_a_module(name: str, tmp_path) -> None:
+    done = called(name, "-zzz", cwd=tmp_path)
+    assert done.returncode == 4
+    assert re.match(rf"{name}: unknown (option|command) '-zzz'", done.stderr)
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_help_fits_the_terminal_and_says_what_the_exit_code_means(call: list[str], monkeypatch, capsys) -> None:
+    name, *verb = call
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as caught:
+        importlib.import_module(f"pytest_msdump.compat.{name}").main([*verb, "--help"])
+    assert caught.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"usage: python -m pytest_msdump.compat.{' '.join(call)} OPTIONS"
+    assert max(map(len, lines)) <= 80
+    assert "Exit code" in " ".join(lines)
+
+
+def test_help_without_a_command_tells_the_commands(capsys) -> None:
+    assert importlib.import_module("pytest_msdump.compat.msaccucmp").main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        re.findall(r"^usage: python -m pytest_msdump\.compat\.msaccucmp (\w+)", out, re.MULTILINE) == VERBS["msaccucmp"]
+    )
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_msdump.compat.msaccucmp", "compare", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
