@@ -102,7 +102,7 @@ def run(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def program(line: str) -> Callable[[], int] | None:
-    if re.search(r"[|>]", re.sub(r"'[^']*'", "", line)):
+    if re.search(r"[|>;]|\.\*", re.sub(r"'[^']*'|\"[^\"]*\"", "", line)):
         return None
     words = shlex.split(line)
     if words[0] == "msdump":
@@ -243,16 +243,29 @@ def same_table_and_report(name: str) -> Check:
     return check
 
 
-def same_folder(old: Ran, new: Ran) -> None:
-    """The same files in `out`; a time in a name or a summary may differ, and its own folder's path."""
+def same_folder_of(name: str) -> Check:
+    """The same files in a folder; a time in a name or a summary may differ, and the path of the folder of a run."""
 
     def files(ran: Ran) -> dict[str, bytes]:
-        found = {path.name: path.read_bytes() for path in (ran.folder / "out").iterdir()}
+        found = {path.name: path.read_bytes() for path in (ran.folder / name).iterdir()}
         return {
             re.sub(r"_\d{14}", "", name): data.replace(str(ran.folder).encode(), b"") for name, data in found.items()
         }
 
-    assert files(old) == files(new) != {}
+    def check(old: Ran, new: Ran) -> None:
+        assert files(old) == files(new) != {}
+
+    return check
+
+
+same_folder = same_folder_of("out")
+
+
+def same_but_padding(old: Ran, new: Ran) -> None:
+    """One array each; what the older one has more of is channels, which come last in NHWC."""
+    (theirs,), (ours,) = ([np.load(path) for path in (ran.folder / "out").iterdir()] for ran in (old, new))
+    assert theirs.shape[-1] > ours.shape[-1]
+    np.testing.assert_array_equal(theirs[..., : ours.shape[-1]], ours)
 
 
 def same_values(old: Ran, new: Ran) -> None:
@@ -323,6 +336,13 @@ def write(name: str, text: str) -> Callable[[Path], object]:
 COMPARE = "python3 msaccucmp.py compare"
 NET = f"{COMPARE} -m left -g right -f fusion.json -out out"
 FILES = f"{COMPARE} -m left/a.npy -g right/a.npy"
+CONVERT = "python3 msaccucmp.py convert"
+SHAPE = "python3.7.5 shape_conversion.pyc"
+C5HD = "Conv2D.c5hd_ori_nchw.1.1.1600000000000001"
+NO_ORIGINAL = "Conv2D.c5hd_no_ori.3.1.1600000000000003"
+NZ = "MatMul.nz_2d_no_ori.6.1.1600000000000006"
+ND = "Add.nd.19.1.1600000000000019"
+OPDEBUG = "Opdebug.Node_OpDebug.5.9.1600000000000050"
 OVERFLOW = "python3 msaccucmp.py overflow"
 VECTOR = "python3.7.5 compare_vector.pyc -l left -r right"
 NUMPY = "python3 -c "
@@ -360,6 +380,37 @@ CASES = {
     "python3 compare_vector.py -l left -r right -o result.txt -ffts": Case(
         "l_ffts", 0, same_table_and_report("result.txt")
     ),
+    f"{CONVERT} -d left/{C5HD} -out out": Case("e_convert", 0, same_folder),
+    f"python3.7.5 msaccucmp.py convert -d left/{C5HD} -out ./output -f NCHW -t npy": Case(
+        "e_convert", 0, same_folder_of("output")
+    ),
+    f"{CONVERT} -d left/{C5HD} -out out -f NHWC -o 0": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d left/{NZ} -out out -f ND -s 37,21": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d left/{ND} -out out -t bin": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d left/{ND} -out out -t msnpy": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d left -out out -f NCHW": Case("e_convert", 1, same_folder),
+    f"{CONVERT} -d left/{ND},left/Add.nchw_3d.20.1.1600000000000020 -out out": Case("e_convert", 0, same_folder),
+    "for f in left/MatMul.*": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d left/{NO_ORIGINAL} -out out -f NCHW -c custom": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d left/{ND} -out out -v 2": Case("e_convert", 0, same_folder),
+    f"{CONVERT} -d {OPDEBUG} -out out": Case("h_overflow/aic_v0", 0, same_folder),
+    "python3.7.5 dump_data_conversion.pyc -type caffe -target dump -i npyin -o out": Case("e_convert", 0, same_folder),
+    "python3.7 dump_data_conversion.pyc -type tf -target dump -i npyin -o out": Case("e_convert", 0, same_folder),
+    "python3 dump_data_conversion.pyc -type quant -target dump -i npyin/conv1.0.1600000000000001.npy -o out": Case(
+        "e_convert", 0, same_folder
+    ),
+    "python3 dump_data_conversion.pyc -type offline -target dump -i npyin2 -o out": Case("e_convert", 0, same_folder),
+    f"python3.7.5 dump_data_conversion.pyc -target numpy -type offline -i left/{ND} -o out": Case(
+        "e_convert", 0, same_folder
+    ),
+    "python3.7.5 dump_data_conversion.pyc -target numpy -type caffe -i right -o out": Case(
+        "g2_pb_right", 0, same_folder
+    ),
+    f"{SHAPE} -i left/{NZ} -format ND -o out -shape 37,21": Case("e_convert", 0, same_folder),
+    f"{SHAPE} -i left/{C5HD} -format NHWC -o out": Case("e_convert", 0, same_but_padding),
+    f"{SHAPE} -i left/{C5HD} -format NHWC -o out -tensor input -index 0": Case("e_convert", 0, same_folder),
+    f"{SHAPE} -i left/{NO_ORIGINAL} -format NCHW -o out -custom custom": Case("e_convert", 0, same_folder),
+    f"{SHAPE} -i left/{ND} -format ND -o out": Case("e_convert", 0, same_folder),
     f"{OVERFLOW} -d aic_v0 -out out": Case("h_overflow", 1, same_folder),
     f"{OVERFLOW} -d two -out out -n 2": Case("h_overflow", 1, same_folder),
     f"{NUMPY}\"import numpy; print(numpy.load('left/a.npy'))\"": Case("k_custom_alg", 0, same_values),
@@ -371,13 +422,13 @@ CASES = {
     "python3.7.5 inplace_layer_process.pyc -i resnet.prototxt": Case(
         "m_nano", 0, same_files("new_resnet.prototxt"), write("resnet.prototxt", PROTOTXT)
     ),
-    # The rest of the line is awk.
+    # The rest of these lines is shell.
     "timestamp=1600000000000000": Case("m_nano", 0, same_commands, write("tensor_name", TENSOR_LIST)),
 }
 
 
 def case_of(row: Row) -> str:
-    return row.old.partition(";")[0] if row.old.startswith("timestamp=") else row.old
+    return row.old.partition(";")[0] if row.old.startswith(("timestamp=", "for ")) else row.old
 
 
 ROWS = rows()
