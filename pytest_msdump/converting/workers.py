@@ -50,9 +50,9 @@ def converted(sources: Sequence[SourceFile], task: Task, *, jobs: int) -> Iterat
     while waiting:
         suspects: list[SourceFile] = []
         yield from _until_broken(waiting, suspects, task, jobs)
-        # Nobody knows whose fault it was. Each is done alone, so that one is blamed who does it again.
-        for source in suspects:
-            yield _alone(source, task)
+        # Nobody knows whose fault it was. They are done one by one, so that one is blamed who does it again.
+        while suspects:
+            yield from _one_by_one(suspects, task)
 
 
 def _until_broken(waiting: deque[SourceFile], suspects: list[SourceFile], task: Task, jobs: int) -> Iterator[Outcome]:
@@ -72,12 +72,16 @@ def _until_broken(waiting: deque[SourceFile], suspects: list[SourceFile], task: 
             suspects += running.values()
 
 
-def _alone(source: SourceFile, task: Task) -> Outcome:
-    try:
-        with _pool(1) as pool:
-            return pool.submit(task, source).result()
-    except BrokenProcessPool:
-        return Outcome(source.path, failures=[("", _KILLED)])
+def _one_by_one(suspects: list[SourceFile], task: Task) -> Iterator[Outcome]:
+    """Work `suspects` off in one process, up to the one that kills it."""
+    with _pool(1) as pool:
+        while suspects:
+            source = suspects.pop(0)
+            try:
+                yield pool.submit(task, source).result()
+            except BrokenProcessPool:
+                yield Outcome(source.path, failures=[("", _KILLED)])
+                return
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:

@@ -21,10 +21,12 @@ from pytest_msdump.readers.filename import ReferenceName, number, parse_referenc
 __all__ = [
     "PROTOBUF_SUFFIXES",
     "AscendName",
+    "ConvertedBin",
     "ConvertedName",
     "SliceName",
     "parse_ascend",
     "parse_converted",
+    "parse_converted_bin",
     "parse_protobuf",
     "slice_name",
     "slice_numbers",
@@ -38,6 +40,10 @@ _TIMESTAMP_DIGITS = 10
 _FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
 _SLICE = re.compile(r"_lxslice([0-9]{1,9})")
 _CONVERTED = re.compile(r"(.+)\.(input|output)\.([0-9]{1,9})(?:\.([^.]+))?\.npy", re.DOTALL)
+_CONVERTED_BIN = re.compile(
+    r"(.+)\.(input|output)\.([0-9]{1,9})\.([0-9]{1,18}(?:_[0-9]{1,18})*)\.([A-Za-z][A-Za-z0-9_]*)\.([A-Z][A-Za-z0-9_]*)\.bin",
+    re.DOTALL,
+)
 _SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
 _SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
 # How many numbers may stand behind the timestamp.
@@ -88,6 +94,20 @@ class ConvertedName(NamedTuple):
     def memory_format(self) -> str | None:
         """The memory format, where the name tells it."""
         return None if self.has_shape else self.form
+
+
+class ConvertedBin(NamedTuple):
+    """Name of raw bytes that a tool made of one tensor of a dump file; it says all that a header would.
+
+    `shape` is flat where the tensor stayed as it was stored.
+    """
+
+    dump: AscendName
+    io: str
+    slot: int
+    shape: tuple[int, ...]
+    dtype: str
+    memory_format: str
 
 
 class SliceName(NamedTuple):
@@ -221,3 +241,20 @@ def parse_converted(name: str) -> ConvertedName | None:
     match = _CONVERTED.fullmatch(name)
     dump = parse_ascend(match[1]) if match else None
     return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None
+
+
+def parse_converted_bin(name: str) -> ConvertedBin | None:
+    """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format.
+
+    Examples
+    --------
+    >>> parsed = parse_converted_bin("Add.op.3.1.1600000000000003.output.0.2_19.bfloat16.ND.bin")
+    >>> parsed.dump.op, parsed.shape, parsed.dtype, parsed.memory_format
+    ('op', (2, 19), 'bfloat16', 'ND')
+    """
+    match = _CONVERTED_BIN.fullmatch(name)
+    dump = parse_ascend(match[1]) if match else None
+    if match is None or dump is None:
+        return None
+    shape = tuple(int(length) for length in match[4].split("_"))
+    return ConvertedBin(dump, match[2], int(match[3]), shape, match[5], match[6])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
-from pytest_msdump.readers.ascend_names import ConvertedName, parse_converted
+from pytest_msdump.readers.ascend_names import ConvertedBin, ConvertedName, parse_converted, parse_converted_bin
 from pytest_msdump.readers.ascend_tree import place_of
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import parse_mindspore
@@ -19,19 +22,21 @@ from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 
 __all__ = ["ConvertedReader"]
 
+_RAW = ".bin"
 # What the tool leaves beside them.
+_UNTYPED = re.compile(r".+\.(?:l1buffer|space)\.[0-9]{1,9}\.bin", re.DOTALL)
 _SIDE_FILES = frozenset({MAPPING, "convert_failed_file_list.txt", "simple_op_mapping.csv"})
 
 
 class ConvertedReader(Reader):
-    """Arrays whose names are those of dump files and, behind, the tensor's number and maybe its shape.
+    """Arrays whose names are those of dump files and, behind, the tensor's number and maybe its shape; raw bytes, too.
 
     They hold what the tool made of the tensor, whose memory format is unknown where the name does not tell it. Names
     that tell it are those of MindSpore's own arrays, too: a directory with nothing but such is left to that reader.
     """
 
     name = "converted"
-    looks_for = "arrays made of Ascend dump files, OP_TYPE.OP.TASK[.STREAM].TIMESTAMP.output.K[.2x3x4].npy"
+    looks_for = "arrays made of Ascend dump files, OP_TYPE.OP.TASK[.STREAM].TIMESTAMP.output.K[.2x3x4].npy, or .bin"
     precedence = 11
 
     def recognises(self, root: Path) -> bool:
@@ -53,10 +58,10 @@ class ConvertedReader(Reader):
             notes += note
             unexplained += map(folder.relative, folder.closed)
             for original, name in names:
-                parsed = parse_converted(original) if place else None
+                parsed = (parse_converted(original) or parse_converted_bin(original)) if place else None
                 if place and parsed:
                     refs.append(_ref(parsed, folder.below(root) / name, place.at, self.name))
-                elif name not in _SIDE_FILES and parse_opdebug(name) is None:
+                elif not _is_side_file(name):
                     unexplained.append(folder.relative(name))
         repeats = sort_out_runs(root, refs)
         return Dump(
@@ -70,12 +75,21 @@ class ConvertedReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
+        from pytest_msdump.readers.flat_bin import open_flat
         from pytest_msdump.readers.npy import open_npy
 
+        if ref.source.path.suffix == _RAW:
+            return open_flat(ref.source.path, ref.spec)
         return open_npy(ref.source.path, ref.spec)
 
 
+def _is_side_file(name: str) -> bool:
+    return name in _SIDE_FILES or parse_opdebug(name) is not None or _UNTYPED.fullmatch(name) is not None
+
+
 def _is_ours(name: str) -> bool:
+    if name.endswith(_RAW):
+        return parse_converted_bin(name) is not None
     parsed = parse_converted(name)
     return parsed is not None and parsed.memory_format is None
 
@@ -95,10 +109,18 @@ def _originals(root: Path, folder: Folder) -> tuple[Sequence[tuple[str, str]], S
     )
 
 
-def _ref(parsed: ConvertedName, path: Path, at: Coordinates, reader: str) -> TensorRef:
+def _ref(parsed: ConvertedName | ConvertedBin, path: Path, at: Coordinates, reader: str) -> TensorRef:
     return TensorRef(
         key=TensorKey(OpKey(parsed.dump.op, at, parsed.dump.op_type), parsed.io, parsed.slot),
-        spec=TensorSpec(memory_format=parsed.memory_format),
+        spec=_spec(parsed),
         source=TensorSource(path, parsed.dump.timestamp),
         reader=reader,
     )
+
+
+def _spec(parsed: ConvertedName | ConvertedBin) -> TensorSpec:
+    if isinstance(parsed, ConvertedName):
+        return TensorSpec(memory_format=parsed.memory_format)
+    # Flat, a tensor in blocks cannot be put in order again: its lengths are lost.
+    is_flat = len(parsed.shape) == 1 and may_be_padded(parsed.memory_format)
+    return TensorSpec(canonical(parsed.dtype), parsed.shape, None if is_flat else parsed.memory_format)

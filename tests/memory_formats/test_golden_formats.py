@@ -18,7 +18,7 @@ DEVICES = DATA / "ascend_golden" / "b_npu_vs_npu"
 
 
 def left(name: str):
-    (path,) = (CONVERTED / "left").glob(f"*.{name}.*")
+    (path,) = (DATA / "ascend_golden" / "e_convert" / "left").glob(f"*.{name}.*")
     return open_output(path, 0)
 
 
