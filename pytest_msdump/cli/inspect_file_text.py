@@ -149,6 +149,9 @@ def _tensor(tensor: InspectedTensor, header: TensorHeader | None, width: int) ->
     if spec is not None and (spec.shape, spec.dtype) != (tensor.shape, tensor.dtype):
         yield f"  stored as {spec_text(spec)}"
     yield from _header(header, width)
+    # Inputs of threads are in the first thread's file, whole.
+    if len(tensor.ref.source.pieces) > 1 and header is not None and header.shape != tensor.shape:
+        yield f"  joined from {counted(len(tensor.ref.source.pieces), 'slice')}, each in a file of its own"
     yield from wrapped(_elements(tensor), width, indent=2)
     yield from wrapped(_numbers(tensor), width, indent=2)
     side = tensor.side

@@ -229,6 +229,16 @@ def test_a_dump_file_that_is_cut_short_still_tells_its_header(capsys):
     assert "header" not in told(capsys, empty, code=1)
 
 
+def test_a_tensor_that_was_dumped_in_slices_says_so(capsys):
+    path = ASCEND / "l_ffts" / "left" / "Add.auto_op.5.3.1600000000000010.4.11.0.0"
+    whole, joined = entry(capsys, path)["tensors"]
+    assert (whole["shape"], whole["header"]["shape"]) == ([4, 5, 7], [4, 5, 7])
+    assert (joined["shape"], joined["header"]["shape"]) == ([6, 5, 7], [4, 5, 7])
+    before, _, after = told(capsys, path).partition("\noutput:0")
+    assert "slices" not in before
+    assert "  joined from 2 slices, each in a file of its own\n" in after
+
+
 def test_a_nano_dump_tells_where_tensors_were_on_the_device(capsys):
     (path,) = (ASCEND / "m_nano" / "left").iterdir()
     assert "a nano dump file of Ascend; 2 tensors (reader ascend)\n  header: container nano\n" in told(capsys, path)
