@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_msdump.pipeline.asserting import assert_close, assert_dumps_close, compare
+    from pytest_msdump.pipeline.detail import write_detail
     from pytest_msdump.pipeline.one_side import assert_no_overflow
     from pytest_msdump.pipeline.opening import OpenDump, open_dump
 
-__all__ = ["OpenDump", "assert_close", "assert_dumps_close", "assert_no_overflow", "compare", "open_dump"]
+__all__ = [
+    "OpenDump",
+    "assert_close",
+    "assert_dumps_close",
+    "assert_no_overflow",
+    "compare",
+    "open_dump",
+    "write_detail",
+]
 
 _HOMES = {
     "OpenDump": "opening",
@@ -23,6 +32,7 @@ _HOMES = {
     "assert_no_overflow": "one_side",
     "compare": "asserting",
     "open_dump": "opening",
+    "write_detail": "detail",
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.cli import detail
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             kwargs = argparse_kwargs(option)
             parser.add_argument(*option.cli_flags, **kwargs | {"help": _HELP.get(option.name, kwargs["help"])})
     _add_vendor_arguments(parser)
+    detail.add_arguments(parser)
 
 
 def _add_vendor_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,8 @@ def _add_vendor_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         metavar="PATH",
         help="also write the vendor's table of nine columns: to a file when PATH ends in .txt or .csv, "
-        "else to result.txt in that folder; compares inputs as well, unless --io says otherwise",
+        "else to result.txt in that folder; compares inputs as well, unless --io says otherwise; "
+        "with -d the folder for its files",
     )
     parser.add_argument("-csv", "--table-csv", action="store_true", help="write that table as CSV")
     parser.add_argument(
@@ -69,8 +72,9 @@ def run(parsed: argparse.Namespace) -> int:
 
     options: dict[str, Any] = given(parsed) | _sides(parsed)
     directory = Path.cwd()
-    write = _table_writer(parsed)
-    if parsed.table is not None and options["io"] is None:
+    detail.check_arguments(parsed)
+    write = None if detail.is_wanted(parsed) else _table_writer(parsed)
+    if (write is None or parsed.table is not None) and options["io"] is None:
         options["io"] = "all"
     suite = load_suite(
         file=_suite_file(options.pop("config"), directory, options),
@@ -79,7 +83,8 @@ def run(parsed: argparse.Namespace) -> int:
         spelled={option.name: option.cli_flags[-1] for option in OPTIONS} | {"left": "LEFT", "right": "RIGHT"},
     )
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
-    return gate(replace(plan(suite), extras=extras), write)
+    planned = replace(plan(suite), extras=extras)
+    return detail.run(parsed, planned) if write is None else gate(planned, write)
 
 
 def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: []) -> int:

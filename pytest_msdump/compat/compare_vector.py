@@ -14,13 +14,13 @@ from pathlib import Path
 from pytest_msdump.cli.compare import gate, nine_columns_writer
 from pytest_msdump.cli.table_file import table_file
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
 from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 
 __all__ = ["GRAMMAR", "main"]
 
 _PROGRAM = "compare_vector"
-_SINGLE = "comparing one operator in detail is not done by this release; leave -d, -t and -i out to compare all of them"
 
 GRAMMAR = Grammar(
     program=f"python -m pytest_msdump.compat.{_PROGRAM}",
@@ -35,8 +35,9 @@ GRAMMAR = Grammar(
         Flag(("-csv",), "csv", "write the table as CSV"),
         Flag(("-custom",), "custom", "folder above format_convert and algorithm; your code in them is run", "DIR"),
         Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
+        *OLDER_FLAGS,
     ),
-    refused=dict.fromkeys(("-d", "-t", "-i"), _SINGLE),
+    refused={},
 )
 
 
@@ -60,8 +61,11 @@ def _run(words: Sequence[str]) -> int:
     from pytest_msdump.pipeline.planning import plan
 
     arguments = GRAMMAR.parse(words)
+    check_older(arguments)
     as_csv = "csv" in arguments
-    reports = table_file(arguments.values["table"], as_csv=as_csv).path.parent / "msdump-report"
+    single = "operator" in arguments
+    table = arguments.values["table"]
+    reports = (Path(table) if single else table_file(table, as_csv=as_csv).path.parent) / "msdump-report"
     options = {name: arguments.get(name) for name in ("left", "right", "fusion", "quant_fusion")}
     suite = vendor_suite(
         {**options, "report_dir": str(reports)},
@@ -71,11 +75,12 @@ def _run(words: Sequence[str]) -> int:
         said(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")
     custom = arguments.get("custom")
     extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
-    write = nine_columns_writer(arguments.values["table"], as_csv=as_csv)
+    write = None if single else nine_columns_writer(table, as_csv=as_csv)
     planned = replace(plan(suite), extras=extras)
-    written = ["-o", arguments.values["table"], *(["-csv"] if as_csv else []), "--report-dir", str(reports)]
+    written = new_words(arguments) if single else ["-csv"] if as_csv else []
+    written += ["-o", table, "--report-dir", str(reports)]
     said(_PROGRAM, f"the same as: {new_spelling(arguments, *written)}")
-    return gate(planned, write)
+    return run_older(planned, arguments) if write is None else gate(planned, write)
 
 
 if __name__ == "__main__":

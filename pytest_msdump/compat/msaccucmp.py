@@ -21,6 +21,7 @@ from pytest_msdump.compat.file_compare import run_file_compare
 from pytest_msdump.compat.outputs import Outputs, output_folder
 from pytest_msdump.compat.overflow import run_overflow
 from pytest_msdump.compat.selecting import chosen_groups, narrowed
+from pytest_msdump.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
 from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras, load_extras
@@ -29,7 +30,6 @@ from pytest_msdump.reporting.vendor_table import Columns
 __all__ = ["GRAMMAR", "main"]
 
 _PROGRAM = "msaccucmp"
-_SINGLE = "comparing one operator in detail is not done by this release; leave it out to compare all operators"
 
 GRAMMAR = Grammar(
     program=f"python -m pytest_msdump.compat.{_PROGRAM} compare",
@@ -63,10 +63,9 @@ GRAMMAR = Grammar(
         Flag(("-advisor",), "advisor", "also write advisor_summary.txt; adds the column OverFlow"),
         Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
         Flag(("-v", "--version"), "version", "accepted for old scripts; dump files tell what they are", "N"),
+        *NEWER_FLAGS,
     ),
     refused={
-        **dict.fromkeys(("-op", "--op_name", "-o", "--output_tensor", "-i", "--input_tensor"), _SINGLE),
-        **dict.fromkeys(("-n", "--topn", "-ml", "--max_line", "--ignore_single_op_result"), _SINGLE),
         **dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read"),
     },
 )
@@ -137,12 +136,15 @@ def _run(words: Sequence[str]) -> int:
     if command != "compare":
         raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare', *_OTHERS))}")
     arguments = GRAMMAR.parse(rest)
+    check_newer(arguments)
     for name, sentence in _NO_EFFECT.items():
         if name in arguments:
             said(_PROGRAM, sentence)
     wanted = _wanted(arguments)
     fusion = arguments.get("fusion")
     if fusion is not None and Path(fusion).is_dir():
+        if "operator" in arguments:
+            raise ConfigError("-op: is one operator of one model; name the JSON file of that model with -f")
         return _run_batch(wanted, Path(fusion))
     return _compared(wanted, None)
 
@@ -209,6 +211,13 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
         reports /= job.report
     suite = vendor_suite({**options, "report_dir": str(reports)}, _SPELLED)
     planned = replace(plan(suite), extras=wanted.extras)
+    if "operator" in arguments:
+        if not any(name in arguments for name in _ONLY_HERE):
+            told = new_spelling(
+                arguments, *new_words(arguments), "-o", str(wanted.folder), "--report-dir", str(reports)
+            )
+            said(_PROGRAM, f"the same gate as: {told}")
+        return run_newer(planned, arguments)
     groups, notes = chosen_groups(planned, span=arguments.get("range"), numbers=arguments.get("select"))
     for note in notes:
         said(_PROGRAM, note)

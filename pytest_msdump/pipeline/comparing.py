@@ -15,10 +15,10 @@ from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
-from pytest_msdump.pipeline.logical import logical_views, views_as_told
 from pytest_msdump.pipeline.measuring import measure_views
+from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_view
-from pytest_msdump.pipeline.sampling import UnknownSampleError, check_formats, meet_sampled
+from pytest_msdump.pipeline.sampling import UnknownSampleError
 from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.unseen import compare_by_statistics
 
@@ -71,11 +71,8 @@ def compare_views(
     if pair.note:
         limits = replace(limits, notes=(*limits.notes, pair.note))
     try:
-        check_formats(pair, left, right)
-        left_logical, right_logical, transform = logical_views(left, right, pair.transform, extras.converters)
-        left_logical, right_logical = views_as_told(pair, left_logical, right_logical, transform)
-        left_met, right_met, sampled = meet_sampled(pair, left_logical, right_logical, transform)
-        comparison, custom = measure_views(left_met, right_met, pair, limits, extras, sampled)
+        met = bring_together(pair, left, right, extras.converters)
+        comparison, custom = measure_views(met.left, met.right, pair, limits, extras, met.sampled)
     except UnknownSampleError as error:
         return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
@@ -94,8 +91,8 @@ def compare_views(
         limits=limits,
         checks=rows(comparison, limits),
         comparison=comparison,
-        left_spec=left_logical.spec,
-        right_spec=right_logical.spec,
+        left_spec=met.left_logical.spec,
+        right_spec=met.right_logical.spec,
         custom=custom,
     )
 

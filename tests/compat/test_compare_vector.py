@@ -123,10 +123,10 @@ def test_reports_are_written_beside_the_table(two):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["-o", "r.txt", "-d", "a"], "comparing one operator in detail is not done by this release"),
-        (["-o", "r.txt", "-t", "output"], "comparing one operator in detail"),
-        (["-o", "r.txt", "-i", "0"], "comparing one operator in detail"),
-        (["-out", "r.txt"], "unknown option '-out'; did you mean '-o'?"),
+        (["-o", "r.txt", "-d", "a"], "-o: with -d it is the folder for several files, and r.txt looks like a file"),
+        (["-o", "r.txt", "-t", "output"], "-t: says more about one operator; say which with -d OP"),
+        (["-o", "r.txt", "-i", "0"], "-i: says more about one operator; say which with -d OP"),
+        (["-out", "r.txt"], "unknown option '-out'; did you mean '-"),
         (["-o", "r.txt", "-cutsom", "x"], "did you mean '-custom'?"),
         ([], "-o PATH is missing"),
         (["-o", ""], "-o is empty"),

@@ -264,7 +264,12 @@ def test_the_column_of_overflow_is_there_when_asked_for(in_case, words):
         (["overflow", "-d", ".", "-out", "y", "-n", "-1"], "-n -1: give a number from 1 to 5"),
         (["file_compare"], "-m FILE is missing"),
         (["compare", "-g", "R"], "-m PATH is missing"),
-        (["compare", "-m", "L", "-g", "R", "-op", "a"], "comparing one operator in detail"),
+        (
+            ["compare", "-m", "L", "-g", "R", "-op", "a", "-o", "0", "-i", "0"],
+            "-o and -i: one tensor is an output or an input",
+        ),
+        (["compare", "-m", "L", "-g", "R", "-op", "a", "-advisor"], "-advisor: is about all operators"),
+        (["compare", "-m", "L", "-g", "R", "-n", "3"], "-n: says more about one operator; say which with -op OP"),
         (["compare", "-m", "L", "-g", "R", "-algo", "0"], "did you mean '-alg'?"),
         (["compare", "-m", "L", "-g", "R", "-alg", "10"], "known: 0=CosineSimilarity"),
         (["compare", "-m", "L", "-g", "R", "-p", "1"], "HDF5"),

@@ -33,6 +33,7 @@ FLOORS = {
     "checking": 4,
     "capture": 4,
     "converting": 4,
+    "detailing": 4,
     "pipeline": 5,
     "cli": 7,
     "plugin": 7,

@@ -1,0 +1,111 @@
+"""One operator in detail, in the vendor's words: options that both programs have, and how they look in ours."""
+
+from __future__ import annotations
+
+from pytest_msdump.cli.detail import check_folder, detail_gate
+from pytest_msdump.compat.arguments import Arguments, Flag
+from pytest_msdump.compat.outputs import output_folder
+from pytest_msdump.detailing.detail import MOST_ROWS, MOST_TOP, Wishes
+from pytest_msdump.detailing.style import NEWER, OLDER
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.pipeline.choosing import Wanted
+from pytest_msdump.pipeline.planning import Plan
+
+__all__ = ["NEWER_FLAGS", "OLDER_FLAGS", "check_newer", "check_older", "new_words", "run_newer", "run_older"]
+
+NEWER_FLAGS = (
+    Flag(("-op", "--op_name"), "operator", "compare one operator, and write it element by element", "OP"),
+    Flag(("-o", "--output_tensor"), "output", "with -op: its output of this number (default: 0)", "K"),
+    Flag(("-i", "--input_tensor"), "input", "with -op: its input of this number", "K"),
+    Flag(("-n", "--topn"), "top", "with -op: list the N largest errors, 1 to 10000 (default: 20)", "N"),
+    Flag(("-ml", "--max_line"), "rows", "with -op: elements in a file, 10000 to 1000000 (the default)", "N"),
+    Flag(("--ignore_single_op_result",), "brief", "with -op: no files with every element"),
+)
+OLDER_FLAGS = (
+    Flag(("-d",), "operator", "compare one operator, and write it element by element to the folder of -o", "OP"),
+    Flag(("-t",), "kind", "with -d: input or output (the default)", "KIND"),
+    Flag(("-i",), "slot", "with -d: of which number (default: 0)", "K"),
+)
+
+_FEWEST_ROWS = 10_000
+_OF_ALL = {
+    "range": "-r",
+    "select": "-s",
+    "mapping": "-map",
+    "advisor": "-advisor",
+    "overflow": "-overflow_detection",
+}
+
+
+def check_newer(arguments: Arguments) -> None:
+    """Refuse what says something of one operator when there is none, and of all when there is one.
+
+    Raises
+    ------
+    ConfigError
+        One line.
+    """
+    if "operator" not in arguments:
+        _needs_operator(arguments, NEWER_FLAGS[1:], "-op")
+        return
+    for name, flag in _OF_ALL.items():
+        if name in arguments:
+            raise ConfigError(f"{flag}: is about all operators, and -op about one; leave one of them out")
+    if "output" in arguments and "input" in arguments:
+        raise ConfigError("-o and -i: one tensor is an output or an input; leave one of them out")
+
+
+def check_older(arguments: Arguments) -> None:
+    """As `check_newer`, of the older program."""
+    if "operator" not in arguments:
+        _needs_operator(arguments, OLDER_FLAGS[1:], "-d")
+    else:
+        check_folder(arguments.values["table"])
+
+
+def run_newer(planned: Plan, arguments: Arguments) -> int:
+    """Compare the operator and write its files, in the titles of release 26.2.0."""
+    kind = "input" if "input" in arguments else "output"
+    choice = Wanted(arguments.values["operator"], kind, _number(arguments, kind, f"-{kind[0]}", 0, 10**9) or 0)
+    wishes = Wishes(
+        NEWER,
+        top=_number(arguments, "top", "-n", 1, MOST_TOP) or Wishes().top,
+        rows=_number(arguments, "rows", "-ml", _FEWEST_ROWS, MOST_ROWS) or MOST_ROWS,
+        every_element="brief" not in arguments,
+    )
+    return detail_gate(planned, choice, output_folder(arguments.get("out")), wishes, prints_top=True)
+
+
+def run_older(planned: Plan, arguments: Arguments) -> int:
+    """Compare the operator and write its files, in the titles of the first releases."""
+    kind = arguments.get("kind") or "output"
+    if kind not in ("input", "output"):
+        raise ConfigError(f"-t: {kind!r} is neither input nor output")
+    choice = Wanted(arguments.values["operator"], kind, _number(arguments, "slot", "-i", 0, 10**9) or 0)
+    folder = output_folder(arguments.values["table"], flag="-o")
+    return detail_gate(planned, choice, folder, Wishes(OLDER))
+
+
+def new_words(arguments: Arguments) -> list[str]:
+    """Return how ``msdump compare`` says which operator is meant, and how much of it."""
+    kind = "input" if "input" in arguments else arguments.get("kind") or "output"
+    slot = arguments.get(kind) or arguments.get("slot") or "0"
+    words = ["-d", arguments.values["operator"], "-t", kind, "-i", slot]
+    words += ["--top", arguments.values["top"]] if "top" in arguments else []
+    rows = "0" if "brief" in arguments else arguments.get("rows")
+    return words + (["--rows", rows] if rows is not None else [])
+
+
+def _needs_operator(arguments: Arguments, flags: tuple[Flag, ...], operator: str) -> None:
+    for flag in flags:
+        if flag.name in arguments:
+            raise ConfigError(f"{flag.names[0]}: says more about one operator; say which with {operator} OP")
+
+
+def _number(arguments: Arguments, name: str, flag: str, least: int, most: int) -> int | None:
+    text = arguments.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or not least <= int(text) <= most:
+        raise ConfigError(f"{flag}: {text!r} is not a whole number from {least} to {most}")
+    return int(text)

@@ -1,0 +1,1 @@
+"""One pair in detail: every element with both values and its errors, as the vendor's tools write them."""

@@ -1,0 +1,193 @@
+"""One pair in detail: opened, brought to one shape, and written element by element."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from os import PathLike
+from pathlib import Path
+
+from pytest_msdump.detailing.detail import MOST_ROWS, MOST_TOP, Detail, Wishes, detail_views
+from pytest_msdump.detailing.files import file_stem, note_stem
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.tensor import COORDINATES, TensorView
+from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
+from pytest_msdump.pipeline.given import Tensor, opened
+from pytest_msdump.pipeline.measuring import FirstElements
+from pytest_msdump.pipeline.meeting import axis_letters, bring_together
+from pytest_msdump.pipeline.opening import as_path, open_view
+from pytest_msdump.pipeline.statistics import is_unseen
+
+__all__ = ["Detail", "Wishes", "detail_pair", "detail_stems", "write_detail"]
+
+
+def detail_pair(
+    pair: Pair,
+    folder: Path,
+    *,
+    stem: str | None = None,
+    names: tuple[str, str] | None = None,
+    wishes: Wishes = Wishes(),  # noqa: B008 - frozen
+    extras: Extras = NO_EXTRAS,
+) -> Detail:
+    """Open a pair and write it in detail.
+
+    Parameters
+    ----------
+    pair : Pair
+        Opened here and closed again.
+    folder : Path
+        Where to.
+    stem : str, optional
+        What the names of its files begin with: operator, io and slot by default.
+    names : tuple of str, optional
+        What the summary calls the left and the right operator.
+    wishes : Wishes
+        What is to be written.
+    extras : Extras
+        A user's own conversions, and how much of each tensor to look at.
+
+    Returns
+    -------
+    Detail
+        What was written.
+
+    Raises
+    ------
+    MsdumpError
+        The tensors cannot be brought together, or read, or nothing can be written; then no file is there.
+    """
+    if is_unseen(pair.left) or is_unseen(pair.right):
+        raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
+    try:
+        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+            return _detailed(pair, left, right, folder, stem, names, wishes, extras)
+    except OSError as error:
+        where = error.filename or pair.left.source.path
+        raise MsdumpError(f"{where}: cannot be read ({error.strerror or error}); check the file") from error
+
+
+def write_detail(
+    left: Tensor | Pair,
+    right: Tensor | None = None,
+    *,
+    directory: str | PathLike[str],
+    name: str = "tensor",
+    top: int = 20,
+    rows: int = MOST_ROWS,
+    every_element: bool = True,
+    transpose: tuple[int, ...] | None = None,
+    reshape: bool = False,
+) -> Detail:
+    """Write two tensors element by element: a summary, the largest errors, and CSV files with everything.
+
+    Parameters
+    ----------
+    left, right : array_like, TensorView, TensorRef, str or Path
+        The value under test and its reference. A `Pair` stands for both.
+    directory : str or Path
+        Where to; made when it is not there.
+    name : str
+        What files call arrays that have no name of their own.
+    top : int
+        How many of the largest errors are listed.
+    rows : int
+        The most elements in one file.
+    every_element : bool
+        Whether CSV files with every element are written.
+    transpose : tuple of int, optional
+        Axes of the right side, to meet the left.
+    reshape : bool
+        Whether the right side may have another shape with the same values in C order.
+
+    Returns
+    -------
+    Detail
+        Its `files`, and `summary` with the numbers as text.
+
+    Raises
+    ------
+    ConfigError
+        A number that cannot be meant, or no right side.
+    TensorShapeError
+        The shapes cannot be brought together.
+    MsdumpError
+        A tensor cannot be read, or a file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> found = write_detail([1.0, 2.0], [1.0, 2.5], directory=tempfile.mkdtemp(), name="conv1")
+    >>> [file.name for file in found.files][:2]
+    ['conv1_output_0_summary.txt', 'conv1_output_0_absolute_error_topn.csv']
+    >>> found.summary["MaxAbsoluteError"], found.top_absolute[1]
+    ('0.500000', '1,1,2.000000,2.500000,0.500000,0.200000')
+    """
+    wishes = Wishes(
+        top=_within("top", top, MOST_TOP), rows=_within("rows", rows, MOST_ROWS), every_element=every_element
+    )
+    folder = as_path(directory)
+    if isinstance(left, Pair):
+        if right is not None:
+            raise ConfigError("a Pair stands for both sides; give no right side beside it")
+        return detail_pair(left, folder, wishes=wishes)
+    if right is None:
+        raise ConfigError("there is no right side; give the reference as the second argument")
+    with ExitStack() as stack:
+        left_ref, left_view = opened(left, name, stack)
+        right_ref, right_view = opened(right, name, stack)
+        pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
+        return _detailed(pair, left_view, right_view, folder, None, None, wishes, NO_EXTRAS)
+
+
+def detail_stems(pairs: Sequence[Pair]) -> list[str]:
+    """Return what the names of each pair's files begin with; no two are alike.
+
+    The coordinates (rank, iteration, …) are part of it where the rest would not tell two pairs apart.
+    """
+    plain = [_stem(pair) for pair in pairs]
+    taken = Counter(plain)
+    stems: list[str] = []
+    seen: Counter[str] = Counter()
+    for pair, stem in zip(pairs, plain, strict=True):
+        full = stem if taken[stem] == 1 else _stem(pair, with_coordinates=True)
+        seen[full] += 1
+        stems.append(full if seen[full] == 1 else f"{full}_{seen[full]}")
+    return stems
+
+
+def _stem(pair: Pair, *, with_coordinates: bool = False) -> str:
+    key = pair.left.key
+    known = ((name, getattr(key.op.at, name)) for name in COORDINATES if with_coordinates)
+    coordinates = "".join(f"_{name}{value}" for name, value in known if value is not None)
+    return file_stem(key.op.label, key.io, key.slot, coordinates=coordinates)
+
+
+def _detailed(
+    pair: Pair,
+    left: TensorView,
+    right: TensorView,
+    folder: Path,
+    stem: str | None,
+    names: tuple[str, str] | None,
+    wishes: Wishes,
+    extras: Extras,
+) -> Detail:
+    met = bring_together(pair, left, right, extras.converters)
+    met_left, met_right = met.left, met.right
+    if extras.first is not None and extras.first < met_left.size:
+        met_left, met_right = FirstElements(met_left, extras.first), FirstElements(met_right, extras.first)
+    stem = stem or _stem(pair)
+    operators = names or (pair.left.key.op.label, pair.right.key.op.label)
+    letters = axis_letters(left, met)
+    detail = detail_views(met_left, met_right, folder, stem, names=operators, letters=letters, wishes=wishes)
+    note_stem(folder, stem, pair.left.key.op.label)
+    return detail
+
+
+def _within(name: str, number: int, most: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        raise ConfigError(f"{name} is {number!r}; give a whole number from 1 to {most}")
+    return number
