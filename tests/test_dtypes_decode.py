@@ -133,3 +133,14 @@ def test_descr_outside_the_table_is_refused(descr):
     with pytest.raises(TensorFileError, match="save") as caught:
         storage_of(descr, None, where="here")
     assert len(str(caught.value)) < 300
+
+
+def test_float4_is_read_where_each_element_has_a_byte_of_its_own():
+    storage = storage_of("|u1", "float4_e2m1fn", where="a.npy")
+    assert storage.logical == "float4_e2m1"
+    values = storage.decode(np.arange(16, dtype=np.uint8))
+    positive = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+    assert [repr(float(value)) for value in values] == [*map(repr, positive), *(repr(-value) for value in positive)]
+    assert values.dtype == np.float32
+    with pytest.raises(TensorFileError, match=r"^a\.npy: holds the byte 33, and one element of float4_e2m1 a byte"):
+        storage.decode(np.array([1, 33], np.uint8))

@@ -32,15 +32,22 @@ def array_of(tensor: Any) -> Any:
     """
     import mindspore
 
-    name = canonical(str(tensor.dtype).lower())
+    name = _name(tensor.dtype)
     try:
         if name in DTYPES and DTYPES[name].native == name:
             return tensor.asnumpy()
         # Not as its bytes in memory: those of a transposed tensor lie in another order.
         bits = tensor.view(getattr(mindspore, _BITS[tensor.itemsize])).asnumpy()
-        return RawArray(bits, tuple(tensor.shape), name or str(tensor.dtype))
+        return RawArray(bits, tuple(tensor.shape), name)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(
             f"a {type(tensor).__name__} of {tensor.dtype} cannot be recorded ({reason}); leave it out with exclude="
         ) from error
+
+
+def _name(dtype: Any) -> str:
+    """The logical type, as the tables have it where they do."""
+    said = str(dtype).lower()
+    # MindSpore's qint4x2 calls itself so, and has two elements in each byte, in an order that nothing public says.
+    return "qint4x2" if said == "int4" else canonical(said) or said

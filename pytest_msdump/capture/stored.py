@@ -46,12 +46,16 @@ def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
     values = np.asarray(array, order="C")
     if dtype is not None:
         return _from_bits(RawArray(values.reshape(-1), values.shape, dtype))
-    if values.dtype.char in _NUMBERS:
+    # 2: another library's type, whose letter may be one of numpy's (float8_e4m3b11fnuz of ml_dtypes is an "L").
+    if values.dtype.isbuiltin != 2 and values.dtype.char in _NUMBERS:
         return values, None
     # Libraries that extend numpy with bfloat16 and 8-bit floats register types whose names the tables know.
     known = canonical(values.dtype.name)
     if known is None or DTYPES[known].kind == "opaque" or values.dtype.names:
         raise ConfigError(f"an array of {values.dtype} cannot be recorded as numbers; leave it out, or convert it")
+    if known in _SIGNED_BYTES:
+        # Such libraries hold -1 as 0x0F; a file holds it as the int8 that it is.
+        return values.astype(np.int8), known
     return _from_bits(RawArray(values.reshape(-1).view(f"u{values.dtype.itemsize}"), values.shape, known))
 
 

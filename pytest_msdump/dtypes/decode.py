@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table
+from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e2m1_codes
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 
@@ -58,6 +58,8 @@ _STORED_AS = {
     ("bfloat16", "u2"): "bfloat16",
     ("bfloat16", "V2"): "bfloat16",
     **{(name, code): name for name in _BYTE_FLOATS for code in ("u1", "V1", "f1", "f4")},
+    # As this package records it: one element a byte. How binary dumps pack it is not known.
+    ("float4_e2m1", "u1"): "float4_e2m1",
     ("int4", "i1"): "int4",
     ("int2", "i1"): "int2",
     ("uint2", "u1"): "uint2",
@@ -209,11 +211,24 @@ def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
         return Storage(logical, stored, bfloat16_values)
     if logical in _BYTE_FLOATS and code == "u1":
         return Storage(logical, stored, stored_as(logical).unpack)
+    if logical == "float4_e2m1":
+        return Storage(logical, stored, lambda raw: _float4_values(raw, where))
     native = np.dtype(DTYPES[logical].native)
     if logical == "complex32":
         # The real part is the first half in memory, whatever the order of bytes in each half.
         return Storage(logical, stored, lambda raw: stored_as(logical).unpack(raw.astype("<u4").view("<f2")))
     return Storage(logical, stored, lambda raw: raw.astype(native, copy=False))
+
+
+def _float4_values(raw: Array, where: str) -> Array:
+    codes = float4_e2m1_codes()
+    if raw.size and raw.max() >= codes.size:
+        raise TensorFileError(
+            f"{where}: holds the byte {raw.max()}, and one element of float4_e2m1 a byte is at most {codes.size - 1}; "
+            "save elements that share a byte one by one"
+        )
+    values: Array = codes[raw]
+    return values
 
 
 def _code_of(descr: object, where: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BYTE_TABLES", "byte_table"]
+__all__ = ["BYTE_TABLES", "byte_table", "float4_e2m1_codes"]
 
 Array = npt.NDArray[Any]
 
@@ -71,6 +71,15 @@ def _table(name: str) -> Array:
     table = values.reshape(256, -1)
     table.flags.writeable = False
     return table
+
+
+@cache
+def float4_e2m1_codes() -> Array:
+    """Return what the 16 codes of float4_e2m1 mean, as float32. It has neither NaN nor infinity."""
+    positive = _minifloat(2, 1)[:8].astype(np.float32)
+    codes = np.concatenate([positive, -positive])
+    codes.flags.writeable = False
+    return codes
 
 
 def _minifloat(exponent_bits: int, mantissa_bits: int, bias: int | None = None) -> Array:

@@ -90,6 +90,7 @@ ALIASES: dict[str, str] = {
     "float": "float32",
     "float8e4m3fn": "float8_e4m3fn",
     "float8e5m2": "float8_e5m2",
+    "float4_e2m1fn": "float4_e2m1",
     "float8e8m0": "float8_e8m0",
     "float8_e8m0fnu": "float8_e8m0",
     "fp16": "float16",

@@ -169,6 +169,10 @@ def types(folder: Path) -> None:
         # In another order in memory than in their axes.
         stored[f"{name} turned"] = Tensor(np.ascontiguousarray(array.T)).T.view(getattr(ms, name))
         expected[f"{name} turned"] = array
+    stored["qint4x2"], expected["qint4x2"] = (
+        Tensor(np.arange(256, dtype=np.uint8)).view(ms.qint4x2),
+        np.arange(256, dtype=np.uint8),
+    )
     stored["float32 turned"], expected["float32 turned"] = stored["float32"].T, expected["float32"].T
     stored["bfloat16 alone"], expected["bfloat16 alone"] = Tensor(1.5, ms.bfloat16), np.array(0x3FC0, np.uint16)
     stored["float32 empty"], expected["float32 empty"] = Tensor(np.zeros((0, 3), "f4")), np.zeros((0, 3), "f4")

@@ -6,9 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from live.reading_back import bits_of
 
 from pytest_msdump import open_dump
 from pytest_msdump.capture import Recorder
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.errors import TensorFileError
 
 torch = pytest.importorskip("torch")
 
@@ -21,6 +24,7 @@ pytestmark = [
 # Recorded as the numbers they stand for: bits without their scale would say nothing.
 QUANTIZED = {"qint8", "quint8", "qint32", "quint4x2", "quint2x4"}
 DTYPES = sorted({str(dtype).removeprefix("torch.") for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)})
+NARROW = {"int2", "int4", "uint1", "uint2", "uint4"}
 WHOLE = [name for name in DTYPES if name not in QUANTIZED]
 
 
@@ -57,10 +61,21 @@ def recorded(tmp_path, tensor):
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_tensor_is_read_back_bit_for_bit(tmp_path, name, shape):
     tensor, bits = with_bits(name, shape)
-    array, logical, _ = recorded(tmp_path, tensor)
+    array, logical, dump = recorded(tmp_path, tensor)
     assert array.tobytes() == bits.tobytes()
     assert array.shape == shape
     assert (logical or array.dtype.name) == {"float8_e8m0fnu": "float8_e8m0"}.get(name, name)
+    address = next(iter(dump))
+    if logical is not None and canonical(logical) is None:
+        # Types of which PyTorch has bits and no numbers, and those that share a byte.
+        with pytest.raises(TensorFileError, match="a type that cannot be decoded"):
+            dump.open(address)
+        return
+    values = dump.read(address)
+    assert values.shape == shape
+    # PyTorch's integers of less than a byte are a byte each, whatever it holds.
+    found = values.tobytes() if name in NARROW else bits_of(dump.open(address).dtype, values)
+    assert found == bits.tobytes()
 
 
 COARSE = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "complex32", "float16")
