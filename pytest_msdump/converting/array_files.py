@@ -20,7 +20,7 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["ArrayView", "npy_bytes", "remove_leftovers", "whole_file", "write_npz", "write_view"]
+__all__ = ["ArrayView", "npy_bytes", "remove_leftovers", "text_bytes", "whole_file", "write_npz", "write_view"]
 
 Array = npt.NDArray[Any]
 
@@ -217,8 +217,10 @@ def _raw_bytes(view: TensorView) -> Iterator[bytes]:
         yield encode(block, view.dtype).tobytes()
 
 
-def _text(view: TensorView) -> Iterator[bytes]:
-    yield f"# shape {view.shape}, dtype {view.dtype}\n".encode()
+def text_bytes(view: TensorView, *, with_header: bool = True) -> Iterator[bytes]:
+    """Yield a tensor as `numpy.savetxt` writes the flat array; with a header, shape and type in a line behind ``#``."""
+    if with_header:
+        yield f"# shape {view.shape}, dtype {view.dtype}\n".encode()
     for block in view.blocks(_BLOCK_ELEMENTS):
         if block.dtype.kind == "c":
             # As `numpy.savetxt` has it.
@@ -228,4 +230,4 @@ def _text(view: TensorView) -> Iterator[bytes]:
             yield ("%.18e\n" * block.size % tuple(block.tolist())).encode()
 
 
-_PIECES = {"npy": npy_bytes, "bin": _raw_bytes, "txt": _text}
+_PIECES = {"npy": npy_bytes, "bin": _raw_bytes, "txt": text_bytes}

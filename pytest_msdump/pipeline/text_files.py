@@ -8,19 +8,17 @@ Ascend "Accuracy Comparison Tool", "How Do I View a Dump File?": ``numpy.savetxt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
+from pytest_msdump.converting.array_files import text_bytes, whole_file
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.metrics.values import Array
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.pipeline.inspecting import tensors_of
 from pytest_msdump.pipeline.opening import open_logical
 
 __all__ = ["save_text"]
 
-_BLOCK_ELEMENTS = 2**16
 _ARRAY, _TEXT = ".npy", ".txt"
 
 
@@ -76,27 +74,7 @@ def _name(ref: TensorRef, path: Path) -> str:
 
 
 def _write(view: TensorView, path: Path, *, with_header: bool) -> Path:
-    temporary = path.with_name(f".{uuid4().hex}.tmp")
-    try:
-        try:
-            with temporary.open("w", encoding="ascii", newline="\n") as stream:
-                if with_header:
-                    stream.write(f"# shape {view.shape}, dtype {view.dtype}\n")
-                for block in view.blocks(_BLOCK_ELEMENTS):
-                    stream.write(_lines(block))
-            temporary.replace(path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
-    except OSError as error:
-        raise MsdumpError(f"{path}: cannot be written: {error.strerror or error}; choose another folder") from error
+    with whole_file(path) as stream:
+        for piece in text_bytes(view, with_header=with_header):
+            stream.write(piece)
     return path
-
-
-def _lines(block: Array) -> str:
-    """Write values as `numpy.savetxt` does. One format for a block at a time takes a third of its time."""
-    values = block.tolist()
-    if block.dtype.kind != "c":
-        return "%.18e\n" * len(values) % tuple(values)
-    parts = tuple(part for value in values for part in (value.real, value.imag))
-    return (" (%.18e+%.18ej)\n" * len(values) % parts).replace("+-", "-")

@@ -551,7 +551,7 @@ def test_text_files_are_those_of_numpy_savetxt(tmp_path, capsys):
         "f": np.array([2**64 - 1, 2**53 + 1, 0], np.uint64),
         "g": np.array([np.nan, -np.inf, np.inf, -0.0, 5e-324]),
         "h": np.array([complex(0.0, -0.0), complex(-np.inf, np.nan)], np.complex64),
-        "i": np.linspace(-1, 1, 2**16 + 3, dtype=np.float16),
+        "i": np.linspace(-1, 1, 2**17 + 3, dtype=np.float16),
     }.items():
         np.save(tmp_path / f"{name}.1.2.npy", array)
         np.savetxt(tmp_path / "expected.txt", array.reshape(-1))
@@ -602,11 +602,11 @@ def test_a_file_that_cannot_be_read_leaves_no_text(tmp_path, capsys):
 
 
 def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
-    def full(*_: object) -> None:
+    def full(*_: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
 
     np.save(tmp_path / "a.npy", np.ones(4))
-    monkeypatch.setattr(text_files, "_lines", full)
+    monkeypatch.setattr(text_files, "text_bytes", full)
     assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
     assert list((tmp_path / "out").iterdir()) == []
     assert "No space left" in capsys.readouterr().err
