@@ -98,8 +98,8 @@ def convert_shape(
         if values.dtype.kind not in _NUMBERS:
             raise TensorShapeError(f"the conversion of {source} to {wanted} returned {values.dtype}: no numbers")
         return Converted(ArrayView(values), source, wanted)
-    if source == wanted:
-        return Converted(view, source, wanted)
+    if wanted in (source, format_name(view.spec.memory_format)):
+        return Converted(view, wanted, wanted)
     for name in (source, wanted):
         if name not in MEMORY_FORMATS:
             raise TensorShapeError(

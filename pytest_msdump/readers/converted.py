@@ -91,7 +91,8 @@ def _is_ours(name: str) -> bool:
     if name.endswith(_RAW):
         return parse_converted_bin(name) is not None
     parsed = parse_converted(name)
-    return parsed is not None and parsed.memory_format is None
+    # MindSpore's names have a stream, which those of older devices lack.
+    return parsed is not None and (parsed.memory_format is None or parse_mindspore(name) is None)
 
 
 def _is_mindspores(name: str) -> bool:

@@ -81,6 +81,14 @@ def test_other_names_are_no_arrays_made_of_dumps(name):
     assert parse_converted(name) is None
 
 
+def test_a_memory_format_behind_a_name_without_a_stream_is_not_mindspores(tmp_path):
+    save(tmp_path, f"SplitD.split1.4.{TIME}.output.0.NC1HWC0.npy")
+    dump = index(tmp_path)
+    assert dump.reader == "converted"
+    (ref,) = dump.refs
+    assert (ref.key.op.op_type, ref.key.address, ref.spec.memory_format) == ("SplitD", "split1:output:0", "NC1HWC0")
+
+
 def test_arrays_made_of_dumps_are_a_dump_again(tmp_path):
     save(tmp_path, f"{FILE}.input.0.npy")
     save(tmp_path, f"{FILE}.output.0.1x2.npy", ONES * 2)
