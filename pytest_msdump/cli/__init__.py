@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
-from pytest_msdump.cli import check, compare, config, convert, inspect, overflow, prototxt, rename, tfdbg
+from pytest_msdump.cli import check, compare, config, convert, inspect, overflow, prototxt, rename, report, tfdbg
 from pytest_msdump.errors import ConfigError, MsdumpError
 
 __all__ = ["main"]
@@ -17,7 +17,7 @@ __all__ = ["main"]
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
-_COMMANDS: tuple[ModuleType, ...] = (compare, inspect, check, convert, overflow, config, prototxt, rename, tfdbg)
+_COMMANDS: tuple[ModuleType, ...] = (compare, inspect, check, convert, overflow, config, prototxt, rename, report, tfdbg)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -78,6 +78,7 @@ class Report:
     `reporting.assemble`): they travel between processes in this form, and `msdump check` reads them back in this form.
     `network` has an entry for each operator of the left side's compiled model, where a rule file tells of one (see
     `matching.network`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
+    `rerun` is what follows ``msdump compare`` to do it again.
     """
 
     left: SideInfo
@@ -90,6 +91,7 @@ class Report:
     coverage: Mapping[str, Any] = field(default_factory=dict)
     network: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    rerun: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -15,6 +15,7 @@ from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import write_csv
+from pytest_msdump.reporting.html.page import write_html
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run, to_json
 from pytest_msdump.reporting.tally import FAILING
@@ -22,7 +23,7 @@ from pytest_msdump.reporting.tally import FAILING
 __all__ = ["WRITERS", "gathered", "measured", "policy_entry", "write_report"]
 
 # Report kind → writer: (report, directory) → the file.
-WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "csv": write_csv}
+WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "csv": write_csv, "html": write_html}
 
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         min_coverage=plan.suite.min_coverage,
         network=network_of(combined(plan.rules)) if plan.rules.base else (),
         notes=plan.extras.sentences,
+        rerun=rerun_arguments(plan),
     )
 
 
@@ -69,6 +71,22 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
         "rules": [rule.label for rule in policy.rules],
         "known_drift": [drift.label for drift in policy.known_drift],
     }
+
+
+def rerun_arguments(plan: Plan) -> tuple[str, ...]:
+    """What follows ``msdump compare`` to compare the same two dumps by the same rules."""
+    suite = plan.suite
+    if suite.file is not None:
+        return ("--config", str(suite.file), *_thresholds(suite.policy))
+    files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
+    profile = () if suite.policy.profile == "default" else ("--profile", suite.policy.profile)
+    rules = tuple(word for flag, file in files if file is not None for word in (flag, str(file)))
+    return (str(plan.left.root), str(plan.right.root), *rules, *profile, *_thresholds(suite.policy))
+
+
+def _thresholds(policy: Policy) -> tuple[str, ...]:
+    """Limits of the command line, as they are typed."""
+    return tuple(f"--threshold={metric}={bound!r}" for metric, bound in policy.thresholds.items())
 
 
 def write_report(report: Report, kinds: tuple[str, ...], directory: Path) -> list[Path]:

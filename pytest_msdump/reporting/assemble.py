@@ -26,6 +26,7 @@ def assemble(
     min_coverage: float | None = None,
     network: Iterable[Mapping[str, Any]] = (),
     notes: tuple[str, ...] = (),
+    rerun: tuple[str, ...] = (),
 ) -> Report:
     """Return the report of one suite.
 
@@ -47,6 +48,8 @@ def assemble(
         The operators of the left side's compiled model (`matching.network`).
     notes : tuple of str
         Sentences on the run as a whole.
+    rerun : tuple of str
+        What follows ``msdump compare`` to do it again.
     """
     orders: dict[OpKey, int] = {}
     for ref in left.refs:
@@ -68,6 +71,7 @@ def assemble(
         coverage=coverage_entry(pairing, min_coverage=min_coverage),
         network=tuple(network),
         notes=notes,
+        rerun=rerun,
     )
 
 

@@ -34,6 +34,7 @@ def document(report: Report) -> dict[str, Any]:
         "right": _side(report.right),
         "profile": report.profile,
         **({"notes": list(report.notes)} if report.notes else {}),
+        **({"rerun": list(report.rerun)} if report.rerun else {}),
         "limits": dict(report.limits),
         "complete": report.complete,
         "counts": counts(report),
@@ -120,6 +121,7 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         coverage=values["coverage"],
         network=tuple(values.get(_NETWORK, ())),
         notes=_texts(values.get("notes")),
+        rerun=_texts(values.get("rerun")),
     )
     if values.get("counts") != counts(report):
         raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")

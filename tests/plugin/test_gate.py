@@ -130,9 +130,9 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_4(pytester, lenet, argum
 
 @pytest.mark.usefixtures("bad")
 def test_results_are_the_same_with_and_without_workers(pytester):
-    pytester.runpytest_subprocess("--msdump-report-dir=one", "--msdump-report=json,csv")
-    pytester.runpytest_subprocess("--msdump-report-dir=two", "--msdump-report=json,csv", "-n", "2")
-    for name in ("results.json", "ops.csv"):
+    pytester.runpytest_subprocess("--msdump-report-dir=one", "--msdump-report=json,csv,html")
+    pytester.runpytest_subprocess("--msdump-report-dir=two", "--msdump-report=json,csv,html", "-n", "2")
+    for name in ("results.json", "ops.csv", "index.html"):
         assert (pytester.path / "one" / name).read_bytes() == (pytester.path / "two" / name).read_bytes()
 
 

@@ -1,0 +1,41 @@
+"""``msdump report results.json``: draw the page, or another report, from saved numbers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_msdump.settings import parse_report
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "report"
+HELP = "draw the page, or another report, from a saved result"
+DESCRIPTION = "Write reports from a results.json, without the data: those that the run itself would have written."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the file, what is wanted of it, and where to."""
+    parser.add_argument("file", metavar="RESULTS.json", help="results.json of a run")
+    parser.add_argument("--out", metavar="DIR", help="where to write (default: beside RESULTS.json)")
+    parser.add_argument("--report", metavar="LIST", default="html", help="html, csv, json (default: html)")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Write the reports and say where they are."""
+    import os
+
+    from pytest_msdump.pipeline.gathering import write_report
+    from pytest_msdump.reporting.json_report import read_json, report_from
+    from pytest_msdump.reporting.records import from_json
+
+    kinds = parse_report(parsed.report, where="--report")
+    file = Path(parsed.file)
+    report = report_from(read_json(file), place=parsed.file)
+    # A report that `msdump check` would refuse is not drawn either.
+    for number, record in enumerate(report.records):
+        from_json(record, place=f"{parsed.file}: tensors[{number}]")
+    out = file.parent if parsed.out is None else Path(parsed.out)
+    for written in write_report(report, kinds, out):
+        print(os.path.relpath(written))  # noqa: T201 - what a command is asked for
+    return 0

@@ -1,0 +1,158 @@
+// The report as its columns hold it; see content.py for what is where.
+const loaded = JSON.parse(document.getElementById("data").textContent);
+const report = loaded.report;
+const pool = report.pool;
+const tensors = report.tensors;
+const ROWS = report.rows;
+const FAILING = new Set(["fail", "undefined", "error"]);
+const VERDICTS = ["pass", "warn", "fail", "undefined", "error", "not_run"];
+const SEVERITY = { error: 0, fail: 1, undefined: 2, warn: 3, not_run: 4, pass: 5 };
+const TITLES = new Map(report.metrics.map(([name, title, direction]) => [name, { title, direction }]));
+
+function at(column, row) {
+  return Array.isArray(column) ? column[row] : column.all;
+}
+
+function pooled(column, row) {
+  const number = at(column, row);
+  return number < 0 ? null : pool[number];
+}
+
+function texts(coded, rows) {
+  const found = new Array(rows);
+  let before = "";
+  for (let row = 0; row < rows; row++) {
+    before = before.slice(0, at(coded.shared, row)) + at(coded.rest, row);
+    found[row] = before;
+  }
+  return found;
+}
+
+function fileNames(columns, labels, rows) {
+  const found = new Array(rows);
+  let time = 0;
+  for (let row = 0; row < rows; row++) {
+    let base = pooled(columns.template, row);
+    if (base.includes("\u0002")) {
+      time += at(columns.time, row);
+      base = base.replace("\u0002", String(time));
+    }
+    const name = labels[row].replaceAll("/", "_");
+    found[row] = pooled(columns.folder, row) + base.replace("\u0001", () => name);
+  }
+  return found;
+}
+
+function sideOf(columns, rows) {
+  const labels = texts(columns.label, rows);
+  const files = fileNames(columns, labels, rows);
+  return {
+    label: (row) => labels[row],
+    address: (row) => labels[row] + pooled(columns.slot, row),
+    file: (row) => files[row],
+    of: (key, row) => pooled(columns[key], row),
+  };
+}
+
+const sides = { left: sideOf(tensors.left, ROWS), right: sideOf(tensors.right, ROWS) };
+const lone = sideOf(report.unmatched, report.unmatched.rows);
+
+// NaN and Inf are texts, as in results.json.
+function amount(value) {
+  return value === "NaN" ? NaN : value === "Infinity" ? Infinity : value === "-Infinity" ? -Infinity : value;
+}
+
+function metricOf(name, row) {
+  const values = tensors.values[name];
+  return values === undefined ? null : amount(at(values, row));
+}
+
+function verdictOf(row) {
+  return pooled(tensors.verdict, row);
+}
+
+function roleOf(row) {
+  return pooled(tensors.role, row);
+}
+
+function detailsOf(row) {
+  return report.details.of[row] || {};
+}
+
+// Limits of a record, each with its number and what came of it.
+function checksOf(row) {
+  const outcomes = pooled(tensors.outcomes, row) || [];
+  return (pooled(tensors.limits, row) || []).map(([metric, limit, level, rule], place) => ({
+    metric, limit: amount(limit), level, rule, outcome: outcomes[place], value: metricOf(metric, row),
+  }));
+}
+
+// How large an error is in units of its limit; above 1 is beyond it. A cosine's error is what it lacks of 1.
+function overLimit(check) {
+  const direction = (TITLES.get(check.metric) || {}).direction;
+  const limit = check.limit;
+  if (check.value === null || typeof check.value !== "number" || typeof limit !== "number" || check.level === "warn") {
+    return null;
+  }
+  const [error, bound] = direction === "high" ? [1 - check.value, 1 - limit] : [Math.abs(check.value), limit];
+  if (Number.isNaN(error)) return NaN;
+  if (bound > 0) return Math.max(error, 0) / bound;
+  return error <= bound ? 0 : Infinity;
+}
+
+const ratios = new Float64Array(ROWS);
+const worstRules = new Array(ROWS);
+for (let row = 0; row < ROWS; row++) {
+  let largest = -1, rule = null, bad = 0;
+  for (const check of checksOf(row)) {
+    const ratio = overLimit(check);
+    const fails = check.outcome === "fail" || check.outcome === "undefined";
+    if (fails && !bad) { bad = 1; rule = check.rule; }
+    if (ratio === null) continue;
+    if (Number.isNaN(ratio) || ratio > largest) {
+      largest = Number.isNaN(ratio) ? Infinity : ratio;
+      if (!bad || fails) rule = check.rule;
+    }
+  }
+  // −1: nothing was measured, or nothing has a limit.
+  ratios[row] = largest;
+  worstRules[row] = rule;
+}
+
+const failing = [];
+for (let row = 0; row < ROWS; row++) if (FAILING.has(verdictOf(row))) failing.push(row);
+const causes = failing.filter((row) => roleOf(row) === "cause");
+const inherited = failing.filter((row) => roleOf(row) === "inherited");
+
+// Edges name operators by their order; an operator has a record for each of its tensors, or none.
+const producers = new Map();
+const consumers = new Map();
+for (let place = 0; report.edges && place < report.edges.length; place += 2) {
+  const [from, to] = [report.edges[place], report.edges[place + 1]];
+  if (!producers.has(to)) producers.set(to, []);
+  if (!consumers.has(from)) consumers.set(from, []);
+  producers.get(to).push(from);
+  consumers.get(from).push(to);
+}
+const rowOfOrder = new Map();
+for (let row = 0; row < ROWS; row++) {
+  const order = at(tensors.order, row), before = rowOfOrder.get(order);
+  if (before === undefined || SEVERITY[verdictOf(row)] < SEVERITY[verdictOf(before)]) rowOfOrder.set(order, row);
+}
+const loneOfOrder = new Map();
+for (let row = 0; report.edges && row < report.unmatched.rows; row++) {
+  const order = pooled(report.unmatched.order, row);
+  if (order !== null && !loneOfOrder.has(order)) loneOfOrder.set(order, row);
+}
+
+function rerunCommand(row) {
+  const select = sides.left.label(row).replace(/[[*?]/g, "[$&]");
+  const parts = ["msdump", "compare", ...(report.rerun || [report.left.directory, report.right.directory])];
+  parts.push(`--select=${select}`);
+  if (sides.left.address(row).includes(":input:")) parts.push("--io=all");
+  return parts.map(quoted).join(" ");
+}
+
+function quoted(word) {
+  return /^[A-Za-z0-9@%+=:,./_-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
+}

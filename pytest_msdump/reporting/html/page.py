@@ -1,0 +1,110 @@
+"""Puts the page together: the style, the program and the data, under a policy that lets nothing else in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.html.content import content
+from pytest_msdump.reporting.html.words import WORDS
+from pytest_msdump.reporting.json_report import document
+from pytest_msdump.reporting.tally import FAILING, coverage_problems
+
+__all__ = ["page", "write_html"]
+
+# In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
+_SCRIPTS = ("data", "dom", "widgets", "chart", "table", "graph", "profiles", "drawer", "sections", "main")
+
+
+def write_html(report: Report, directory: Path) -> Path:
+    """Write index.html into `directory` and return its path.
+
+    Raises
+    ------
+    MsdumpError
+        The file cannot be written.
+    """
+    return write_file(directory, "index.html", page(document(report), problems=coverage_problems(report)))
+
+
+def page(values: Mapping[str, Any], *, problems: tuple[str, ...] = ()) -> bytes:
+    """Return the page of a report; the same values give the same bytes.
+
+    Parameters
+    ----------
+    values : mapping
+        results.json as parsed.
+    problems : tuple of str
+        Why the item `coverage` fails.
+
+    Notes
+    -----
+    Names in a dump are written by whoever made it. They reach the page as JSON alone, in which no ``<`` stands, and the
+    page shows them as text; its policy lets only the program and the style run whose digests it names.
+    """
+    style = _asset("page.css")
+    script = '"use strict";\n(function () {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "\n})();\n"
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    data = {"report": content(values, problems=problems), "words": WORDS}
+    text = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="pytest-msdump">
+<title>msdump: {_named(values)}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<main id="page">{_first_paint(values, problems)}</main>
+<noscript>The rest of this page is drawn by JavaScript. results.json beside it holds the same for programs.</noscript>
+<script type="application/json" id="data">{_json(data)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+    return text.encode("utf-8", errors="replace")
+
+
+def _first_paint(values: Mapping[str, Any], problems: tuple[str, ...]) -> str:
+    """What is seen while the rest is still being read, and where no program may run."""
+    failing = sum(values["counts"].get(verdict, 0) for verdict in FAILING)
+    word, shade = ("FAIL", "fail") if failing or problems else ("PASS", "pass")
+    if word == "PASS" and not values["complete"]:
+        word, shade = "INCOMPLETE", "warn"
+    return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{_named(values)}</h1></div>'
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    """Both directories in few words; names are anybody's, so they are escaped."""
+    return escape(" / ".join(Path(values[side]["directory"]).name for side in ("left", "right")))
+
+
+def _asset(name: str) -> str:
+    """A file that ships with the package."""
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """How a policy names what may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _json(values: Any) -> str:
+    """JSON without any character that HTML knows: nothing in it can end the element it stands in."""
+    text = json.dumps(values, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,91 @@
+"""A real browser: Debian's Chromium, driven by Playwright. Where either is missing, these tests are skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from reporting.big_results import NAMES, results
+
+from pytest_msdump.reporting.html.page import page
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+def _missing(what):
+    """Where the browser is asked for, its absence is a failure."""
+    if os.environ.get("MSDUMP_BROWSER"):
+        pytest.fail(f"{what} is missing, and MSDUMP_BROWSER asks for it")
+    pytest.skip(f"{what} is not installed")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _missing("playwright")
+    if CHROMIUM is None:
+        _missing("chromium")
+    with sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """Pages by name: of five thousand tensors, of two hundred with causes and edges, of a run that passes."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = {
+        "large": results(5000, names=NAMES),
+        "causes": results(200, failing=0.1, names=NAMES, roles=True),
+        "passing": results(12, failing=0.0),
+    }
+    made["causes"]["tensors"][0]["profile_data"] = {
+        "histogram": {"low": -7, "counts": [3, 40, 200, 90, 4]},
+        "magnitude": {"low": -2, "mean": [1e-6, 2e-6, 1e-5], "largest": [1e-5, 3e-5, 2e-4]},
+        "axis": {"axis": 1, "step": 1, "values": [0.1, 0.2, 9.0, 0.1]},
+        "heat": [[0.1, 0.2], [0.3, "NaN"]],
+    }
+    for name, values in made.items():
+        (folder / f"{name}.html").write_bytes(page(values))
+    return folder
+
+
+class Watched:
+    """A tab, and everything that happened in it which should not."""
+
+    def __init__(self, tab):
+        self.tab = tab
+        self.said = []
+        self.asked = []
+        tab.on("console", lambda message: self.said.append(message.text))
+        tab.on("pageerror", lambda error: self.said.append(str(error)))
+        tab.on("dialog", lambda dialog: (self.said.append("a dialog"), dialog.dismiss()))
+        tab.on("request", lambda request: self.asked.append(request.url))
+
+
+@pytest.fixture
+def open_page(browser, pages):
+    """Open one of the pages; when the test ends, nothing was fetched but the file and the console is empty."""
+    opened = []
+
+    def _open(name, *, width=1440, height=900, scheme="light", locale="en-US"):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, locale=locale, offline=True
+        )
+        watched = Watched(context.new_page())
+        opened.append((context, watched))
+        watched.tab.goto((pages / f"{name}.html").as_uri())
+        return watched.tab
+
+    yield _open
+    for context, watched in opened:
+        said, asked = watched.said, watched.asked
+        context.close()
+        assert said == []
+        assert [url for url in asked if not url.startswith(("data:", "file:"))] == []
+        assert len({url.partition("#")[0] for url in asked if url.startswith("file:")}) == 1
