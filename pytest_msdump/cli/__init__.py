@@ -17,7 +17,18 @@ __all__ = ["main"]
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
-_COMMANDS: tuple[ModuleType, ...] = (compare, inspect, check, convert, overflow, config, prototxt, rename, report, tfdbg)
+_COMMANDS: tuple[ModuleType, ...] = (
+    compare,
+    inspect,
+    check,
+    convert,
+    overflow,
+    config,
+    prototxt,
+    rename,
+    report,
+    tfdbg,
+)
 
 
 class _Parser(argparse.ArgumentParser):
