@@ -80,7 +80,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.to == "dump":
         return to_dumps(parsed, found.sources, found.unexplained)
     wishes = _wishes(parsed, found.sources)
-    for folder in {wishes.out / source.folder for source in found.sources}:
+    for folder in {wishes.out, *(wishes.out / source.folder for source in found.sources)}:
         remove_leftovers(folder)
     jobs = parsed.jobs or usual_jobs(len(found.sources))
     task = partial(convert_file, wishes=wishes, open_view=open_view)
@@ -181,6 +181,8 @@ def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int,
 
 def _told(outcomes: Sequence[Outcome], failed_list: Path | None, found: _Found, out: Path) -> int:
     """Say what was done and what was not; return the exit code."""
+    from pytest_msdump.reporting.numbers import one_line_text
+
     failed = [outcome for outcome in outcomes if outcome.failures]
     written = sum(len(outcome.written) for outcome in outcomes)
     if found.unexplained:
@@ -191,7 +193,8 @@ def _told(outcomes: Sequence[Outcome], failed_list: Path | None, found: _Found, 
         _say(f"FAILED {outcome.path}: {label + ': ' if label else ''}{reason}{more}")
     if failed_list is not None:
         _say(f"{_files(len(failed))} of {len(outcomes)} failed; all reasons are in {failed_list}")
-    print(f"converted {len(outcomes) - len(failed)} of {_files(len(outcomes))}: {_files(written)} in {out}")  # noqa: T201
+    done = f"converted {len(outcomes) - len(failed)} of {_files(len(outcomes))}: {_files(written)} in {out}"
+    print(one_line_text(done))  # noqa: T201 - what the command is for
     return int(bool(failed) or not written)
 
 

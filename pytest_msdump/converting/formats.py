@@ -27,6 +27,8 @@ Shape = tuple[int, ...]
 
 # What is brought to a device's format is held whole, some three times over.
 _MOST_BYTES_HELD = 2**32
+# Where height and width are one stored axis.
+_SPATIAL = {"NCS": "NCHW"}
 
 
 # Blocks of four channels whatever the type; the others have 32 of one byte each, 16 of wider ones.
@@ -113,7 +115,7 @@ def brought(
     wanted : str
         A name of `facts.memory_formats`. ND keeps the axes of the original tensor, whatever they are.
     shape : tuple of int, optional
-        Without padding, in the order of `wanted`; by default what the dump says.
+        Without padding, in the order of `wanted` (NCHW or NCDHW for a device's format); by default what the dump says.
     converters : mapping, optional
         A user's own functions; one for this pair of formats wins over ours.
 
@@ -146,7 +148,7 @@ def brought(
     if known == wanted:
         return view if is_device_format(known) else _shaped(view, shape or _told(spec))
     if is_device_format(wanted):
-        return _to_device(_named(view, known, None, wanted), wanted, spec.groups, _block(spec, known, wanted))
+        return _to_device(_named(view, known, shape, wanted), wanted, spec.groups, _block(spec, known, wanted))
     return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
 
 
@@ -186,18 +188,19 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
         return _Named(view, None)
     if not is_device_format(known):
         return _Named(view, "".join(row.stored))
+    axes = _SPATIAL.get(row.axes, row.axes)
     letters: str | None = None
     if shape is not None:
         order = "".join(MEMORY_FORMATS[wanted].stored)
-        letters = order if sorted(order) == sorted(row.axes) and len(order) == len(shape) else None
+        letters = order if sorted(order) == sorted(axes) and len(order) == len(shape) else None
     elif _told(view.spec) is not None:
         shape, letters = target(view.spec, rule_format=None, rule_shape=None)
     else:
-        shape, letters = _with_padding(view, known), row.axes
+        shape, letters = _with_padding(view, known), axes
     if row.axes in NAMELESS:
         letters = None
-    elif letters is None and shape is not None and len(shape) == len(row.axes) and row.axes != "NCS":
-        letters = row.axes
+    elif letters is None and shape is not None and len(shape) == len(axes):
+        letters = axes
     return _Named(logical(view, logical_shape=shape, logical_format=letters), letters)
 
 

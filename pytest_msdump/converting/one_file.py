@@ -163,7 +163,8 @@ def _tensor(source: SourceFile, tensor: WantedTensor, outcome: Outcome, wishes: 
 def _fail(tensor: WantedTensor, outcome: Outcome, error: BaseException) -> None:
     # A file of one tensor fails as a whole, as does one whose header does not tell which tensors it has.
     label = "" if tensor.ref.source.part is None else tensor.label
-    outcome.failures.append((label, _reason(error, tensor.ref.source.path)))
+    reason = _reason(error, tensor.ref.source.path).removeprefix(f"{label.replace(':', ' ')}: ")
+    outcome.failures.append((label, reason))
 
 
 def _as_wished(view: TensorView, wishes: Wishes) -> TensorView:

@@ -109,8 +109,10 @@ def _of_one_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
 
 
 def _names_of(folder: Path) -> Mapping[str, str]:
+    """Return original names by short ones; none that could lead out of the output folder."""
     path = folder / MAPPING
-    return read_mapping(path)[0] if path.is_file() else {}
+    names = read_mapping(path)[0] if path.is_file() else {}
+    return {short: name for short, name in names.items() if name.isprintable() and "/" not in name and name.strip(".")}
 
 
 def _place(path: Path, root: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -360,3 +361,52 @@ def test_a_target_that_cannot_be_written_is_a_failure(conv, tmp_path):
     (tmp_path / "out" / f"{conv.name}.output.0.npy").mkdir(parents=True)
     assert convert(conv, "--out", tmp_path / "out") == 1
     assert "cannot be written: Is a directory" in (tmp_path / "out" / FAILED).read_text()
+
+
+# -- what a dump may not do -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["../escaped.1.1.1600000000000009", "a/../../b.c.1.1.1600000000000009", ".."])
+def test_a_mapping_leads_no_file_out_of_the_output_folder(name, tmp_path):
+    write_reference(tmp_path / "dump", {"conv": HALF})
+    dumpmade.put(tmp_path / "ascend", f"Op.a.1.1.{dumpmade.TIME}", dumpmade.one_output(np.ones(2, "<f4")))
+    dumpmade.put(tmp_path / "ascend", "123", dumpmade.one_output(np.ones(2, "<f4")))
+    for folder in (tmp_path / "dump", tmp_path / "ascend"):
+        rows = "".join(f"{path.name},{name}\n" for path in folder.iterdir())
+        (folder / "mapping.csv").write_text(rows)
+        out = tmp_path / "deep" / "out"
+        assert convert(folder, "--out", out) == 0
+        assert {path.parent for path in (tmp_path / "deep").rglob("*.npy")} == {out}
+    assert not list(tmp_path.glob("*escaped*"))
+
+
+@pytest.mark.parametrize("op_name", ["x/..", "x/", "a.b", "x/a b"])
+def test_a_headers_name_makes_no_odd_file_name(op_name, tmp_path):
+    file = f"Op.{re.sub('[/. ]', '_', op_name)}.1.1.{dumpmade.TIME}"
+    dumpmade.put(tmp_path / "dump", file, dumpmade.one_output(np.ones(2, "<f4"), op_name=op_name))
+    assert convert(tmp_path / "dump", "--out", tmp_path / "out", "--to", "msnpy") == 0
+    (name,) = names(tmp_path / "out")
+    assert re.fullmatch(rf"Op\.\w+\.1\.1\.{dumpmade.TIME}\.output\.0\.ND\.npy", name)
+
+
+def test_a_line_break_in_a_name_forges_no_line_of_the_list(tmp_path, capsys):
+    file = dumpmade.put(tmp_path / "dump", f"Op.a\nforged.1.1.{dumpmade.TIME}", b"broken")
+    assert convert(file.parent, "--out", tmp_path / "out") == 1
+    lines = (tmp_path / "out" / FAILED).read_text().splitlines()
+    assert len(lines) == 2
+    assert "a\\nforged" in lines[0]
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+@pytest.mark.parametrize("to", ["npy", "bin", "txt", "npz", "msnpy"])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
+def test_scalars_and_empty_tensors_are_files_like_others(shape, to, tmp_path):
+    content = dumpmade.one_output(np.full(shape, 5, "<f4"))
+    dumpmade.put(tmp_path / "dump", f"Op.a.1.1.{dumpmade.TIME}", content)
+    for words in ((), ("--memory-format", "ND")):
+        assert convert(tmp_path / "dump", "--out", tmp_path / "out", "--to", to, *words) == 0
+    for path in (tmp_path / "out").glob("*.npy"):
+        assert np.load(path).shape == shape
+    if to in ("npy", "bin", "msnpy"):
+        (ref, *_) = open_dump(tmp_path / "out").refs
+        assert open_view(ref).size == np.prod(shape, dtype=int)

@@ -1,0 +1,65 @@
+"""`msaccucmp convert`: what its options mean, what is said of them, and what is typed instead."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.compat import msaccucmp
+
+CONV = "left/Conv2D.c5hd_no_ori.3.1.1600000000000003"
+FEW = "left/Add.nd.19.1.1600000000000019,left/Add.nchw_3d.20.1.1600000000000020"
+
+
+def written(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-d", FEW, "-t", "bin"],
+        ["-d", CONV, "-f", "NHWC", "-s", "2,5,7,19", "-o", "0", "-v", "1"],
+        ["-d", CONV, "-f", "NCHW", "-c", "custom"],
+        ["-d", FEW.split(",")[0], "-i", "0", "-t", "msnpy"],
+        ["-d", "left", "-f", "NCHW"],
+    ],
+)
+def test_the_new_spelling_is_told_once_and_does_the_same(words, in_case, capsys):
+    folder = in_case("e_convert")
+    code = msaccucmp.main(["convert", *words, "-out", "one"])
+    (line,) = re.findall(r"^msaccucmp: the same as: msdump (.*)$", capsys.readouterr().err, re.M)
+    assert main([word if word != "one" else "two" for word in shlex.split(line)]) == code
+    assert written(folder / "one") == written(folder / "two")
+    assert written(folder / "one")
+
+
+def test_options_for_one_file_are_left_out_for_more_and_that_is_said(in_case, capsys):
+    folder = in_case("e_convert")
+    assert msaccucmp.main(["convert", "-d", "left", "-out", "out", "-o", "0", "-s", "2,3", "-f", "ND"]) == 1
+    told = capsys.readouterr().err
+    assert "-o is left out: it is for one file, and left is more" in told
+    assert "-s is left out" in told
+    assert any(".input.0." in name for name in written(folder / "out"))
+
+
+def test_files_go_to_the_current_folder_by_default(in_case, capsys):
+    folder = in_case("e_convert")
+    assert msaccucmp.main(["convert", "-d", CONV]) == 0
+    assert (folder / "Conv2D.c5hd_no_ori.3.1.1600000000000003.output.0.npy").exists()
+    assert "converted 1 of 1 file" in capsys.readouterr().out
+
+
+def test_a_version_of_dumps_is_taken_and_changes_nothing(in_case, capsys):
+    in_case("e_convert")
+    assert msaccucmp.main(["convert", "-d", CONV, "-out", "out", "-v", "1"]) == 0
+    assert "-v changes nothing" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_case")
+def test_a_file_that_is_not_there_is_4(capsys):
+    assert msaccucmp.main(["convert", "-d", "gone,neither", "-out", "out"]) == 4
+    assert "gone: no such directory or file" in capsys.readouterr().err
