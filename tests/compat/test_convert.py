@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 
+import numpy as np
 import pytest
+from readers import dumpmade
 
 from pytest_msdump.cli import main
 from pytest_msdump.compat import msaccucmp
@@ -63,3 +65,36 @@ def test_a_version_of_dumps_is_taken_and_changes_nothing(in_case, capsys):
 def test_a_file_that_is_not_there_is_4(capsys):
     assert msaccucmp.main(["convert", "-d", "gone,neither", "-out", "out"]) == 4
     assert "gone: no such directory or file" in capsys.readouterr().err
+
+
+# Of MindSpore's page on dumps: the file, the command, and the three files that it shows below.
+SEED = "Conv2D.Default_network-WithLossCell__backbone-AlexNet_conv3-Conv2d_Conv2D-op12.2.7.161243956333802"
+SHOWN = ["input.0.32x256x13x13.npy", "input.1.384x256x3x3.npy", "output.0.32x384x13x13.npy"]
+
+
+def half_input(memory_format: int, shape: tuple[int, ...], original: tuple[int, ...]) -> bytes:
+    parts = [dumpmade.number(1, dumpmade.FLOAT16), dumpmade.number(2, memory_format)]
+    parts += [dumpmade.chunk(3, dumpmade.shape_of(*shape)), dumpmade.number(5, 2 * int(np.prod(shape)))]
+    return b"".join([*parts, dumpmade.chunk(6, dumpmade.shape_of(*original))])
+
+
+def test_the_documents_example_gives_the_files_that_it_shows(tmp_path, monkeypatch):
+    stored = {"image": (32, 16, 13, 13, 16), "weight": (16 * 3 * 3, 24, 16, 16), "result": (32, 24, 13, 13, 16)}
+    size = {name: 2 * int(np.prod(shape)) for name, shape in stored.items()}
+    inputs = [
+        half_input(dumpmade.NC1HWC0, stored["image"], (32, 256, 13, 13)),
+        half_input(dumpmade.FRACTAL_Z, stored["weight"], (384, 256, 3, 3)),
+    ]
+    output = dumpmade.op_output(
+        dumpmade.FLOAT16,
+        stored["result"],
+        size["result"],
+        memory_format=dumpmade.NC1HWC0,
+        original=(32, 384, 13, 13),
+    )
+    header = dumpmade.message(inputs=inputs, outputs=[output])
+    dumpmade.put(tmp_path / "path" / "to", SEED, dumpmade.dump2(header, *map(bytes, size.values())))
+    monkeypatch.chdir(tmp_path)
+    line = f"convert -d path/to/{SEED} -out ./output -f NCHW -t npy"
+    assert msaccucmp.main(line.split()) == 0
+    assert sorted(written(tmp_path / "output")) == [f"{SEED}.{name}" for name in SHOWN]
