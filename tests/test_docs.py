@@ -16,7 +16,7 @@ from pytest_msdump import errors
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -179,6 +179,20 @@ def test_the_table_of_fixtures_options_is_the_programs() -> None:
         for option in FIXTURE_OPTIONS
     ]
     table = _table(("pytest", "ini key", "meaning", "default"), rows)
+    assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
+
+
+def test_the_table_of_what_is_told_is_the_programs() -> None:
+    rows = [
+        (
+            ", ".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.flags),
+            ", ".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.cli_flags),
+            option.help,
+            option.default or "–",
+        )
+        for option in TELLING_OPTIONS
+    ]
+    table = _table(("pytest", "`msdump compare`", "meaning", "default"), rows)
     assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
 
 

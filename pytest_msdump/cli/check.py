@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from pytest_msdump.model.verdict import Limits
 from pytest_msdump.pipeline.gathering import policy_entry
 from pytest_msdump.reporting.json_report import read_json, report_from
 from pytest_msdump.reporting.records import StoredRecord, from_json, with_verdict
+from pytest_msdump.reporting.roles import without_roles
+from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 
@@ -86,16 +88,25 @@ def _judged_again(report: Report, options: Mapping[str, Any], *, place: str) -> 
     coverage = dict(report.coverage)
     if suite.min_coverage is not None:
         coverage["min_coverage"] = suite.min_coverage
+    records = [
+        _judged(record, suite.policy, place=f"{place}: tensors[{number}]")
+        for number, record in enumerate(report.records)
+    ]
     return replace(
         report,
         profile=suite.policy.profile,
         limits=policy_entry(suite.policy),
         coverage=coverage,
-        records=tuple(
-            _judged(record, suite.policy, place=f"{place}: tensors[{number}]")
-            for number, record in enumerate(report.records)
-        ),
+        records=tuple(_without_stale_roles(report.records, records)),
     )
+
+
+def _without_stale_roles(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """Roles hold as long as the same tensors fail; who feeds whom beyond the dump is known to a comparison alone."""
+    failing = [[record["verdict"] in FAILING for record in records] for records in (before, after)]
+    return after if failing[0] == failing[1] else [without_roles(record) for record in after]
 
 
 def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from pytest_msdump.cli import detail
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
-from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
+from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 
 if TYPE_CHECKING:
     from pytest_msdump.pipeline.planning import Plan
@@ -42,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if option.name not in _NOT_HERE:
             kwargs = argparse_kwargs(option)
             parser.add_argument(*option.cli_flags, **kwargs | {"help": _HELP.get(option.name, kwargs["help"])})
+    for option in TELLING_OPTIONS:
+        parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
     _add_vendor_arguments(parser)
     detail.add_arguments(parser)
 
@@ -84,10 +86,10 @@ def run(parsed: argparse.Namespace) -> int:
     )
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     planned = replace(plan(suite), extras=extras)
-    return detail.run(parsed, planned) if write is None else gate(planned, write)
+    return detail.run(parsed, planned) if write is None else gate(planned, write, unfolded=parsed.msdump_all)
 
 
-def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: []) -> int:
+def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: [], *, unfolded: bool = False) -> int:
     """Compare pair by pair, tell, write the suite's reports; return the exit code.
 
     Parameters
@@ -96,6 +98,8 @@ def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: 
         What is to be compared.
     write : callable
         What else is to be written of the report; returns the files.
+    unfolded : bool
+        Tell every failure whole, also inherited ones.
     """
     from pytest_msdump.cli.telling import tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, measured, write_report
@@ -104,7 +108,7 @@ def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: 
     numbers = _watched(range(len(planned.pairing.pairs)))
     report = gathered(planned, {number: measured(planned, number) for number in numbers})
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
-    return tell_report(report, files)
+    return tell_report(report, files, unfolded=unfolded)
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:

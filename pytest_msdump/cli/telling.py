@@ -15,6 +15,7 @@ from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text
+from pytest_msdump.reporting.roles import folded_line, with_causes_first
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
 
@@ -41,26 +42,44 @@ def tell_saved(name: str, report: Report) -> None:
     )
 
 
-def tell_report(report: Report, files: Sequence[Path]) -> int:
-    """Print failures and summary; return the exit code: 1 for any failure, and for anything that was not compared."""
+def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False) -> int:
+    """Print failures and summary; return the exit code: 1 for any failure, and for anything that was not compared.
+
+    Parameters
+    ----------
+    report : Report
+        What came out.
+    files : sequence of Path
+        The reports that were written.
+    unfolded : bool
+        Tell every failure whole.
+    """
     console = _console()
     failing = [record for record in report.records if record["verdict"] in FAILING]
-    _say(_failures(report, failing, console.width))
+    _say(_failures(report, failing, console.width, unfolded))
     if not failing and len(report.records) == 1:
         _say(["", record_text(report.records[0], operators=report.left.operators, width=console.width)])
     problems = coverage_problems(report)
     if problems:
         _say(["", coverage_text(report, width=console.width)])
-    _say(["", *summary_lines(report, width=console.width, files=[os.path.relpath(file) for file in files])])
+    shown = [os.path.relpath(file) for file in files]
+    _say(["", *summary_lines(report, width=console.width, files=shown, unfolded=unfolded)])
     if not report.complete:
         _say(["not every pair was run, and what was not compared has not passed"])
     return int(bool(failing or problems or not report.complete))
 
 
-def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int) -> Iterable[str]:
-    """The first failing operators in full, the next on a line each."""
-    orders = sorted({record["order"] for record in failing})
-    for order in orders[:_IN_FULL]:
+def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool) -> Iterable[str]:
+    """The first causes in full, the next on a line each; what is inherited is told by the summary."""
+    orders = list(dict.fromkeys(record["order"] for record in with_causes_first(failing)))
+    folded = {
+        order
+        for order in orders
+        if not unfolded and folded_line([record for record in failing if record["order"] == order])
+    }
+    orders = [order for order in orders if order not in folded]
+    in_full = len(orders) if unfolded else _IN_FULL
+    for order in orders[:in_full]:
         records = [record for record in report.records if record["order"] == order]
         yield ""
         yield failure_text(
@@ -70,7 +89,7 @@ def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int) 
             left_root=report.left.directory,
             right_root=report.right.directory,
         )
-    rest = [record for record in failing if record["order"] in orders[_IN_FULL:]]
+    rest = [record for record in failing if record["order"] in orders[in_full:]]
     if rest:
         yield ""
     yield from (one_line(record) for record in rest[:_ON_A_LINE])

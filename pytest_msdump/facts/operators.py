@@ -11,6 +11,7 @@ from collections.abc import Mapping
 __all__ = [
     "AIPP_TYPES",
     "CARRIER_TYPES",
+    "COLLECTIVE_FRAGMENTS",
     "DEQUANT_ENDINGS",
     "DEQUANT_FRAGMENTS",
     "DEQUANT_TYPES",
@@ -134,3 +135,17 @@ WRITTEN_INPUTS: Mapping[str, frozenset[int]] = {
     "ScatterAdd": frozenset({0}),
     "ScatterUpdate": frozenset({0}),
 }
+
+# Operators that take values from other ranks, by parts of their types.
+COLLECTIVE_FRAGMENTS = (
+    "AllGather",
+    "AllReduce",
+    "AllToAll",
+    "AlltoAll",
+    "Broadcast",
+    "CollectiveGather",
+    "CollectiveScatter",
+    "NeighborExchange",
+    "Receive",
+    "ReduceScatter",
+)

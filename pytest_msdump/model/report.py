@@ -79,6 +79,7 @@ class Report:
     `network` has an entry for each operator of the left side's compiled model, where a rule file tells of one (see
     `matching.network`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
     `rerun` is what follows ``msdump compare`` to do it again.
+    `localised_by` says what told who feeds whom, and `edges` who does: producer and consumer by their records' `order`.
     """
 
     left: SideInfo
@@ -92,6 +93,8 @@ class Report:
     network: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     rerun: tuple[str, ...] = ()
+    localised_by: str = ""
+    edges: tuple[tuple[int, int], ...] = ()
 
     @property
     def complete(self) -> bool:

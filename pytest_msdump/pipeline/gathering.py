@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.arguments import argument_entries
 from pytest_msdump.pipeline.comparing import compare_pair
+from pytest_msdump.pipeline.localising import localised
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import write_csv
@@ -46,12 +48,15 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
     records : mapping of int to record
         What was done, by number of the pair.
     """
-    return assemble(
+    found = localised(plan, records)
+    report = assemble(
         plan.left,
         plan.right,
         plan.pairing,
         [
-            records.get(number) or not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
+            {**records[number], **found.entries.get(number, {})}
+            if number in records
+            else not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
             for number, pair in enumerate(plan.pairing.pairs)
         ],
         profile=plan.suite.policy.profile,
@@ -61,6 +66,7 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
     )
+    return replace(report, localised_by=found.by, edges=found.edges)
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:

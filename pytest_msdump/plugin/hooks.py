@@ -10,7 +10,7 @@ import pytest
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, ini_kwargs, pytest_kwargs
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, ini_kwargs, pytest_kwargs
 
 MARKERS = (
     "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",
@@ -21,7 +21,7 @@ MARKERS = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare every option and ini key of the one table."""
     group = parser.getgroup("msdump", "accuracy gate for operator dumps")
-    for option in (*OPTIONS, *FIXTURE_OPTIONS):
+    for option in (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS):
         group.addoption(*option.flags, **pytest_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
@@ -123,9 +123,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports, in the process that has all records."""
     gate = session.config.stash[GATE]
     if gate.has_results:
+        from pytest_msdump.plugin.folding import fold_failures
         from pytest_msdump.plugin.telling import write_reports
 
         write_reports(gate)
+        fold_failures(gate, session.config.pluginmanager.getplugin("terminalreporter"))
         if (gate.unwritten or gate.foreign) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -46,6 +46,7 @@ class Gate:
         self.errors: list[MsdumpError] = []
         self.unwritten: list[MsdumpError] = []
         self.reports: list[tuple[Report, list[Path]]] = []
+        self.told: dict[str, Report] = {}
         self.foreign = 0
         self._own: Source | None = None
         self._announced: set[Source] = set()

@@ -95,6 +95,7 @@ def write_reports(gate: Gate) -> None:
         except MsdumpError as error:
             gate.unwritten.append(error)
         gate.reports.append((report, files))
+        gate.told[plan.digest] = report
 
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
@@ -106,7 +107,8 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         if len(gate.reports) > 1 or terminal.verbosity < 0:
             terminal.line(f"left {_shown(Path(report.left.directory))}, right {_shown(Path(report.right.directory))}")
         shown = [_shown(file) for file in files]
-        for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown):
+        unfolded = gate.config.option.msdump_all
+        for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded):
             terminal.line(line)
     for error in gate.unwritten:
         terminal.line(f"ERROR: {error}", red=True)

@@ -52,6 +52,9 @@ _NESTED: Mapping[str, _Fields] = {
 _DIFFERING: _Fields = {"kind": str, "name": str, "left": (str, type(None)), "right": (str, type(None))}
 _SAVED: _Fields = {"file": str, "values": dict}
 _SAVED_NOTE: _Fields = {"file": str, "note": str}
+# What localising may have added to a record.
+_ROLE: _Fields = {"role": str, "causes": list, "suspects": list, "role_reason": str}
+_ROLES = ("cause", "inherited", "unknown")
 _SIDES = ("left", "right")
 _PASSING = ("pass", "warn")
 
@@ -75,12 +78,14 @@ def check_entries(values: Mapping[str, Any], *, place: str) -> None:
         for number, entry in enumerate(values[name]):
             _check(entry, fields, f"{place}: {name}[{number}]")
     _check_network(values.get("network", []), f"{place}: network")
+    _check_edges(values.get("edges", []), f"{place}: edges")
     for number, record in enumerate(values["tensors"]):
         where = f"{place}: tensors[{number}]"
         for name, fields in _NESTED.items():
             for index, entry in enumerate(record[name]):
                 _check(entry, fields, f"{where}: {name}[{index}]")
         _check_arguments(record, where)
+        _check_role(record, where)
         _check_verdict(record, where)
     for number, entry in enumerate(values["unmatched"]):
         if entry["side"] not in _SIDES:
@@ -115,6 +120,28 @@ def _check_arguments(record: Mapping[str, Any], where: str) -> None:
         _check(entry, _DIFFERING, f"{where}: differing_arguments[{index}]")
     for side, entry in saved.items():
         _check(entry, _SAVED_NOTE if isinstance(entry, dict) and "note" in entry else _SAVED, f"{where}: {side}")
+
+
+def _check_edges(edges: Any, where: str) -> None:
+    """Who feeds whom, as pairs of places."""
+    if not isinstance(edges, list):
+        raise _damaged(f"{where}: no list")
+    for number, edge in enumerate(edges):
+        if not isinstance(edge, list) or len(edge) != 2 or any(type(place) is not int for place in edge):
+            raise _damaged(f"{where}[{number}]: no pair of operators' places")
+
+
+def _check_role(record: Mapping[str, Any], where: str) -> None:
+    """What localising said of a record is whole."""
+    if "role" in record:
+        _check(record, _ROLE, where)
+        if record["role"] not in _ROLES or not all(
+            isinstance(name, str) for name in (*record["causes"], *record["suspects"])
+        ):
+            raise _damaged(f"{where}: 'role', 'causes' or 'suspects' is of another kind")
+    grown = record.get("amplification", 0.0)
+    if not isinstance(grown, (int, float)) or isinstance(grown, bool):
+        raise _damaged(f"{where}: 'amplification' is no number")
 
 
 def _check_verdict(record: Mapping[str, Any], where: str) -> None:

@@ -9,6 +9,7 @@ from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
+from pytest_msdump.reporting.roles import role_line
 from pytest_msdump.reporting.statistics import statistics_table
 from pytest_msdump.reporting.tables import command, filled, pieces
 from pytest_msdump.reporting.tally import FAILING
@@ -159,6 +160,7 @@ def _heading(record: Entry, operators: int, width: int) -> Iterator[str]:
         text = "; ".join(part for part in parts if part)
         rest += filled(one_line_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record) for part in pieces(one_line_text(text), width - len(indent))]
+    rest += filled(role_line(record), width - len(indent)) if "role" in record else []
     yield from (indent + line for line in rest)
 
 

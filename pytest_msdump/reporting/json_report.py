@@ -39,10 +39,12 @@ def document(report: Report) -> dict[str, Any]:
         "complete": report.complete,
         "counts": counts(report),
         "coverage": dict(report.coverage),
+        **({"localised_by": report.localised_by} if report.localised_by else {}),
         "missing": [dict(entry) for entry in report.missing],
         "unmatched": [dict(entry) for entry in report.unmatched],
         "tensors": [dict(record) for record in report.records],
         **({_NETWORK: [dict(entry) for entry in report.network]} if report.network else {}),
+        **({"edges": [list(edge) for edge in report.edges]} if report.edges else {}),
     }
 
 
@@ -122,6 +124,8 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         network=tuple(values.get(_NETWORK, ())),
         notes=_texts(values.get("notes")),
         rerun=_texts(values.get("rerun")),
+        localised_by=str(values.get("localised_by", "")),
+        edges=tuple((edge[0], edge[1]) for edge in values.get("edges", ())),
     )
     if values.get("counts") != counts(report):
         raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")

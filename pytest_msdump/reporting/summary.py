@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.roles import role_lines
 from pytest_msdump.reporting.statistics import sentence_on_unseen, unseen_text
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import counts, coverage_problems, first_failing, percent, sides_are_identical
@@ -65,7 +66,7 @@ def header_lines(left: SideInfo, right: SideInfo, *, pairs: int, profile: str, u
     return lines
 
 
-def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ()) -> list[str]:
+def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = (), unfolded: bool = False) -> list[str]:
     """Return the lines after a run: how much met, how it came out, where it first went wrong, where the reports are.
 
     Parameters
@@ -76,6 +77,8 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
         Columns to fill.
     files : sequence of str
         The report files that were written.
+    unfolded : bool
+        Name every operator that inherited a failure.
     """
     problems = coverage_problems(report)
     # What fails the item `coverage` is told there, with all reasons.
@@ -86,6 +89,7 @@ def summary_lines(report: Report, *, width: int = 80, files: Sequence[str] = ())
     if first is not None:
         place = f"op {first['order'] + 1} of {report.left.operators}"
         lines += _wrapped(f"first failing: {place}, {one_line(first)}", width)
+    lines += role_lines(report, width=width, unfolded=unfolded)
     lines += _warnings(report, width)
     if sides_are_identical(report.records):
         alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_msdump.settings.options import (
     FIXTURE_OPTIONS,
     OPTIONS,
+    TELLING_OPTIONS,
     Option,
     argparse_kwargs,
     given,
@@ -17,6 +18,7 @@ __all__ = [
     "FIXTURE_OPTIONS",
     "OPTIONS",
     "REPORT_KINDS",
+    "TELLING_OPTIONS",
     "Option",
     "argparse_kwargs",
     "given",

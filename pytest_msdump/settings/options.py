@@ -10,7 +10,16 @@ from typing import Any
 
 from pytest_msdump.settings.values import REPORT_KINDS
 
-__all__ = ["FIXTURE_OPTIONS", "OPTIONS", "Option", "argparse_kwargs", "given", "ini_kwargs", "pytest_kwargs"]
+__all__ = [
+    "FIXTURE_OPTIONS",
+    "OPTIONS",
+    "TELLING_OPTIONS",
+    "Option",
+    "argparse_kwargs",
+    "given",
+    "ini_kwargs",
+    "pytest_kwargs",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +181,18 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
         metavar="DIR",
         default="msdump-references in rootdir",
         ini="msdump_reference_dir",
+    ),
+)
+
+# Of what is told of a finished run: no suite file says it, since it changes neither verdicts nor results.
+TELLING_OPTIONS: tuple[Option, ...] = (
+    Option(
+        name="all",
+        flags=("--msdump-all",),
+        kind="switch",
+        help="tell every failure whole, also those that are inherited from another one",
+        metavar="",
+        cli_flags=("--all",),
     ),
 )
 

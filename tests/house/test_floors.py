@@ -34,6 +34,7 @@ FLOORS = {
     "capture": 4,
     "converting": 4,
     "detailing": 4,
+    "localising": 4,
     "pipeline": 5,
     "cli": 7,
     "plugin": 7,

@@ -1,0 +1,209 @@
+"""Who feeds whom among the operators of a dump, as the graphs of its run or the compiled model's JSON tell it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from pytest_msdump.facts.operators import WRITTEN_INPUTS
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelling
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
+
+__all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups"]
+
+# How results.json says where edges come from.
+# Types that write to parameters, where no table says to which.
+_WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter|BatchNorm")
+_PARAMETERS = ("parameter", "given")
+
+BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"
+
+
+class Run(NamedTuple):
+    """One run of an operator, or a parameter: `kind` is ``"op"``, ``"parameter"``, ``"rest"`` or ``"given"``.
+
+    The rest of an operator are its outputs that were not compared, where others were. What is given is a parameter
+    before the step.
+    """
+
+    kind: str
+    name: str
+    occurrence: int = 0
+
+
+class Input(NamedTuple):
+    """Input `slot` takes output `output` of `producer`."""
+
+    slot: int
+    producer: Run
+    output: int
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """Operators by name; and by the spelling of files where that is only one's."""
+
+    by: str
+    operators: Mapping[str, Operator]
+    spelled: Mapping[str, str]
+
+    def name_of(self, op: OpKey) -> str | None:
+        return op.label if op.label in self.operators else self.spelled.get(file_spelling(op.name))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The operators of one rank, net, graph and iteration.
+
+    Parameters
+    ----------
+    at : Coordinates
+        Without an occurrence.
+    by : str
+        What tells who feeds whom: ``"graph"``, ``"fusion"``, or ``"execution order"`` where nothing does.
+    tensors : mapping of OpKey to sequence of TensorRef
+        In the dump's order.
+    """
+
+    at: Coordinates
+    by: str
+    tensors: Mapping[OpKey, Sequence[TensorRef]]
+    _graph: _Graph | None = None
+    _runs: Mapping[OpKey, Run] = field(default_factory=dict)
+    _dumped: Mapping[str, Mapping[int, OpKey]] = field(default_factory=dict)
+
+    def run_of(self, op: OpKey) -> Run:
+        """Who the operator is in the graph; under its own name where no graph knows it."""
+        return self._runs[op]
+
+    def op_of(self, run: Run) -> OpKey | None:
+        """The operator in the dump; ``None`` of one that was not dumped."""
+        return self._dumped.get(_dumped_as(run), {}).get(run.occurrence)
+
+    def type_of(self, run: Run) -> str:
+        """The operator's type, by the graph."""
+        operator = self._graph.operators.get(run.name) if self._graph and run.kind not in _PARAMETERS else None
+        return operator.op_type if operator else ""
+
+    def inputs(self, run: Run) -> list[Input] | None:
+        """What feeds an operator; ``None`` where nobody knows."""
+        if run.kind in _PARAMETERS:
+            return []
+        operator = self._graph.operators.get(run.name) if self._graph else None
+        if operator is None:
+            return None
+        return [
+            Input(slot, self._producer(edge, run.occurrence), edge.slot)
+            for slot, edge in enumerate(operator.inputs)
+            if edge is not None
+        ]
+
+    def edges(self) -> Iterator[tuple[OpKey, OpKey]]:
+        """Pairs of operators that were dumped, producer first; each once."""
+        for op in self.tensors:
+            producers = {entry.producer for entry in self.inputs(self.run_of(op)) or ()}
+            yield from ((other, op) for other in map(self.op_of, sorted(producers)) if other is not None)
+
+    @cached_property
+    def writers(self) -> Mapping[str, Sequence[Run]]:
+        """By parameter: the operators that write to it, as optimizers do."""
+        found: defaultdict[str, list[Run]] = defaultdict(list)
+        for run in self._runs.values():
+            writes = _WRITES.search(self.type_of(run))
+            known = WRITTEN_INPUTS.get(self.type_of(run), frozenset())
+            for entry in self.inputs(run) or () if writes or known else ():
+                if entry.producer.kind == "parameter" and (writes or entry.slot in known):
+                    found[entry.producer.name].append(run)
+        return found
+
+    def _producer(self, edge: Edge, occurrence: int) -> Run:
+        if edge.is_parameter:
+            return Run("parameter", mangle(edge.producer))
+        dumped = self._dumped.get(edge.producer, {})
+        # What runs once feeds every pass of a loop.
+        return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else occurrence)
+
+
+def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
+    """Divide a dump by rank, net, graph and iteration, and find the graph of each.
+
+    Parameters
+    ----------
+    left : Dump
+        With its graphs.
+    model : OperatorGraph, optional
+        The compiled model that it ran, by the fusion JSON.
+
+    Returns
+    -------
+    list of Group
+        In the dump's order. Where several graphs tell of a group, the one that names most of its operators counts.
+    """
+    members: defaultdict[Coordinates, dict[OpKey, list[TensorRef]]] = defaultdict(dict)
+    for ref in left.refs:
+        at = ref.key.op.at
+        where = Coordinates(at.rank, at.net, at.graph, at.iteration)
+        members[where].setdefault(ref.key.op, []).append(ref)
+    known: dict[tuple[int, ...], _Graph] = {}
+    return [_group(at, tensors, left, model, known) for at, tensors in members.items()]
+
+
+def _group(
+    at: Coordinates,
+    tensors: Mapping[OpKey, Sequence[TensorRef]],
+    left: Dump,
+    model: OperatorGraph | None,
+    known: dict[tuple[int, ...], _Graph],
+) -> Group:
+    own = [graph for where, graph in left.graphs if _agree(where, at)]
+    # A graph of an earlier stage has operators that never ran under that name.
+    own = [graph for graph in own if graph.is_final] or own
+    candidates = []
+    for by, graphs in ((BY_MODEL, [model] if model else []), (BY_GRAPH, own)):
+        identity = tuple(map(id, graphs))
+        if graphs and identity not in known:
+            known[identity] = _indexed(by, graphs)
+        candidates += [known[identity]] if graphs else []
+    counted = [(sum(graph.name_of(op) is not None for op in tensors), graph) for graph in candidates]
+    best, graph = max(counted, key=lambda pair: pair[0], default=(0, None))
+    graph = graph if best else None
+    runs: dict[OpKey, Run] = {}
+    dumped: defaultdict[str, dict[int, OpKey]] = defaultdict(dict)
+    for op in tensors:
+        run = _run_of(op, graph)
+        runs[op] = run
+        dumped[_dumped_as(run)].setdefault(run.occurrence, op)
+    return Group(at, graph.by if graph else BY_ORDER, tensors, graph, runs, dict(dumped))
+
+
+def _indexed(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
+    operators: dict[str, Operator] = {}
+    for graph in graphs:
+        for operator in graph.operators:
+            operators.setdefault(operator.name, operator)
+    spelled: defaultdict[str, list[str]] = defaultdict(list)
+    for name in operators:
+        spelled[file_spelling(name)].append(name)
+    return _Graph(by, operators, {spelling: names[0] for spelling, names in spelled.items() if len(names) == 1})
+
+
+def _run_of(op: OpKey, graph: _Graph | None) -> Run:
+    if op.op_type == PARAMETER:
+        return Run("parameter", mangle(op.label))
+    name = graph.name_of(op) if graph else None
+    return Run("op", name or op.label, op.at.occurrence or 0)
+
+
+def _dumped_as(run: Run) -> str:
+    return f"{PARAMETER} {run.name}" if run.kind in _PARAMETERS else run.name
+
+
+def _agree(graph: Coordinates, tensors: Coordinates) -> bool:
+    pairs = ((getattr(graph, name), getattr(tensors, name)) for name in COORDINATES)
+    return all(one is None or other is None or one == other for one, other in pairs)

@@ -1,0 +1,234 @@
+"""Which operator started it: roles of failing records, and how much operators make an error grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
+from pytest_msdump.localising.amplification import amplification
+from pytest_msdump.localising.by_order import by_order
+from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
+from pytest_msdump.localising.wording import reason
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.pipeline.standing import Standings, nodes_of
+from pytest_msdump.reporting.tally import FAILING
+from pytest_msdump.reporting.values import decode
+
+__all__ = ["Localised", "localised"]
+
+_ERROR = "relative_euclidean_distance"
+
+
+@dataclass(frozen=True)
+class Localised:
+    """What localising adds to a report.
+
+    Parameters
+    ----------
+    entries : mapping of int to dict
+        By number of the pair: keys for its record.
+    by : str
+        What told who feeds whom; several are joined by ``" and "``. Empty where nothing was compared.
+    edges : tuple of (int, int)
+        Producer and consumer, as records' `order` counts operators; of operators that were dumped.
+    """
+
+    entries: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    by: str = ""
+    edges: tuple[tuple[int, int], ...] = ()
+
+
+def localised(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Localised:
+    """Give every failing record its role, and every record whose error can be followed its amplification.
+
+    Parameters
+    ----------
+    plan : Plan
+        Who was to be compared, and the graphs.
+    records : mapping of int to mapping
+        What was compared, by number of the pair.
+    """
+    if not records or plan.left.root.is_file():
+        return Localised()
+    standings = Standings(plan.pairing, records)
+    found = [_Found(group, standings) for group in groups(plan.left, plan.rules.base)]
+    _doubt(found)
+    entries: dict[int, dict[str, Any]] = {}
+    by_op = {op: one for one in found for op in one.group.tensors}
+    for number, pair in enumerate(plan.pairing.pairs):
+        if number in records:
+            entry = by_op[pair.left.key.op].entry(pair.left.key, records[number])
+            if entry:
+                entries[number] = entry
+    compared = [one for one in found if any(key.op in one.group.tensors for key in standings.records)]
+    orders: dict[OpKey, int] = {}
+    for ref in plan.left.refs:
+        orders.setdefault(ref.key.op, len(orders))
+    return Localised(
+        entries,
+        " and ".join(dict.fromkeys(one.group.by for one in compared)),
+        tuple((orders[a], orders[b]) for one in compared for a, b in one.group.edges()),
+    )
+
+
+class _Found:
+    """Roles of one group's operators."""
+
+    def __init__(self, group: Group, standings: Standings) -> None:
+        self.group = group
+        self.standings = standings
+        self.nodes = nodes_of(group, standings)
+        self.fails = any(node.standing == "fails" for node in self.nodes.values())
+        if not self.fails:
+            self.roles: dict[Run, Role[Run]] = {}
+        elif group.by == BY_ORDER:
+            self.roles = by_order(dict(self._in_order()))
+        else:
+            self.roles = frontier(self.nodes)
+
+    def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
+        """As they ran: passes of loops one after another, what has no known place before all, gaps as what they are."""
+        placed: list[tuple[int, int, Run]] = []
+        for op, refs in self.group.tensors.items():
+            run = self.group.run_of(op)
+            if op.op_type == PARAMETER:
+                continue
+            if refs[0].place is not None:
+                placed.append((run.occurrence, refs[0].place, run))
+            elif self.nodes[run].standing != "passes":
+                yield run, replace(self.nodes[run], standing="unseen")
+        expected = 0
+        for occurrence, place, run in sorted(placed):
+            if occurrence == 0 and place > expected:
+                # Whoever ran in between left nothing, not even a name.
+                yield Run("gap", f"{place - expected} before {run.name}"), Node("unseen", None)
+            expected = max(expected, place + 1)
+            yield run, self.nodes[run]
+
+    def has_own_evidence(self, run: Run) -> bool:
+        """Whether all that the operator was given was compared and passes."""
+        op = self.group.op_of(run)
+        refs = self.group.tensors[op] if op is not None else ()
+        inputs = [self.standings.of(ref.key) for ref in refs if ref.key.io == "input"]
+        return bool(inputs) and set(inputs) == {"passes"}
+
+    def has_earlier(self, run: Run) -> bool:
+        """Whether an earlier pass of a loop fails."""
+        return any(other.occurrence < run.occurrence for other in self.roles)
+
+    def entry(self, key: TensorKey, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What the record of a tensor gets."""
+        run = self.group.run_of(key.op)
+        told: dict[str, Any] = {}
+        if record["verdict"] in FAILING:
+            role = self._role(run, key)
+            told = {
+                "role": role.name,
+                "causes": self._addresses(role.causes),
+                "suspects": [self._label(one) for one in role.suspects],
+                "role_reason": reason(
+                    role.name,
+                    role.why,
+                    suspects=[self._described(one) for one in role.suspects],
+                    given=[self._label(one) for one in role.given],
+                    by_order=self.group.by == BY_ORDER and not self.has_own_evidence(run),
+                ),
+            }
+        grown = self._amplification(run) if key.io == "output" else None
+        return told if grown is None else {**told, "amplification": grown}
+
+    def _role(self, run: Run, key: TensorKey) -> Role[Run]:
+        """The operator's role; that of its source, where an input fails and the outputs tell no role."""
+        if run in self.roles and (key.io == "output" or self.roles[run].name != "cause"):
+            return self.roles[run]
+        if run.kind == "parameter":
+            writers = self.group.writers.get(run.name, ())
+            failing = tuple(writer for writer in writers if writer in self.roles)
+            if failing:
+                return Role("inherited", causes=failing[:MOST_LISTED])
+            return Role("unknown", suspects=tuple(writers), why="written" if writers else "feeds")
+        feeds = [entry.producer for entry in self.group.inputs(run) or () if entry.slot == key.slot]
+        if key.io == "output" or not feeds:
+            return Role("unknown", why="order" if self.group.by == BY_ORDER else "feeds")
+        above = self.roles.get(feeds[0])
+        if above is None:
+            return Role("unknown", suspects=(feeds[0],), why="input")
+        return Role("inherited", causes=above.causes if above.name == "inherited" else (feeds[0],))
+
+    def _addresses(self, runs: Iterable[Run]) -> list[str]:
+        """The tensors that stand for operators: of each the first output that fails."""
+        return [self._address(run) for run in runs]
+
+    def _address(self, run: Run) -> str:
+        op = self.group.op_of(run)
+        keys = [ref.key for ref in self.group.tensors[op]] if op is not None else []
+        failing = [key for key in keys if key.io == "output" and self.standings.of(key) == "fails"]
+        return failing[0].address if failing else self._label(run)
+
+    def _label(self, run: Run) -> str:
+        if run.kind == "gap":
+            count, _, rest = run.name.partition(" ")
+            return f"{count} {'operator' if count == '1' else 'operators'} {rest}"
+        op = self.group.op_of(run)
+        return op.label if op is not None else run.name
+
+    def _described(self, run: Run) -> str:
+        node = self.nodes.get(run)
+        if node is not None and node.standing in ("fails", "passes"):
+            return f"{self._label(run)} ({node.standing})"
+        return f"{self._label(run)} ({self.standings.state(self.group, run)})"
+
+    def _amplification(self, run: Run) -> float | None:
+        inputs = [self._error(key) for key in self._own_and_fed(run)]
+        op = self.group.op_of(run)
+        outputs = [ref.key for ref in self.group.tensors[op] if ref.key.io == "output"] if op else []
+        errors = [error for error in map(self._error, outputs) if error is not None]
+        return amplification(max(errors, default=None), inputs)
+
+    def _own_and_fed(self, run: Run) -> Iterator[TensorKey]:
+        """By input: the operator's own, where it was compared, else the output that feeds it."""
+        op = self.group.op_of(run)
+        own = {ref.key.slot: ref.key for ref in self.group.tensors[op] if ref.key.io == "input"} if op else {}
+        own = {slot: key for slot, key in own.items() if key in self.standings.records}
+        yield from own.values()
+        for entry in self.group.inputs(run) or ():
+            producer = self.group.op_of(entry.producer)
+            if entry.slot not in own and producer is not None:
+                yield TensorKey(producer, "output", entry.output)
+
+    def _error(self, key: TensorKey) -> float | None:
+        """The largest relative distance that was measured of a tensor."""
+        records = self.standings.records.get(key, ())
+        known = [decode(record["metrics"][_ERROR]) for record in records if _ERROR in record["metrics"]]
+        numbers = [float(value) for value in known if isinstance(value, (int, float))]
+        return max(numbers, default=None)
+
+
+def _doubt(found: Sequence[_Found]) -> None:
+    """Take back a cause where what it was given may come from a part of the run that fails as well."""
+    failing_before: set[int | None] = set()
+    failing_ranks = {one.group.at.rank for one in found if one.fails}
+    for one in found:
+        rank = one.group.at.rank
+        for run, role in list(one.roles.items()):
+            if role.name != "cause" or one.has_own_evidence(run):
+                continue
+            is_given = bool(role.given) or run.kind == "parameter" or one.group.by == BY_ORDER
+            if (rank in failing_before and is_given) or one.has_earlier(run):
+                one.roles[run] = Role("unknown", why="earlier")
+            elif failing_ranks - {rank} and _gathers(one, run):
+                one.roles[run] = Role("unknown", why="ranks")
+        if one.fails:
+            failing_before.add(rank)
+
+
+def _gathers(one: _Found, run: Run) -> bool:
+    """Whether an operator takes values of other ranks."""
+    op = one.group.op_of(run)
+    op_type = one.group.type_of(run) or (op.op_type if op is not None else None) or ""
+    return any(fragment in op_type for fragment in COLLECTIVE_FRAGMENTS)

@@ -1,0 +1,162 @@
+"""What is known of every operator of a dump before roles are given: who was compared, who was not, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.facts.operators import REASONS, UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
+from pytest_msdump.localising.frontier import Feed, Node
+from pytest_msdump.matching.not_dumped import NOT_DUMPED
+from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.pipeline.edges import Group, Input, Run
+from pytest_msdump.reporting.tally import FAILING
+
+__all__ = ["Standings", "nodes_of"]
+
+_FAILS, _PASSES = "fails", "passes"
+_BY_NAME = ("name", "mangled", "file")
+
+# Reasons of tensors whose operator is part of another one in the original model.
+_PARTS = tuple(
+    REASONS[key].partition("{")[0]
+    for key in ("inserted", "inner", "fused", "l1_fusion", "l2_fusion", "quant_output", "quantised", "dequant_input")
+)
+_GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))
+_CLEAR = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
+
+
+class Standings:
+    """Verdicts by tensor, and why the others have none.
+
+    Parameters
+    ----------
+    pairing : Pairing
+        Who was to be compared.
+    records : mapping of int to mapping
+        Records by number of the pair; one that is missing was not run.
+    """
+
+    def __init__(self, pairing: Pairing, records: Mapping[int, Mapping[str, Any]]) -> None:
+        self.records: dict[TensorKey, list[Mapping[str, Any]]] = {}
+        self._not_run: set[OpKey] = set()
+        for number, pair in enumerate(pairing.pairs):
+            record = records.get(number)
+            if record is None or record["verdict"] == "not_run":
+                self._not_run.add(pair.left.key.op)
+            else:
+                self.records.setdefault(pair.left.key, []).append(record)
+        self._reasons = {entry.ref.key: entry.reason for entry in pairing.unmatched_left}
+        self._missing = {entry.left for entry in pairing.missing}
+        # Where operators meet by their names, one without a partner is one that the other side did not dump.
+        self._has_names = any(pair.how in _BY_NAME for pair in pairing.pairs)
+
+    def of(self, key: TensorKey) -> str | None:
+        """``"fails"`` or ``"passes"``; ``None`` where it was not compared."""
+        verdicts = {record["verdict"] for record in self.records.get(key, ())}
+        if not verdicts:
+            return None
+        return _FAILS if verdicts & set(FAILING) else _PASSES
+
+    def is_part(self, key: TensorKey) -> bool:
+        """Whether the other side has no such operator because it is part of another there."""
+        why = self._reasons.get(key)
+        if why is None or key.address in self._missing or key.op.label in self._missing or why.startswith(NOT_DUMPED):
+            return False
+        return why.startswith(_PARTS) or not self._has_names
+
+    def state(self, group: Group, run: Run) -> str:
+        """Why there is no verdict, in a word or two."""
+        op = group.op_of(run)
+        if op is None:
+            return "not dumped"
+        keys = [ref.key for ref in group.tensors[op] if ref.key.io == "output"]
+        if op in self._not_run:
+            return "not run"
+        if any(key in self._reasons for key in keys):
+            return "no partner"
+        return "compared in part" if any(key in self.records for key in keys) else "not selected"
+
+
+def nodes_of(group: Group, standings: Standings) -> dict[Run, Node[Run]]:
+    """Return the operators of a group as localising takes them: those dumped, in their order, then what feeds them."""
+    book = _Book(group, standings)
+    nodes: dict[Run, Node[Run]] = {}
+    waiting = [group.run_of(op) for op in group.tensors]
+    for run in waiting:
+        if run in nodes:
+            continue
+        node = book.node(run)
+        nodes[run] = node
+        if node.standing != _PASSES:
+            waiting += [feed.producer for feed in node.feeds or () if feed.producer and feed.producer not in nodes]
+    return nodes
+
+
+class _Book:
+    """Makes the node of a run."""
+
+    def __init__(self, group: Group, standings: Standings) -> None:
+        self._group = group
+        self._standings = standings
+
+    def node(self, run: Run) -> Node[Run]:
+        return Node(self._standing(run), self._feeds(run))
+
+    def _standing(self, run: Run) -> str:
+        op = self._group.op_of(run)
+        outputs = self._outputs(op)
+        if run.kind == "given" or (run.kind == "parameter" and run.name in self._group.writers):
+            return "given"
+        if run.kind != "rest":
+            verdicts = set(outputs.values()) - {None}
+            if verdicts:
+                return _FAILS if _FAILS in verdicts else _PASSES
+        if run.kind == "parameter" or self._group.type_of(run) in _GIVEN:
+            return "given"
+        if (op.op_type if op and op.op_type else self._group.type_of(run)) in _CLEAR:
+            return "clear"
+        keys = [key for key, verdict in outputs.items() if verdict is None]
+        return "within" if keys and all(map(self._standings.is_part, keys)) else "unseen"
+
+    def _outputs(self, op: OpKey | None) -> Mapping[TensorKey, str | None]:
+        refs = self._group.tensors[op] if op is not None else ()
+        return {ref.key: self._standings.of(ref.key) for ref in refs if ref.key.io == "output"}
+
+    def _feeds(self, run: Run) -> Sequence[Feed[Run]] | None:
+        inputs = self._group.inputs(run)
+        own = self._own_inputs(run)
+        if inputs is None:
+            # Only all inputs together can tell that nothing came from them.
+            told = set(own.values())
+            if _FAILS in told or (own and None not in told):
+                return [Feed(None, standing) for standing in own.values()]
+            return None
+        return [self._feed(entry, own.get(entry.slot)) for entry in inputs]
+
+    def _own_inputs(self, run: Run) -> dict[int, str | None]:
+        """Verdicts of the operator's own inputs, but for those that it writes to."""
+        op = self._group.op_of(run)
+        refs = self._group.tensors[op] if op is not None and run.kind != "parameter" else ()
+        written = WRITTEN_INPUTS.get(op.op_type or "", frozenset()) if op is not None else frozenset()
+        return {
+            ref.key.slot: self._standings.of(ref.key)
+            for ref in refs
+            if ref.key.io == "input" and ref.key.slot not in written
+        }
+
+    def _feed(self, entry: Input, own: str | None) -> Feed[Run]:
+        producer = self._group.op_of(entry.producer)
+        if entry.producer.kind == "parameter" and entry.producer.name in self._group.writers:
+            # Parameters are dumped after the step: what was taken is the value before it, which nobody saw.
+            return Feed(entry.producer._replace(kind="given"), own)
+        if own is not None or producer is None:
+            return Feed(entry.producer, own)
+        outputs = self._outputs(producer)
+        standing = next((outputs[key] for key in outputs if key.slot == entry.output), None)
+        if standing is not None:
+            return Feed(entry.producer, standing)
+        if _PASSES in outputs.values() and _FAILS not in outputs.values():
+            return Feed(entry.producer._replace(kind="rest"), None)
+        return Feed(entry.producer, None)

@@ -1,0 +1,66 @@
+"""Failures that are inherited become a line, once all are known: workers tell them before anybody knows the cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+
+from pytest_msdump.reporting.roles import folded_line, role_line
+from pytest_msdump.reporting.tables import filled
+from pytest_msdump.reporting.tally import FAILING
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_msdump.plugin.session import Gate
+
+__all__ = ["fold_failures"]
+
+
+def fold_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
+    """Shorten what the terminal is going to tell of inherited failures, and put the role above the others.
+
+    Parameters
+    ----------
+    gate : Gate
+        With its reports.
+    terminal : TerminalReporter, optional
+        Where failures wait to be told. They stay failures.
+    """
+    if terminal is None:
+        return
+    unfolded = gate.config.option.msdump_all
+    for report in terminal.stats.get("failed", []):
+        records = _records(gate, report)
+        if records and isinstance(report.longrepr, ExceptionChainRepr):
+            report.longrepr = _told(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded)
+
+
+def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Mapping[str, Any]]:
+    """The records of an item, as the report of its suite has them now."""
+    payload = getattr(report, "msdump", None)
+    if payload is None:
+        return []
+    message = json.loads(payload)
+    whole = gate.told.get(message["plan"])
+    return [] if whole is None else [whole.records[int(number)] for number in message["records"]]
+
+
+def _told(
+    longrepr: ExceptionChainRepr, records: Sequence[Mapping[str, Any]], width: int, *, unfolded: bool
+) -> ExceptionChainRepr:
+    """The failure as it is told now; a style of traceback that shows no text stays without."""
+    traceback, place, _ = longrepr.chain[-1]
+    lines = [line for entry in traceback.reprentries for line in entry.lines]
+    folded = None if unfolded else folded_line(records)
+    if folded is not None and place is not None:
+        place = ReprFileLocation(place.path, place.lineno, f"{folded}; {place.message}")
+        lines = [f"{folded}; --msdump-all shows it whole\n"] if lines else []
+    elif lines:
+        roles = dict.fromkeys(role_line(record) for record in records if record["verdict"] in FAILING)
+        told = [f"{line}\n" for role in roles if role for line in filled(role, width)]
+        lines = ["".join([*told, lines[0]]), *lines[1:]]
+    return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])

@@ -1,0 +1,219 @@
+"""Which operators started it, in a few lines: causes first, what they brought about folded below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.numbers import number, one_line_text
+from pytest_msdump.reporting.tables import filled
+from pytest_msdump.reporting.tally import FAILING
+
+__all__ = ["ROLE_KEYS", "folded_line", "role_line", "role_lines", "with_causes_first", "without_roles"]
+
+Entry = Mapping[str, Any]
+
+# What localising adds to a failing record.
+ROLE_KEYS = ("role", "causes", "suspects", "role_reason")
+
+_ORDER = ("cause", "unknown", "inherited")
+_BY = {
+    "graph": "the run's own graph",
+    "fusion": "the fusion JSON",
+    "execution order": "execution order, since no graph tells who feeds whom",
+}
+_MOST_CAUSES = 10
+_MOST_NAMED = 3
+_MOST_AMPLIFYING = 3
+_REMARKABLE = 10.0
+# Below this, relative to the tensor, is what another order of sums makes of correct values.
+_NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
+_ERROR = "relative_euclidean_distance"
+
+
+def role_lines(report: Report, *, width: int, unfolded: bool = False) -> list[str]:
+    """Return how many operators caused and inherited it, and who they are.
+
+    Parameters
+    ----------
+    report : Report
+        With roles in its records.
+    width : int
+        Columns to fill.
+    unfolded : bool
+        Name every operator.
+    """
+    operators = _operators(report.records)
+    lines: list[str] = []
+    if operators:
+        lines += _wrapped(_headline(operators.values(), report.localised_by), width)
+        lines += _causes(operators.values(), report.left.operators, width, unfolded)
+        lines += _unknown(operators.values(), width, unfolded)
+        lines += _without_cause(operators.values(), width, unfolded)
+    return [*lines, *_amplifying(report.records, width, unfolded)]
+
+
+def with_causes_first(records: Iterable[Entry]) -> list[Entry]:
+    """Sort failing records: causes, then unknown ones, then what is inherited; each in execution order."""
+    return sorted(records, key=lambda record: _ORDER.index(record.get("role", "unknown")))
+
+
+def folded_line(records: Sequence[Entry]) -> str | None:
+    """Return the one line that is enough for an operator whose failures are all inherited; ``None`` for others.
+
+    Examples
+    --------
+    ``inherited from conv2 (relu2 fails because of it); --msdump-all shows it whole``
+    """
+    failing = [record for record in records if record["verdict"] in FAILING]
+    if not failing or any(record.get("role") != "inherited" or not record["causes"] for record in failing):
+        return None
+    causes = list(dict.fromkeys(cause for record in failing for cause in record["causes"]))
+    return f"inherited from {_named(map(_operator_of, causes), _MOST_NAMED)}"
+
+
+def role_line(record: Entry) -> str:
+    """Return a failing record's role with its reason; empty where nobody gave it one."""
+    role = record.get("role")
+    if role is None:
+        return ""
+    from_ = f" from {_named(map(_operator_of, record['causes']), _MOST_NAMED)}" if record["causes"] else ""
+    because = f": {one_line_text(record['role_reason'])}" if record["role_reason"] else ""
+    return f"role {role}{from_}{because}"
+
+
+def without_roles(record: Entry) -> dict[str, Any]:
+    """Return a record without what localising said, for when other records fail than it saw."""
+    return {key: value for key, value in record.items() if key not in ROLE_KEYS}
+
+
+def _operators(records: Iterable[Entry]) -> dict[int, Entry]:
+    """For each failing operator the record that tells most of its role."""
+    found: dict[int, Entry] = {}
+    for record in with_causes_first(record for record in records if "role" in record):
+        found.setdefault(record["order"], record)
+    return dict(sorted(found.items()))
+
+
+def _headline(operators: Iterable[Entry], by: str) -> str:
+    roles = [record["role"] for record in operators]
+    words = {"cause": "causes" if roles.count("cause") != 1 else "cause"}
+    parts = [f"{roles.count(role)} {words.get(role, role)}" for role in ("cause", "inherited", "unknown")]
+    told = [part for part, role in zip(parts, ("cause", "inherited", "unknown"), strict=True) if role in roles]
+    source = " and ".join(_BY.get(part, part) for part in by.split(" and ")) if by else ""
+    return f"{', '.join(told)}{f'; told by {source}' if source else ''}"
+
+
+def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool) -> Iterator[str]:
+    """Each cause, and below it what it brought about."""
+    entries = list(operators)
+    causes = [record for record in entries if record["role"] == "cause"]
+    shown = causes if unfolded else causes[:_MOST_CAUSES]
+    followers = _followers(entries)
+    for record in shown:
+        address = record["left"]["address"]
+        text = f"cause  {_label(record)} (op {record['order'] + 1} of {count}): {record['role_reason']}"
+        yield from _indented(text, width, 2)
+        yield from _inherited(followers.get((_where(record), address), []), width, unfolded)
+    if len(causes) > len(shown):
+        yield f"  and {len(causes) - len(shown)} more causes; --msdump-all shows them"
+
+
+def _followers(entries: Iterable[Entry]) -> dict[tuple[Any, str], list[Entry]]:
+    found: dict[tuple[Any, str], list[Entry]] = {}
+    for record in entries:
+        if record["role"] == "inherited":
+            for cause in record["causes"]:
+                found.setdefault((_where(record), cause), []).append(record)
+    return found
+
+
+def _where(record: Entry) -> tuple[Any, ...]:
+    """Which part of the run; causes are of the same."""
+    return tuple(record.get(name) for name in ("rank", "net", "graph", "iteration"))
+
+
+def _inherited(followers: Sequence[Entry], width: int, unfolded: bool) -> Iterator[str]:
+    if followers:
+        names = _named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
+        yield from _indented(f"{len(followers)} inherited: {names}", width, 9)
+
+
+def _unknown(operators: Iterable[Entry], width: int, unfolded: bool) -> Iterator[str]:
+    """Failures that may be causes, those of one reason together."""
+    entries = list(operators)
+    by_reason: dict[str, list[Entry]] = {}
+    for record in entries:
+        if record["role"] == "unknown":
+            by_reason.setdefault(record["role_reason"], []).append(record)
+    followers = _followers(entries)
+    reasons = list(by_reason.items())
+    for because, members in reasons if unfolded else reasons[:_MOST_CAUSES]:
+        names = _named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
+        yield from _indented(f"unknown  {names}: {because}", width, 2)
+        below = {
+            one["order"]: one for record in members for one in followers.get((_where(record), _address(record)), [])
+        }
+        yield from _inherited([below[order] for order in sorted(below)], width, unfolded)
+    if len(reasons) > _MOST_CAUSES and not unfolded:
+        yield f"  and {len(reasons) - _MOST_CAUSES} more reasons; --msdump-all shows them"
+
+
+def _without_cause(operators: Iterable[Entry], width: int, unfolded: bool) -> Iterator[str]:
+    """Failures whose own inputs fail, while nothing that was compared says where that begins."""
+    alone = [record for record in operators if record["role"] == "inherited" and not record["causes"]]
+    if alone:
+        names = _named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
+        yield from _indented(
+            f"inherited  {names}: their inputs fail, and what these come from was not compared", width, 2
+        )
+
+
+def _amplifying(records: Iterable[Entry], width: int, unfolded: bool) -> Iterator[str]:
+    """Who makes errors grow most; all of them in execution order when unfolded."""
+    grown = [record for record in records if "amplification" in record]
+    if not unfolded:
+        grown = [record for record in grown if record["amplification"] > _REMARKABLE and not _is_noise(record)]
+        # Of operators that amplify alike the first one counts.
+        grown = sorted(grown, key=lambda record: (-record["amplification"], record["order"]))[:_MOST_AMPLIFYING]
+    if grown:
+        names = [f"{_label(record)} {number(record['amplification'], 3)}x" for record in grown]
+        yield from _wrapped(f"error out over error in: {', '.join(names)}", width)
+
+
+def _is_noise(record: Entry) -> bool:
+    error = record["metrics"].get(_ERROR)
+    return not isinstance(error, (int, float)) or error <= _NOISE.get(record["judged_as"], 0.0)
+
+
+def _address(record: Entry) -> str:
+    address: str = record["left"]["address"]
+    return address
+
+
+def _label(record: Entry) -> str:
+    return _operator_of(_address(record))
+
+
+def _operator_of(address: str) -> str:
+    """The operator of an address."""
+    parts = address.rsplit(":", 2)
+    return one_line_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
+
+
+def _named(names: Iterable[str], most: int) -> str:
+    listed = list(names)
+    more = len(listed) - most
+    return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    first, *others = filled(one_line_text(text), width - 2)
+    return [first, *(f"  {line}" for line in others)]
+
+
+def _indented(text: str, width: int, indent: int) -> Iterator[str]:
+    first, *others = filled(one_line_text(text), width - indent - 2)
+    yield " " * indent + first
+    yield from (" " * (indent + 2) + line for line in others)

@@ -1,0 +1,204 @@
+"""Roles from dumps: of LeNet with two real faults, of loops and iterations, of weights that a step writes to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plugin.suites import write_suite
+
+from pytest_msdump.pipeline.gathering import gathered, measured
+from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.suite import load_suite
+from pytest_msdump.testing.builder import Tensor, write_mindspore
+
+GRAPHS = Path(__file__).parents[1] / "data" / "localising"
+GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
+
+
+def records(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
+    """Records by address, with the iteration where there are several."""
+    table = {"left": "left", "right": "right", **options}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    found: dict[str, dict[str, Any]] = {}
+    for record in report.records:
+        iteration = f"@{record['iteration']}" if record["iteration"] else ""
+        found[record["left"]["address"] + iteration] = dict(record)
+    return found
+
+
+def write_pair(folder: Path, tensors: list[tuple[str, str, str, int, bool]], **where: Any) -> None:
+    """Both sides of a run; the last value says whether the left tensor is as the right one."""
+    for side in ("left", "right"):
+        values: list[Tensor] = [(*key, GOOD if is_good or side == "right" else BAD) for *key, is_good in tensors]
+        write_mindspore(folder / side, values, **where)
+
+
+def write_ir(folder: Path, lines: list[str], parameters: tuple[str, ...] = ("x",)) -> None:
+    """`lines` hold ``NAME TYPE OPERAND …``; an operand is a parameter or an earlier operator."""
+    known = {name: f"%para{number}_{name}" for number, name in enumerate(parameters, 1)}
+    tensor = "<Tensor[Float32], (2, 3)>"
+    text = ["# IR entry: @kernel_graph0", "# Params:", *(f"{known[name]}: {tensor}" for name in parameters)]
+    text += ["", "subgraph @kernel_graph0() {"]
+    for number, line in enumerate(lines):
+        name, op_type, *operands = line.split()
+        types = ", ".join([tensor] * len(operands))
+        text += [
+            f"  %{number}(out) = {op_type}({', '.join(known[operand] for operand in operands)})",
+            f"      : ({types}) -> ({tensor})",
+            f"      # Fullname with scope: (Default/{name})",
+        ]
+        known[name] = f"%{number}"
+    file = folder / "left" / "rank_0" / "graphs" / "ms_output_trace_code_graph_0.ir"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([*text, "}", ""]), "utf-8")
+
+
+def outputs(*names: str, bad: tuple[str, ...]) -> list[tuple[str, str, str, int, bool]]:
+    return [("ReLU", f"Default/{name}", "output", 0, name not in bad) for name in names]
+
+
+# -- LeNet with real faults ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_graph", [True, False])
+@pytest.mark.parametrize(("left", "mapping"), [("target_bad", "mapping.toml"), ("target_bad2", "mapping_bad2.toml")])
+def test_the_cause_is_the_operator_that_the_truth_names(
+    lenet: Path, tmp_path: Path, left: str, mapping: str, with_graph: bool
+) -> None:
+    graph = GRAPHS / left / "ms_output_trace_code_graph_0.ir"
+    extra = f"graph_files = ['{graph}']" if with_graph else ""
+    suite = load_suite(
+        file=write_suite(tmp_path / "msdump.toml", lenet, left, mapping=mapping, extra=extra),
+        options={},
+        directory=tmp_path,
+    )
+    planned = plan(suite)
+    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    truth = json.loads((lenet / "truth.json").read_text("utf-8"))["targets"][left]["first_diverging"]
+    causes = [record["left"]["true_name"] for record in report.records if record.get("role") == "cause"]
+    assert causes == [truth["target_op"]]
+    failing = [record["role"] for record in report.records if record["verdict"] == "fail"]
+    assert set(failing[1:]) == {"inherited" if with_graph else "unknown"}
+    assert report.localised_by == ("graph" if with_graph else "execution order")
+
+
+# -- own inputs ------------------------------------------------------------------------------------------------------
+
+
+def test_an_operator_whose_own_input_passes_is_a_cause_whatever_fails_above(tmp_path: Path) -> None:
+    tensors = [*outputs("a", "b", bad=("a", "b")), ("ReLU", "Default/b", "input", 0, True)]
+    write_pair(tmp_path, tensors)
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
+    assert records(tmp_path)["Default/b:output:0"]["role"] == "inherited"
+    assert records(tmp_path, io="all")["Default/b:output:0"]["role"] == "cause"
+
+
+def test_an_input_that_fails_says_where_it_comes_from(tmp_path: Path) -> None:
+    write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), ("ReLU", "Default/b", "input", 0, False)])
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
+    told = records(tmp_path, io="all")["Default/b:input:0"]
+    assert (told["role"], told["causes"]) == ("inherited", ["Default/a:output:0"])
+
+
+def test_of_inputs_alone_the_operator_above_is_suspected(tmp_path: Path) -> None:
+    write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), ("ReLU", "Default/b", "input", 0, False)])
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
+    told = records(tmp_path, io="input")["Default/b:input:0"]
+    assert (told["role"], told["suspects"]) == ("unknown", ["Default/a"])
+
+
+def test_the_output_that_feeds_counts_and_not_another_of_the_same_operator(tmp_path: Path) -> None:
+    tensors = [
+        ("Split", "Default/a", "output", 0, False),
+        ("Split", "Default/a", "output", 1, True),
+        ("ReLU", "Default/b", "output", 0, False),
+    ]
+    write_pair(tmp_path, tensors)
+    model = {"graph": [{"op": [
+        {"name": "x", "type": "Data"},
+        {"name": "Default/a", "type": "Split", "input": ["x:0"]},
+        {"name": "Default/b", "type": "ReLU", "input": ["Default/a:1"]},
+    ]}]}  # fmt: skip
+    (tmp_path / "ge.json").write_text(json.dumps(model), "utf-8")
+    assert records(tmp_path, fusion="ge.json")["Default/b:output:0"]["role"] == "cause"
+
+
+# -- iterations, loops, ranks, parameters ----------------------------------------------------------------------------
+
+
+def test_a_later_iteration_may_have_inherited_through_weights(tmp_path: Path) -> None:
+    for iteration in (0, 1):
+        write_pair(tmp_path, outputs("a", "b", bad=("a", "b")), iteration=iteration)
+    write_ir(tmp_path, ["a MatMul x w", "b ReLU a"], parameters=("x", "w"))
+    told = records(tmp_path)
+    assert told["Default/a:output:0"]["role"] == "cause"
+    assert told["Default/a:output:0@1"]["role"] == "unknown"
+    assert "earlier part of the run" in told["Default/a:output:0@1"]["role_reason"]
+    assert told["Default/b:output:0@1"]["role"] == "inherited"
+
+
+def test_a_weight_that_fails_is_a_producer(tmp_path: Path) -> None:
+    weight = ("Parameter", "w", "output", 0, False)
+    write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), weight])
+    write_ir(tmp_path, ["a MatMul x w", "b ReLU x"], parameters=("x", "w"))
+    told = records(tmp_path)
+    assert told["w:output:0"]["role"] == "cause"
+    assert (told["Default/a:output:0"]["role"], told["Default/a:output:0"]["causes"]) == ("inherited", ["w:output:0"])
+
+
+def test_a_weight_that_the_step_writes_to_was_another_before(tmp_path: Path) -> None:
+    weight = ("Parameter", "w", "output", 0, False)
+    write_pair(tmp_path, [*outputs("a", bad=("a",)), ("AssignAdd", "Default/u", "output", 0, False), weight])
+    write_ir(tmp_path, ["a MatMul x w", "u AssignAdd w a"], parameters=("x", "w"))
+    told = records(tmp_path)
+    assert told["Default/a:output:0"]["role"] == "cause"
+    assert (told["w:output:0"]["role"], told["w:output:0"]["causes"]) == ("inherited", ["Default/u:output:0"])
+
+
+def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        reduced = [("AllReduce", "Default/r", "output", 0, False)]
+        write_pair(tmp_path, [*outputs("a", bad=("a",) if rank else ()), *reduced], rank=rank)
+    write_ir(tmp_path, ["a ReLU x", "r AllReduce a"])
+    (tmp_path / "left" / "rank_1" / "graphs").mkdir(parents=True)
+    ir = "graphs/ms_output_trace_code_graph_0.ir"
+    (tmp_path / "left" / "rank_1" / ir).write_bytes((tmp_path / "left" / "rank_0" / ir).read_bytes())
+    table = {"left": "left", "right": "right"}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    told = {(record["left"]["true_name"], record["rank"]): record.get("role") for record in report.records}
+    assert told == {
+        ("Default/a", 0): None,
+        ("Default/r", 0): "unknown",
+        ("Default/a", 1): "cause",
+        ("Default/r", 1): "inherited",
+    }
+
+
+def test_operators_that_feed_one_another_are_all_unknown(tmp_path: Path) -> None:
+    write_pair(tmp_path, outputs("a", "b", bad=("a", "b")))
+    model = {"graph": [{"op": [
+        {"name": "Default/a", "type": "ReLU", "input": ["Default/b:0"]},
+        {"name": "Default/b", "type": "ReLU", "input": ["Default/a:0"]},
+    ]}]}  # fmt: skip
+    (tmp_path / "ge.json").write_text(json.dumps(model), "utf-8")
+    told = records(tmp_path, fusion="ge.json")
+    assert {record["role"] for record in told.values()} == {"unknown"}
+    assert "feed one another" in told["Default/a:output:0"]["role_reason"]
+
+
+def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
+    write_pair(tmp_path, outputs("a", "b", "c", bad=("a", "b", "c")))
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b"])
+    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
+    report = gathered(planned, {2: measured(planned, 2)})
+    assert report.records[2]["role"] == "unknown"
+    assert "Default/b (not run)" in report.records[2]["role_reason"]
+    assert "role" not in report.records[0]
+    narrowed = records(tmp_path, select=["Default/c"])
+    assert "Default/b (not selected)" in narrowed["Default/c:output:0"]["role_reason"]
