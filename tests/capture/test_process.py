@@ -121,15 +121,15 @@ def test_one_that_a_signal_ends_is_told_so(name: str, said: str, tmp_path: Path)
 
 def test_one_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     started = time.monotonic()
-    with pytest.raises(ProgramError, match=r"(?s)time limit of 0\.5 s and was ended; .*\| before"):
-        python("print('before', flush=True)\nimport time\ntime.sleep(300)", tmp_path, timeout=0.5)
-    assert time.monotonic() - started < 5
+    with pytest.raises(ProgramError, match=r"(?s)time limit of 2 s and was ended; .*\| before"):
+        python("print('before', flush=True)\nimport time\ntime.sleep(300)", tmp_path, timeout=2)
+    assert time.monotonic() - started < 60
 
 
 def test_python_says_where_it_hangs(tmp_path: Path) -> None:
     code = "import time\ndef step_of_the_optimizer():\n    time.sleep(300)\nstep_of_the_optimizer()"
     with pytest.raises(ProgramError, match=r"(?s)did not end .*line 3 in step_of_the_optimizer"):
-        python(code, tmp_path, timeout=1, tells_where=True, variables={"PYTHONFAULTHANDLER": "1"}, cwd=tmp_path)
+        python(code, tmp_path, timeout=3, tells_where=True, variables={"PYTHONFAULTHANDLER": "1"}, cwd=tmp_path)
     assert not list(tmp_path.glob("core*"))
 
 
@@ -142,7 +142,7 @@ def test_one_that_minds_no_signal_is_ended_too(tmp_path: Path) -> None:
         time.sleep(300)
         """
     with pytest.raises(ProgramError, match="did not end within its time limit"):
-        python(code, tmp_path, timeout=1, tells_where=True, cwd=tmp_path)
+        python(code, tmp_path, timeout=3, tells_where=True, cwd=tmp_path)
     assert not alive(tmp_path / "pid")
 
 
@@ -152,7 +152,7 @@ def test_one_that_minds_no_signal_is_ended_too(tmp_path: Path) -> None:
 def test_what_it_started_is_ended_with_it(how: str, then: str, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     with pytest.raises(ProgramError):
-        python(sleeping(pid) + f"start({how})\n{then}\n", tmp_path, timeout=1.5)
+        python(sleeping(pid) + f"start({how})\n{then}\n", tmp_path, timeout=2)
     assert not alive(pid)
 
 
