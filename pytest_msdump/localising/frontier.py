@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from pytest_msdump.localising.circles import components
 
@@ -18,7 +18,8 @@ Op = TypeVar("Op", bound=Hashable)
 _WALKED = ("within", "clear")
 
 
-class Feed(NamedTuple, Generic[Op]):
+@dataclass(frozen=True, slots=True)
+class Feed(Generic[Op]):
     """What feeds an input: an operator, and what is known of this very tensor.
 
     `standing` is ``"passes"``, ``"fails"``, or ``None`` where nobody compared it. `producer` is ``None`` where no graph
