@@ -262,6 +262,17 @@ def test_the_table_of_a_profile_is_the_programs(profile: str) -> None:
     assert table in (REFERENCE / "profiles.md").read_text(encoding="utf-8"), f"profiles.md should hold\n{table}"
 
 
+def test_the_table_of_diagnoses_is_the_programs() -> None:
+    from pytest_msdump.facts.diagnoses import DIAGNOSES
+
+    rows = [
+        (_code(name), fact.title, fact.sentence, ", ".join(f"`{other}`" for other in sorted(fact.within)) or "–")
+        for name, fact in DIAGNOSES.items()
+    ]
+    table = _table(("`id`", "told as", "meaning", "more specific than"), rows)
+    assert table in (REFERENCE / "diagnoses.md").read_text(encoding="utf-8"), f"diagnoses.md should hold\n{table}"
+
+
 def test_the_table_of_checks_is_the_programs() -> None:
     rows = [
         (f"`{name}`", fact.says, ", ".join(f"`{key}` {'–' if value is None else f'{value:g}'}"

@@ -1,1 +1,1 @@
-"""Which operator started it: roles of failing operators, and how much each makes an error grow."""
+"""Where a drift comes from: which operator started it, how much each makes it grow, and what a tensor's looks like."""

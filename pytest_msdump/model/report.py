@@ -40,7 +40,8 @@ class Record:
     `comparison` is ``None`` when nothing could be measured (verdict `error`) or the pair was not run (`not_run`).
     `left_spec` and `right_spec` are what the files really held; a field left open there is taken from what the file's
     name claims. `checks` are the limits one by one, as judging made them. `custom` is what a user's own algorithms
-    returned, by name. `statistics` is set where a tensor was not saved, and then there is no `comparison`.
+    returned, by name. `statistics` is set where a tensor was not saved, and then there is no `comparison`. `diagnosis`
+    says what the drift of a failing pair looks like, as plain JSON values.
     """
 
     pair: Pair
@@ -52,6 +53,7 @@ class Record:
     comparison: Comparison | None = None
     custom: Mapping[str, CustomResult] = field(default_factory=dict)
     statistics: StatisticComparison | None = None
+    diagnosis: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

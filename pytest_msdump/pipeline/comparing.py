@@ -14,6 +14,7 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.pipeline.diagnosing import diagnosed
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.meeting import bring_together
@@ -21,6 +22,7 @@ from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.sampling import UnknownSampleError
 from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.unseen import compare_by_statistics
+from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["compare_pair", "compare_views"]
 
@@ -94,6 +96,7 @@ def compare_views(
         left_spec=met.left_logical.spec,
         right_spec=met.right_logical.spec,
         custom=custom,
+        diagnosis=diagnosed(met.left, met.right, comparison, extras) if verdict.outcome in FAILING else (),
     )
 
 

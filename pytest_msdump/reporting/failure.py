@@ -8,6 +8,7 @@ from typing import Any
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
+from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
 from pytest_msdump.reporting.roles import role_line
 from pytest_msdump.reporting.statistics import statistics_table
@@ -145,7 +146,8 @@ def _block(record: Entry, operators: int, width: int, roots: tuple[str, str]) ->
     worst = list(evidence.worst_elements(record, width))
     if worst:
         yield from ("", *worst)
-    told = [*argument_lines(record, width), *evidence.sentences(record, width), *evidence.would_pass(record, width)]
+    told = [*diagnosis_lines(record, width), *argument_lines(record, width)]
+    told += [*evidence.sentences(record, width), *evidence.would_pass(record, width)]
     if told:
         yield from ("", *told)
 

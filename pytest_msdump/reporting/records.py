@@ -55,6 +55,8 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
         for name, statistics in (("left", record.statistics.left), ("right", record.statistics.right)):
             if statistics.source is not None:
                 entry[name]["row"] = statistics.source.part
+    if record.diagnosis:
+        entry["diagnosis"] = [dict(found) for found in record.diagnosis]
     if record.custom:
         entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     entry["right"]["at"] = {

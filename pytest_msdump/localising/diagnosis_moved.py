@@ -1,0 +1,208 @@
+"""Claims that values are at other places: axes in another order, a device's memory format that nobody undid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial
+from pytest_msdump.localising.diagnosis_pointwise import percent
+from pytest_msdump.localising.diagnosis_sample import Sides, doubles
+from pytest_msdump.memory_formats.axes import ReshapedView
+from pytest_msdump.memory_formats.blocks import Part, Placement, place
+from pytest_msdump.memory_formats.gather import BlockedView
+from pytest_msdump.model.tensor import TensorView
+
+__all__ = ["MovedClaim", "of_other_orders"]
+
+Shape = tuple[int, ...]
+
+# All orders of more axes than these are too many to try.
+_MOST_AXES = 5
+_PLACES_TRIED = 2048
+_NAMES: Mapping[Shape, str] = {(0, 2, 3, 1): "NHWC", (0, 3, 1, 2): "NCHW", (2, 3, 1, 0): "HWCN", (1, 2, 3, 0): "CHWN"}
+# Formats that can fill their blocks without padding, with the lengths of block that occur.
+_FORMATS = (
+    ("NC1HWC0", "NCHW", (16, 32, 8, 4)),
+    ("NDC1HWC0", "NCDHW", (16, 32)),
+    ("C1HWNC0", "NCHW", (16,)),
+    ("FRACTAL_NZ", "", (16, 32)),
+    ("FRACTAL_Z", "NCHW", (16,)),
+)
+
+
+@dataclass(frozen=True)
+class MovedClaim:
+    """One side, read in another order, is the other.
+
+    `moved` is the side that is read through `placement`: its flat elements are taken for stored axes.
+    """
+
+    id: str
+    sides: Sides
+    moved: str
+    stored: Shape
+    placement: Placement
+    order: Shape
+    sentence: str
+    details: Mapping[str, Any]
+
+    @property
+    def rounding(self) -> Slack:
+        """What the data types may do to a number."""
+        return self.sides.rounding
+
+    @property
+    def most(self) -> str:
+        """Nothing but the fit limits how sure it is."""
+        return "high"
+
+    @property
+    def agreeing(self) -> Slack:
+        """How near elements are that stay where they were."""
+        return self.sides.agreeing
+
+    @cached_property
+    def view(self) -> TensorView:
+        """The side that moves, in its other order. One for all blocks: it holds a window of the tensor."""
+        base = self.sides.left if self.moved == "left" else self.sides.right
+        flat = base if base.shape == self.stored else ReshapedView(base, self.stored)
+        return BlockedView(flat, self.placement, order=self.order)
+
+    def trial(self, start: int, stop: int) -> Trial:
+        """Return a block of both sides, and of the one that moves what it has in the other order."""
+        moved = doubles(self.view.read(start, stop))
+        left, right = self.sides.read(start, stop)
+        # What is claimed of the right's places is said as if it were of the left's: the distances are the same.
+        return Trial(left, moved, right) if self.moved == "right" else Trial(right, moved, left)
+
+    def places(self, flat: Array) -> Array:
+        """Return which stored element of the side that moves stands at each flat place of its other order."""
+        shape = tuple(self.placement.shape[axis] for axis in self.order)
+        indexes = np.unravel_index(flat, shape)
+        at = {axis: indexes[position] for position, axis in enumerate(self.order)}
+        found = np.zeros_like(flat)
+        for part in self.placement.parts:
+            index = at[part.axis]
+            step = (
+                index // part.block if part.kind == "outer" else index % part.block if part.kind == "inner" else index
+            )
+            found = found * part.size + step
+        return found
+
+    def evidence(self, fit: Fit) -> str:
+        """Say which order, and how many elements it brings together."""
+        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
+
+
+def of_other_orders(sides: Sides) -> Iterator[MovedClaim]:
+    """Yield the order of axes, and the memory format, that fit best at places all over the tensor."""
+    if not sides.is_whole:
+        return
+    for family in (list(_axis_orders(sides)), list(_formats(sides))):
+        scored = [(share, claim) for claim in family if (share := _matching_share(claim)) is not None]
+        best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
+        if best[1] is not None and best[0] >= 0.5:
+            yield best[1]
+
+
+def _matching_share(claim: MovedClaim) -> float | None:
+    """Share of the places tried, among those where the sides differ, that the claim explains."""
+    held = claim.sides.held
+    if held is None:
+        return _share_of_large(claim)
+    base, other = held if claim.moved == "left" else (held[1], held[0])
+    flat = np.random.default_rng(0).integers(0, base.size, min(_PLACES_TRIED, base.size))
+    moved = doubles(base.reshape(-1)[claim.places(flat)])
+    return _share(claim, doubles(other.reshape(-1)[flat]), moved, doubles(base.reshape(-1)[flat]))
+
+
+def _share_of_large(claim: MovedClaim) -> float | None:
+    """The same from two short runs: a large tensor is not read for each of many orders."""
+    length = min(512, claim.sides.size // 2)
+    trials = [claim.trial(start, start + length) for start in (0, claim.sides.size // 2)]
+    parts = [np.concatenate(side) for side in zip(*trials, strict=True)]
+    return _share(claim, *parts)
+
+
+def _share(claim: MovedClaim, other: Array, moved: Array, base: Array) -> float | None:
+    with np.errstate(all="ignore"):
+        drift = np.abs(other - base)
+        differing = drift > claim.rounding.of(base)
+        near = np.abs(other - moved) <= np.maximum(0.25 * drift, claim.rounding.of(moved))
+    count = np.count_nonzero(differing)
+    return float(np.count_nonzero(near & differing) / count) if count >= 4 else None
+
+
+def _axis_orders(sides: Sides) -> Iterator[MovedClaim]:
+    """Every order of the axes that are longer than 1, of either side."""
+    shape = tuple(length for length in sides.shape if length != 1)
+    kept = tuple(axis for axis, length in enumerate(sides.shape) if length != 1)
+    if not 2 <= len(shape) <= _MOST_AXES:
+        return
+    placement = Placement(shape, tuple(Part(axis, "whole", length) for axis, length in enumerate(shape)))
+    for order in permutations(range(len(shape))):
+        if order == tuple(range(len(shape))):
+            continue
+        turned = tuple(shape[axis] for axis in order)
+        for moved in ("right", "left"):
+            # With equal lengths the other side's orders are the inverses of these.
+            if moved == "left" and turned == shape:
+                continue
+            axes = [kept[axis] for axis in order]
+            yield _turned(sides, moved, shape, placement, order, axes)
+
+
+def _turned(sides: Sides, moved: str, shape: Shape, placement: Placement, order: Shape, axes: list[int]) -> MovedClaim:
+    other = "left" if moved == "right" else "right"
+    name = _NAMES.get(order) if len(sides.shape) == 4 else None
+    told = f" ({name})" if name else ""
+    sentence = f"the {other} holds, element by element, the {moved} with its axes in the order {axes}{told}"
+    details: dict[str, Any] = {"axes": axes, "of": moved}
+    return MovedClaim("transposed", sides, moved, shape, placement, order, sentence, details)
+
+
+def _formats(sides: Sides) -> Iterator[MovedClaim]:
+    """Device formats whose blocks the shape fills without padding."""
+    for name, letters, blocks in _FORMATS:
+        if len(letters) not in (0, len(sides.shape)) or len(sides.shape) < 2:
+            continue
+        for block in blocks:
+            stored = _stored_shape(name, sides.shape, block)
+            if stored is None or prod(stored) != sides.size:
+                continue
+            try:
+                placement = place(name, stored, sides.shape, letters)
+            except TensorShapeError:
+                continue
+            order = tuple(range(len(placement.shape)))
+            for moved in ("left", "right"):
+                sentence = f"the {moved} is still in {name}, in blocks of {block}: undone, it is the other side"
+                details = {"memory_format": name, "block": block, "of": moved}
+                yield MovedClaim("memory_format", sides, moved, stored, placement, order, sentence, details)
+
+
+def _stored_shape(name: str, shape: Shape, block: int) -> Shape | None:
+    """Shape of the stored axes; ``None`` where blocks would need padding, or where one block is all there is."""
+    *front, rows, columns = shape
+    if name == "FRACTAL_NZ":
+        fits = rows % 16 == 0 and columns % block == 0 and columns > block
+        return (*front, columns // block, rows // 16, 16, block) if fits else None
+    channels = shape[1]
+    if channels % block or channels == block:
+        return None
+    spatial = shape[2:]
+    if name == "NC1HWC0":
+        return (shape[0], channels // block, *spatial, block)
+    if name == "NDC1HWC0":
+        return (shape[0], spatial[0], channels // block, *spatial[1:], block)
+    if name == "C1HWNC0":
+        return (channels // block, *spatial, shape[0], block)
+    return (channels // block * prod(spatial), shape[0] // 16, 16, block) if shape[0] % 16 == 0 else None

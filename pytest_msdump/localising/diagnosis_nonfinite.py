@@ -1,0 +1,28 @@
+"""Where NaN and Inf begin: told from what was counted, which needs no second look at the data."""
+
+from __future__ import annotations
+
+from pytest_msdump.localising.diagnosis_claim import Diagnosis
+from pytest_msdump.model.comparison import Nonfinite
+
+__all__ = ["nonfinite_origin"]
+
+
+def nonfinite_origin(counts: Nonfinite, *, elements: int) -> Diagnosis | None:
+    """Tell of NaN and Inf that only one side has; ``None`` when both have the same.
+
+    Parameters
+    ----------
+    counts : Nonfinite
+        As they were measured over all elements.
+    elements : int
+        How many elements were compared.
+    """
+    if not counts.mismatch or counts.first_mismatch is None:
+        return None
+    names = [("NaN", "left", counts.nan_left), ("Inf", "left", counts.inf_left)]
+    names += [("NaN", "right", counts.nan_right), ("Inf", "right", counts.inf_right)]
+    told = ", ".join(f"{count} {name} on the {side}" for name, side, count in names if count)
+    where = list(counts.first_mismatch)
+    evidence = f"{told} of {elements} elements where the other side has something else, the first at {where}"
+    return Diagnosis("nonfinite", "high", evidence, {"first": where, "mismatches": counts.mismatch})

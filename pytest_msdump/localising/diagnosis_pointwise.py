@@ -1,0 +1,227 @@
+"""Claims about values at their own places: scaled, sign-flipped, shifted by a constant, clipped, flushed to zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial, inner
+from pytest_msdump.localising.diagnosis_sample import Sides
+
+__all__ = ["PointwiseClaim", "inside_range", "of_mapped_values", "percent", "short"]
+
+# Estimates need no more elements than these; what they say is held against all of them.
+_ESTIMATED_FROM = 20000
+# A factor this near to -1 is a sign flip with some noise.
+_NEAR_MINUS_ONE = 0.02
+# A value is flushed when so little of it is left.
+_FLUSHED = 0.1
+# A factor is the same everywhere when groups of elements have theirs within this share of its distance from 1.
+_UNEVEN = 0.03
+_FEWEST_IN_GROUP = 16
+
+
+@dataclass(frozen=True)
+class PointwiseClaim:
+    """The left is a function of the right, element by element."""
+
+    id: str
+    sides: Sides
+    function: Callable[[Array], Array]
+    sentence: str
+    details: Mapping[str, Any]
+    rounding: Slack
+    agreeing: Slack
+    most: str = "high"
+
+    def trial(self, start: int, stop: int) -> Trial:
+        """Return a block of both sides and what is claimed of it."""
+        left, right = self.sides.read(start, stop)
+        return Trial(left, self.function(right), right)
+
+    def evidence(self, fit: Fit) -> str:
+        """Say what the left is, and how much of the difference that explains."""
+        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
+
+
+def percent(share: float) -> str:
+    """Write a share so that only all is 100 %."""
+    text = f"{100 * share:.4g}" if share < 0.9999 else f"{100 * share:.6f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def short(value: float) -> str:
+    """Write a number in few digits, a whole one as it is."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+
+
+def of_mapped_values(sides: Sides) -> Iterator[PointwiseClaim]:
+    """Yield what the sample makes worth a look."""
+    left, right = sides.finite_sample
+    if left.size < 4:
+        return
+    inside = inside_range(sides, left)
+    some_left, some_right = left[inside][:: _step(left)], right[inside][:: _step(left)]
+    for found in (_scaled(sides, some_left, some_right), _offset(sides, some_left, some_right)):
+        if found is not None:
+            yield found
+    yield from _clipped(sides, left, right)
+    flushed = _flushed(sides, left, right)
+    if flushed is not None:
+        yield flushed
+
+
+def _step(values: Array) -> int:
+    return max(1, values.size // _ESTIMATED_FROM)
+
+
+def inside_range(sides: Sides, left: Array) -> Array:
+    """Which elements of the left are not at the ends of their type, where they say nothing of a factor."""
+    fact = DTYPES[sides.left.dtype]
+    if fact.kind == "integer" and fact.native:
+        bounds = np.iinfo(fact.native)
+        inside: Array = (left > bounds.min) & (left < bounds.max)
+        return inside if inside.sum() >= 0.2 * inside.size else np.ones(left.size, bool)
+    if fact.maximum is not None:
+        return np.abs(left) < fact.maximum
+    return np.ones(left.size, bool)
+
+
+def _rounded_like(sides: Sides, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Let a claim of integers be whole and in their range, as the left has to be."""
+    fact = DTYPES[sides.left.dtype]
+    if fact.kind != "integer" or not fact.native:
+        return function
+    bounds = np.iinfo(fact.native)
+    return lambda right: np.clip(np.rint(function(right)), bounds.min, bounds.max)
+
+
+def _scaled(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
+    """A factor: the median of the quotients, weighted by |right|, then the least squares of those near to it."""
+    there = right != 0
+    left, right = left[there], right[there]
+    if left.size < 4:
+        return None
+    with np.errstate(all="ignore"):
+        factor = _weighted_median(left / right, np.abs(right))
+        near = np.abs(left - factor * right) <= 0.25 * np.abs(left - right) + sides.rounding.of(left)
+        weight = inner(right[near], right[near])
+        if np.count_nonzero(near) >= 4 and weight > 0:
+            factor = inner(left[near], right[near]) / weight
+    if not np.isfinite(factor) or factor == 0:
+        return None
+    if abs(factor + 1) <= _NEAR_MINUS_ONE:
+        return PointwiseClaim("sign_flipped", sides, np.negative, "left = -right", {}, sides.rounding, sides.agreeing)
+    function = _rounded_like(sides, lambda block: factor * block)
+    sentence, details = f"left = {factor:.6g} * right", {"factor": factor}
+    is_even = np.count_nonzero(near) >= 0.9 * near.size and _is_even(left, right, factor * right, factor)
+    most = "high" if is_even else "medium"
+    return PointwiseClaim("scaled", sides, function, sentence, details, sides.rounding, sides.agreeing, most)
+
+
+def _is_even(left: Array, right: Array, claimed: Array, factor: float) -> bool:
+    """Whether small and large, negative and positive, early and late elements have the same factor.
+
+    A curve (tanh, say) is near to a line, and a gain that changes along the tensor is near to its mean.
+    """
+    size = np.abs(right)
+    thirds = np.quantile(size, (1 / 3, 2 / 3, 0.95))
+    place = np.arange(right.size) * 4 // right.size
+    groups = [size <= thirds[0], (size > thirds[0]) & (size <= thirds[1]), size > thirds[1], size >= thirds[2]]
+    groups += [right < 0, right > 0, *(place == quarter for quarter in range(4))]
+    for group in groups:
+        weight = inner(right[group], right[group])
+        if np.count_nonzero(group) < _FEWEST_IN_GROUP or not weight > 0:
+            continue
+        own = inner(left[group], right[group]) / weight
+        off = left[group] - claimed[group]
+        chance = float(np.sqrt(inner(np.square(off), np.square(right[group])))) / weight
+        if abs(own - factor) > _UNEVEN * abs(factor - 1) + 4 * chance:
+            return False
+    return True
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values)
+    running = np.cumsum(weights[order])
+    return float(values[order][min(values.size - 1, int(np.searchsorted(running, running[-1] / 2)))])
+
+
+def _offset(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
+    """A constant: the median difference, then the mean of those near to it."""
+    difference = left - right
+    if difference.size < 4:
+        return None
+    constant = float(np.median(difference))
+    near = np.abs(difference - constant) <= 0.25 * abs(constant)
+    if not np.isfinite(constant) or constant == 0 or np.count_nonzero(near) < 4:
+        return None
+    if not sides.are_integers:
+        constant = float(np.mean(difference[near]))
+    function = _rounded_like(sides, lambda block: block + constant)
+    sign = "+" if constant > 0 else "-"
+    sentence = f"left = right {sign} {abs(constant):.6g}"
+    return PointwiseClaim("offset", sides, function, sentence, {"offset": constant}, sides.rounding, sides.agreeing)
+
+
+def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim]:
+    """Ends that the left stops at: its own extremes, or, with noise, what it has where the right is most extreme."""
+    count = min(max(8, right.size // 500), right.size - 1)
+    lowest, highest = np.argpartition(right, count)[:count], np.argpartition(right, -count)[-count:]
+    guesses = (
+        (float(left.min()), float(left.max())),
+        (float(np.median(left[lowest])), float(np.median(left[highest]))),
+    )
+    for low, high in dict.fromkeys(guesses):
+        beyond_low = np.count_nonzero(right < low) >= 3
+        beyond_high = np.count_nonzero(right > high) >= 3
+        if low <= high and (beyond_low or beyond_high):
+            yield _clip(sides, low if beyond_low else -np.inf, high if beyond_high else np.inf)
+
+
+def _clip(sides: Sides, low: float, high: float) -> PointwiseClaim:
+    details = {name: end for name, end in (("low", low), ("high", high)) if np.isfinite(end)}
+    told = [f"at {short(low)} below"] if "low" in details else []
+    told += [f"at {short(high)} above"] if "high" in details else []
+    maximum = _type_maximum(sides.left.dtype)
+    if maximum is not None and high == maximum:
+        told[-1] += f", the largest {sides.left.dtype}"
+    sentence = f"the left stops {' and '.join(told)}, and is the right in between"
+
+    def clip(block: Array) -> Array:
+        return np.clip(block, low, high)
+
+    return PointwiseClaim("clipped", sides, clip, sentence, details, sides.rounding, sides.agreeing)
+
+
+def _type_maximum(dtype: str) -> float | None:
+    fact = DTYPES[dtype]
+    if fact.kind == "integer" and fact.native:
+        return float(np.iinfo(fact.native).max)
+    return fact.maximum
+
+
+def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
+    """The size below which nearly all of the left is 0 and above which nearly nothing is."""
+    there = right != 0
+    size, gone = np.abs(right[there]), np.abs(left[there]) <= _FLUSHED * np.abs(right[there])
+    largest = size[gone].max(initial=0.0)
+    # Most of what is smaller than the largest that is gone has to be gone, too.
+    if not gone.any() or gone.all() or np.count_nonzero(gone) < 0.5 * np.count_nonzero(size <= 0.5 * largest):
+        return None
+    order = np.argsort(size, kind="stable")
+    kept = np.cumsum(np.where(gone[order], 1, -1))
+    best = int(np.argmax(kept))
+    bound = float(size[order][best])
+    details = {"below": bound}
+    sentence = f"what is no larger than {bound:.6g} in the right is 0 in the left, and nothing larger is"
+
+    def flush(block: Array) -> Array:
+        return np.where(np.abs(block) <= bound, 0.0, block)
+
+    # Just above the bound an element that is 0 in the left has to count against the claim.
+    return PointwiseClaim("flushed_to_zero", sides, flush, sentence, details, sides.rounding, Slack(0.02, 0.5 * bound))

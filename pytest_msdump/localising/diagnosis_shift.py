@@ -1,0 +1,164 @@
+"""Claims that values moved to a neighbouring place, or that padding was taken for values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial
+from pytest_msdump.localising.diagnosis_pointwise import percent
+from pytest_msdump.localising.diagnosis_sample import Sides, doubles
+
+__all__ = ["PaddedClaim", "ShiftClaim", "of_neighbours", "of_padding"]
+
+Shape = tuple[int, ...]
+
+# Rows are padded to multiples of these (a device's blocks), or by the width of a kernel's border.
+_MULTIPLES = (8, 16, 32, 64, 128)
+_BORDERS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class _OfNeighbours:
+    """What the claims of this module share."""
+
+    id: str
+    sides: Sides
+    sentence: str
+    details: Mapping[str, Any]
+
+    @property
+    def rounding(self) -> Slack:
+        """What the data types may do to a number."""
+        return self.sides.rounding
+
+    @property
+    def most(self) -> str:
+        """Nothing but the fit limits how sure it is."""
+        return "high"
+
+    @property
+    def agreeing(self) -> Slack:
+        """How near elements are that the claim does not change."""
+        return self.sides.agreeing
+
+    def evidence(self, fit: Fit) -> str:
+        """Say what moved, and how much of the difference that explains."""
+        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
+
+
+@dataclass(frozen=True)
+class ShiftClaim(_OfNeighbours):
+    """left[i] = right[i - steps], along axes; nothing is claimed where that is outside. No steps: the flat order."""
+
+    steps: Mapping[int, int]
+    flat: int = 0
+
+    @property
+    def offset(self) -> int:
+        """How many flat places elements moved."""
+        shape = self.sides.shape
+        return self.flat + sum(by * prod(shape[axis + 1 :]) for axis, by in self.steps.items())
+
+    def trial(self, start: int, stop: int) -> Trial:
+        """Return the elements of a block that have their neighbour inside."""
+        first, last = max(start, self.offset, 0), min(stop, self.sides.size + min(self.offset, 0))
+        if first >= last:
+            return Trial(*(np.empty(0) for _ in range(3)))
+        left, right = self.sides.read(first, last)
+        neighbour = doubles(self.sides.right.read(first - self.offset, last - self.offset))
+        inside = _inside(self.sides.shape, self.steps, first, last)
+        return (
+            Trial(left, neighbour, right) if inside is None else Trial(left[inside], neighbour[inside], right[inside])
+        )
+
+
+def _inside(shape: Shape, steps: Mapping[int, int], first: int, last: int) -> Array | None:
+    """Which elements have a neighbour along all axes of the shift; ``None`` in the flat order."""
+    if not steps:
+        return None
+    places = np.arange(first, last)
+    inside = np.ones(places.size, bool)
+    for axis, by in steps.items():
+        index = places // prod(shape[axis + 1 :]) % shape[axis]
+        inside &= (index >= by) & (index < shape[axis] + by)
+    return inside
+
+
+def of_neighbours(sides: Sides) -> Iterator[ShiftClaim]:
+    """Yield shifts by one: of the flat order, along each axis, and, where a border of 0 is left, along the last two."""
+    if not sides.is_whole:
+        return
+    axes = [axis for axis, length in enumerate(sides.shape) if length >= 3]
+    for by in (1, -1):
+        told = "the element before it" if by == 1 else "the element behind it"
+        yield ShiftClaim(
+            "shifted_by_one",
+            sides,
+            f"each element of the left is, in the flat order, {told} in the right",
+            {"axis": None, "by": by},
+            {},
+            by,
+        )
+        for axis in axes if len(axes) > 1 or len(sides.shape) > 1 else []:
+            sentence = f"along axis {axis}, each element of the left is {told} in the right"
+            yield ShiftClaim("shifted_by_one", sides, sentence, {"axis": axis, "by": by}, {axis: by})
+    if len(axes) >= 2 and sides.held is not None:
+        yield from _diagonal(sides, axes[-2:])
+
+
+def _diagonal(sides: Sides, axes: list[int]) -> Iterator[ShiftClaim]:
+    """Both spatial axes at once, when the border that this leaves is 0 in the left: padding at one end only."""
+    held = sides.held
+    if held is None:
+        return
+    for steps in product((1, -1), repeat=2):
+        borders = [held[0].take(0 if by == 1 else -1, axis) for axis, by in zip(axes, steps, strict=True)]
+        others = [held[1].take(0 if by == 1 else -1, axis) for axis, by in zip(axes, steps, strict=True)]
+        if not any(border.any() for border in borders) and all(other.any() for other in others):
+            sentence = f"the left begins with a border of 0 along axes {axes}, and the right follows moved by it"
+            if steps != (1, 1):
+                sentence = f"the left has a border of 0 along axes {axes}, and the right beside it, moved"
+            details = {"axes": axes, "by": list(steps)}
+            yield ShiftClaim("padding", sides, sentence, details, dict(zip(axes, steps, strict=True)))
+
+
+@dataclass(frozen=True)
+class PaddedClaim(_OfNeighbours):
+    """The left is the beginning of the right with each row of `row` elements padded to `padded`."""
+
+    row: int
+    padded: int
+
+    def trial(self, start: int, stop: int) -> Trial:
+        """Return a block; the padding is claimed to be 0."""
+        left, right = self.sides.read(start, stop)
+        places = np.arange(start, stop)
+        rows, columns = places // self.padded, places % self.padded
+        inside = columns < self.row
+        wanted = (rows * self.row + columns)[inside]
+        claimed = np.zeros(places.size)
+        if wanted.size:
+            first, last = int(wanted[0]), int(wanted[-1]) + 1
+            claimed[inside] = doubles(self.sides.right.read(first, last))[wanted - first]
+        return Trial(left, claimed, right)
+
+
+def of_padding(sides: Sides) -> Iterator[PaddedClaim]:
+    """Yield rows of every axis but the first, padded to a device's blocks or by a border."""
+    if not sides.is_whole or not sides.size:
+        return
+    for axis in range(1, len(sides.shape)):
+        length, inner = sides.shape[axis], prod(sides.shape[axis + 1 :])
+        lengths = {-(-length // multiple) * multiple for multiple in _MULTIPLES} | {length + more for more in _BORDERS}
+        for padded in sorted(lengths - {length}):
+            # The padding of the first rows has to be inside.
+            if 2 * padded * inner <= sides.size:
+                sentence = f"the left holds axis {axis} padded from {length} to {padded}, and was read without that"
+                details = {"axis": axis, "length": length, "padded": padded}
+                yield PaddedClaim("padding", sides, sentence, details, length * inner, padded * inner)

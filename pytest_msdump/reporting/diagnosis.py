@@ -1,0 +1,30 @@
+"""What a failing tensor looks like, for its failure text: the sure diagnosis, or else what may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_msdump.facts.diagnoses import DIAGNOSES
+from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.tables import labelled
+
+__all__ = ["diagnosis_lines"]
+
+_SHOWN_DOUBTFUL = 2
+
+
+def diagnosis_lines(record: Mapping[str, Any], width: int) -> list[str]:
+    """Return a line for each diagnosis worth telling; a low confidence stays in results.json."""
+    found = record.get("diagnosis", ())
+    told = [entry for entry in found if entry["confidence"] == "high"]
+    if not told:
+        told = [entry for entry in found if entry["confidence"] == "medium"][:_SHOWN_DOUBTFUL]
+    lines: list[str] = []
+    for entry in told:
+        fact = DIAGNOSES.get(entry["id"])
+        title = entry["id"] if fact is None else fact.title
+        lines += labelled(
+            "looks like", one_line_text(f"{title} ({entry['confidence']}): {entry['evidence']}"), width=width
+        )
+    return lines
