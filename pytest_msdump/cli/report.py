@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the file, what is wanted of it, and where to."""
     parser.add_argument("file", metavar="RESULTS.json", help="results.json of a run")
     parser.add_argument("--out", metavar="DIR", help="where to write (default: beside RESULTS.json)")
-    parser.add_argument("--report", metavar="LIST", default="html", help="html, csv, json (default: html)")
+    parser.add_argument("--report", metavar="LIST", default="html", help="html, md, csv, json (default: html)")
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +20,19 @@ from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.html.page import write_html
 from pytest_msdump.reporting.json_report import write_json
+from pytest_msdump.reporting.markdown import append_summary, write_markdown
 from pytest_msdump.reporting.records import not_run, to_json
 from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["WRITERS", "gathered", "measured", "policy_entry", "write_report"]
 
 # Report kind → writer: (report, directory) → the file.
-WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {"json": write_json, "csv": write_csv, "html": write_html}
+WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
+    "json": write_json,
+    "csv": write_csv,
+    "html": write_html,
+    "md": write_markdown,
+}
 
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
@@ -96,11 +103,15 @@ def _thresholds(policy: Policy) -> tuple[str, ...]:
 
 
 def write_report(report: Report, kinds: tuple[str, ...], directory: Path) -> list[Path]:
-    """Write the wanted kinds of report and return the files.
+    """Write the wanted kinds of report and return the files; ``md`` also where a job of GitHub shows it.
 
     Raises
     ------
     MsdumpError
         A file cannot be written; the text says which.
     """
-    return [WRITERS[kind](report, directory) for kind in kinds]
+    files = [WRITERS[kind](report, directory) for kind in kinds]
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary and "md" in kinds:
+        append_summary(report, Path(summary))
+    return files

@@ -11,7 +11,7 @@ from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 
 __all__ = ["REPORT_KINDS", "parse_coverage", "parse_report", "parse_spec", "parse_threshold"]
 
-REPORT_KINDS = ("json", "csv", "html")
+REPORT_KINDS = ("json", "csv", "html", "md")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)

@@ -242,6 +242,7 @@ def test_nothing_stands_beyond_the_edge(open_page, name, width):
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     tab.locator("tr[data-row='0']").click()
     assert tab.evaluate("(one => one.scrollWidth <= one.clientWidth + 1)(document.querySelector('aside'))")
+    assert tab.locator("aside").bounding_box()["x"] >= 0
 
 
 def test_paper_shows_what_fails(open_page):

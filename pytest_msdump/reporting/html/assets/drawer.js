@@ -111,8 +111,8 @@ function limitsPart(row) {
   return [h("h3", {}, t("limits_of")), table([t("metric"), t("value"), t("limit"), t("outcome"), t("rule")], checks.map((check) => {
     const [value, limit] = besides(check.value, check.limit);
     const sign = (TITLES.get(check.metric) || {}).direction === "high" ? "≥" : "≤";
-    return [[check.metric, where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null], value, `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
-  }), { numbers: [1, 2] })];
+    return [[check.metric, where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], value, `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
+  }), { numbers: [1, 2], class: "narrow-less" })];
 }
 
 function worstPart(row, more) {

@@ -86,7 +86,7 @@ function causesSection() {
   });
   return h("section", { class: "first", id: "causes" },
     h("div", {}, h("h2", {}, causes.length ? t("causes") : t("first_failing")),
-      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: report.localised_by }) : "") : t("by_order")),
+      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: report.localised_by }) : "") : more.role_reason || t("by_order")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
       listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null),
     h("div", {}, h("h2", {}, t("what_to_do")), h("ol", { class: "steps" },

@@ -1,0 +1,132 @@
+"""summary.md: the result on half a page, for the summary of a CI job and for comments on a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.failure import one_line
+from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.tally import FAILING, counts, coverage_problems, percent
+
+__all__ = ["append_summary", "markdown_text", "write_markdown"]
+
+Entry = Mapping[str, Any]
+
+_LISTED = 10
+_TITLES = {"pass": "pass", "warn": "warn", "fail": "fail", "undefined": "undefined", "error": "error"}
+
+
+def write_markdown(report: Report, directory: Path) -> Path:
+    """Write summary.md into `directory` and return its path.
+
+    Raises
+    ------
+    MsdumpError
+        The file cannot be written.
+    """
+    return write_file(directory, "summary.md", markdown_text(report).encode("utf-8", errors="surrogateescape"))
+
+
+def append_summary(report: Report, file: Path) -> None:
+    """Append the text to a file that a CI service shows, ``$GITHUB_STEP_SUMMARY``.
+
+    Raises
+    ------
+    MsdumpError
+        It cannot be written.
+    """
+    try:
+        with file.open("ab") as stream:
+            stream.write(markdown_text(report).encode("utf-8", errors="surrogateescape") + b"\n")
+    except OSError as error:
+        raise MsdumpError(
+            f"the summary cannot be appended to {file}: {error.strerror or error}; "
+            "that is what GITHUB_STEP_SUMMARY names; unset it, or ask for no md"
+        ) from error
+
+
+def markdown_text(report: Report) -> str:
+    """Return the summary: how it came out, what started it or fails first, and what was compared.
+
+    Parameters
+    ----------
+    report : Report
+        The whole result of one suite.
+
+    Returns
+    -------
+    str
+        Markdown as GitHub and GitLab show it; names stand in code spans, so that nothing in them is markup.
+    """
+    return "\n".join([*_verdict(report), *_failing(report), *_compared(report), ""])
+
+
+def _verdict(report: Report) -> Iterator[str]:
+    """The heading, how many came out how, and what is wrong with the whole."""
+    found, problems = counts(report), coverage_problems(report)
+    failing = sum(found[verdict] for verdict in FAILING)
+    word = "FAIL" if failing or problems else "PASS" if report.complete else "INCOMPLETE"
+    told = [f"{found[verdict]} {title}" for verdict, title in _TITLES.items() if found[verdict]]
+    told += [f"{found['not_run']} not run"] if found["not_run"] else []
+    yield f"## msdump: {word}"
+    yield ""
+    total = len(report.records)
+    yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(told) or 'nothing was compared'}."
+    yield from (f"\n**Coverage:** {_code(problem)}" for problem in problems)
+
+
+def _failing(report: Report) -> Iterator[str]:
+    """The causes where they are known, else what fails first in execution order."""
+    failing = [record for record in report.records if record["verdict"] in FAILING]
+    causes = [record for record in failing if record.get("role") == "cause"]
+    listed = causes or failing
+    if not listed:
+        return
+    yield ""
+    yield "### What started it" if causes else "### What fails first"
+    yield ""
+    yield "| op | tensor | line |"
+    yield "|---:|---|---|"
+    for record in listed[:_LISTED]:
+        source = record.get("source")
+        line = _code(f"{source['file']}:{source['line']}") if source else ""
+        yield f"| {record['order'] + 1} | {_code(one_line(record))} | {line} |"
+    if len(listed) > _LISTED:
+        yield ""
+        yield f"and {len(listed) - _LISTED} more"
+    inherited = sum(record.get("role") == "inherited" for record in failing)
+    if causes and inherited:
+        yield ""
+        yield f"{inherited} inherited the error."
+
+
+def _compared(report: Report) -> Iterator[str]:
+    """Both sides, how much of them met, and by which limits."""
+    coverage = report.coverage
+    paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| left, under test | {_side(report.left)} |"
+    yield f"| right, reference | {_side(report.right)} |"
+    yield f"| matched | {paired} of {total} right tensors ({percent(coverage.get('value') or 0.0)}) |"
+    yield f"| profile | {_code(report.profile)} |"
+
+
+def _side(side: SideInfo) -> str:
+    known = ", ".join(f"{name} {value}" for name, value in side.labels.items())
+    return _code(side.directory) + (f" {_code(known)}" if known else "")
+
+
+def _code(text: str) -> str:
+    """Text that nothing in it can turn into markup: as many backquotes around it as it does not hold."""
+    plain = one_line_text(text).replace("|", "\\|")
+    longest = max((len(run) for run in "".join(c if c == "`" else " " for c in plain).split()), default=0)
+    fence = "`" * (longest + 1)
+    gap = " " if plain.startswith("`") or plain.endswith("`") else ""
+    return f"{fence}{gap}{plain}{gap}{fence}"
