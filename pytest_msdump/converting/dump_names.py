@@ -91,7 +91,8 @@ def array_name(name: str, kind: str | None) -> ArrayName | None:
     >>> array_name("Conv2D.conv1.3.1600000000000001.0.npy", None)
     ArrayName(dump='Conv2D.conv1.3.1600000000000001', op='conv1', io='output', slot=0, timestamp=1600000000000001)
     """
-    if not name.endswith(_ARRAY) or name.startswith("."):
+    # A mapping.csv may say anything; a name never leads out of the output folder.
+    if not name.endswith(_ARRAY) or name.startswith(".") or "/" in name:
         return None
     if kind is None:
         return _of_device(name) or _of_original(name, KINDS["tf"])

@@ -10,6 +10,7 @@ import pytest
 from converting.independent_dump import decode
 
 from pytest_msdump import cli
+from pytest_msdump.converting.dump_names import array_name
 
 TIME = 1600000000000001
 CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"
@@ -176,3 +177,14 @@ def test_a_plain_shape_is_the_logical_one_even_where_the_header_gives_none(tmp_p
     assert convert(source, "--memory-format", "FRACTAL_Z", "--out", tmp_path / "out") == 0
     (output,) = decode((tmp_path / "out" / source.name).read_bytes())["output"]
     assert (output["original_shape"], output["shape"]) == ((20, 6, 3, 2), (6, 2, 16, 16))
+
+
+def test_names_that_were_shortened_are_whole_again_and_lead_nowhere_else(tmp_path):
+    folder = tmp_path / "in"
+    save(folder / "1.npy")
+    save(folder / "2.npy")
+    (folder / "mapping.csv").write_text(f"1.npy,conv1.0.{TIME}.npy\n2.npy,../../evil.0.{TIME}.npy\n")
+    assert convert(folder, "--out", tmp_path / "out") == 0
+    assert names(tmp_path / "out") == [f"conv1.0.{TIME}.pb"]
+    assert array_name(f"../../evil.0.{TIME}.npy", "caffe") is None
+    assert not list(tmp_path.rglob("evil*"))
