@@ -34,12 +34,13 @@ numpy.save(folder + "/fortran/big.0.1600000000000003.npy", numpy.asfortranarray(
 
 
 class Run(NamedTuple):
-    """One comparison: what ran, its exit code, its peak resident memory and its time."""
+    """One comparison: what ran, its exit code, its peak resident memory, its time, and that of it on a processor."""
 
     title: str
     exit_code: int
     peak_mib: float
     seconds: float
+    cpu_seconds: float
 
 
 def main() -> int:
@@ -93,7 +94,8 @@ def measured(title: str, arguments: list[str], folder: Path) -> Run:
         print(said, file=sys.stderr)
     # Linux counts in KiB, macOS in bytes.
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    return Run(title, child.returncode, usage.ru_maxrss / unit, time.perf_counter() - began)
+    seconds, cpu = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+    return Run(title, child.returncode, usage.ru_maxrss / unit, seconds, cpu)
 
 
 if __name__ == "__main__":

@@ -48,3 +48,22 @@ def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path:
     assert "20 tensors: 20 pass" in ran.stdout
     assert re.search(r"^exit 0, [\d.]+ seconds, peak \d+ MiB$", ran.stdout, re.MULTILINE)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_benchmark_of_details_writes_every_element(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, BENCHMARK.with_name("detail.py"), "--elements", "20000", "--dir", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = re.findall(r"^(.+?) +(\d+) +([\d.]+) +[\d.]+ +[\d.]+ +([\d.]+)$", ran.stdout, re.MULTILINE)
+    assert [row[:2] for row in rows] == [
+        ("msaccucmp -op, lists only", "0"),
+        ("msaccucmp -op", "0"),
+        ("msdump compare -d", "0"),
+    ]
+    assert all(20 < float(row[2]) < 150 for row in rows)
+    assert float(rows[1][3]) > 1 > float(rows[0][3])
+    assert list(tmp_path.iterdir()) == []

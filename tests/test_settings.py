@@ -47,6 +47,7 @@ EXPECTED = [
     ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
     ("report_dir", ("--msdump-report-dir",), "msdump_report_dir", "report_dir"),
+    ("detail", ("--msdump-detail",), "msdump_detail", "detail"),
     ("report", ("--msdump-report",), "msdump_report", "report"),
 ]
 

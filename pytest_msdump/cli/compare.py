@@ -108,7 +108,9 @@ def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: 
     numbers = _watched(range(len(planned.pairing.pairs)))
     report = gathered(planned, {number: measured(planned, number) for number in numbers})
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
-    return tell_report(report, files, unfolded=unfolded)
+    code = tell_report(report, files, unfolded=unfolded)
+    detail.tell_failing(planned, report)
+    return code
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:

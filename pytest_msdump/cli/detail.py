@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.reporting.numbers import one_line_text
 
 if TYPE_CHECKING:
     from pytest_msdump.detailing.detail import Detail, Wishes
@@ -16,9 +20,7 @@ if TYPE_CHECKING:
     from pytest_msdump.pipeline.choosing import Wanted
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["FOLDER", "add_arguments", "check_arguments", "check_folder", "detail_gate", "is_wanted", "run"]
-
-FOLDER = "detail"
+__all__ = ["add_arguments", "check_arguments", "check_folder", "detail_gate", "is_wanted", "run", "tell_failing"]
 
 _WITHOUT_OPERATOR = ("detail_io", "detail_slot", "detail_top", "detail_rows")
 _FLAGS = {"detail_io": "-t", "detail_slot": "-i", "detail_top": "--top", "detail_rows": "--rows"}
@@ -87,6 +89,7 @@ def run(parsed: argparse.Namespace, planned: Plan) -> int:
     """Compare the operator, write its details; return the exit code."""
     from pytest_msdump.detailing.detail import MOST_ROWS, MOST_TOP, Wishes
     from pytest_msdump.pipeline.choosing import wanted
+    from pytest_msdump.pipeline.failing_details import FOLDER
 
     rows = _count(parsed.detail_rows, "--rows", 0, MOST_ROWS)
     wishes = Wishes(
@@ -137,6 +140,7 @@ def detail_gate(planned: Plan, choice: Wanted, folder: Path, wishes: Wishes, *, 
     from pytest_msdump.pipeline.choosing import chosen_pairs, only
 
     narrowed = only(planned, chosen_pairs(planned, choice))
+    narrowed = replace(narrowed, suite=replace(narrowed.suite, detail=0))
     details: list[Detail] = []
     refused: list[str] = []
 
@@ -172,3 +176,21 @@ def _operator_names(report: Report) -> Mapping[str, tuple[str, str]]:
     titles, rows = vendor_table(report, Columns(algorithms=(), verdict=False), right_alone=False)
     left, right, tensor = (titles.index(title) for title in ("NPUDump", "GroundTruth", "TensorIndex"))
     return {row[tensor]: (row[left], row[right]) for row in rows}
+
+
+def tell_failing(planned: Plan, report: Report) -> None:
+    """Write the first failing tensors in detail, as many as the suite asks for, and say where they are."""
+    if not planned.suite.detail:
+        return
+    from pytest_msdump.pipeline.failing_details import close_slots, details_of_failing
+
+    run = uuid4().hex
+    records = dict(enumerate(report.records))
+    told = details_of_failing(planned, records, planned.suite.report_dir, run)
+    close_slots(planned.suite.report_dir, run)
+    written = [(address, found) for address, found in told if isinstance(found, Path)]
+    for address, path in written:
+        print(f"details of {one_line_text(address)}: {os.path.relpath(path)}")  # noqa: T201 - a command talks
+    rest = len(told) - len(written)
+    if rest:
+        print(f"{rest} more failing tensors have no details; --detail N for the first N")  # noqa: T201 - as above

@@ -145,22 +145,26 @@ def write_detail(
 def detail_stems(pairs: Sequence[Pair]) -> list[str]:
     """Return what the names of each pair's files begin with; no two are alike.
 
-    The coordinates (rank, iteration, …) are part of it where the rest would not tell two pairs apart.
+    Coordinates (rank, iteration, …) are part of it where the rest would not tell two pairs apart.
     """
-    plain = [_stem(pair) for pair in pairs]
-    taken = Counter(plain)
-    stems: list[str] = []
-    seen: Counter[str] = Counter()
-    for pair, stem in zip(pairs, plain, strict=True):
-        full = stem if taken[stem] == 1 else _stem(pair, with_coordinates=True)
-        seen[full] += 1
-        stems.append(full if seen[full] == 1 else f"{full}_{seen[full]}")
+    alike: dict[str, list[int]] = {}
+    for number, pair in enumerate(pairs):
+        alike.setdefault(_stem(pair), []).append(number)
+    stems = [""] * len(pairs)
+    for numbers in alike.values():
+        values = {name: {getattr(pairs[number].left.key.op.at, name) for number in numbers} for name in COORDINATES}
+        varying = [name for name in COORDINATES if len(values[name]) > 1]
+        seen: Counter[str] = Counter()
+        for number in numbers:
+            stem = _stem(pairs[number], varying)
+            seen[stem] += 1
+            stems[number] = stem if seen[stem] == 1 else f"{stem}_{seen[stem]}"
     return stems
 
 
-def _stem(pair: Pair, *, with_coordinates: bool = False) -> str:
+def _stem(pair: Pair, told: Sequence[str] = ()) -> str:
     key = pair.left.key
-    known = ((name, getattr(key.op.at, name)) for name in COORDINATES if with_coordinates)
+    known = ((name, getattr(key.op.at, name)) for name in told)
     coordinates = "".join(f"_{name}{value}" for name, value in known if value is not None)
     return file_stem(key.op.label, key.io, key.slot, coordinates=coordinates)
 

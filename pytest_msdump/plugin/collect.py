@@ -122,6 +122,7 @@ class OperatorItem(_GateItem):
     def runtest(self) -> None:
         """Measure and judge every pair of this item; fail when one of them does."""
         from pytest_msdump.pipeline.gathering import measured
+        from pytest_msdump.plugin.detailing import detail_text
         from pytest_msdump.plugin.telling import failure, junit_properties
 
         plan = self.plan
@@ -130,8 +131,10 @@ class OperatorItem(_GateItem):
         self.user_properties.extend(junit_properties(records.values()))
         if any(record["verdict"] not in ("pass", "warn") for record in records.values()):
             first = plan.pairing.pairs[self.group.pairs[0]]
-            command = self.config.stash[GATE].rerun_command(self.msdump_source, self.name, first.left.key.op.label)
-            raise _GateFailureError(*failure(plan, list(records.values()), command, self.columns))
+            gate = self.config.stash[GATE]
+            command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
+            text, line = failure(plan, list(records.values()), command, self.columns)
+            raise _GateFailureError(text + detail_text(gate, self.msdump_source, plan, records), line)
 
 
 class CoverageItem(_GateItem):

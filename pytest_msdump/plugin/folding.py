@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
+from pytest_msdump.plugin.detailing import DETAILS
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import FAILING
@@ -58,7 +59,9 @@ def _told(
     folded = None if unfolded else folded_line(records)
     if folded is not None and place is not None:
         place = ReprFileLocation(place.path, place.lineno, f"{folded}; {place.message}")
-        lines = [f"{folded}; --msdump-all shows it whole\n"] if lines else []
+        # Where its details were written to is worth a line in any case.
+        kept = [f"{line}\n" for text in lines for line in text.splitlines() if line.startswith(DETAILS)]
+        lines = ["".join([f"{folded}; --msdump-all shows it whole\n", *kept])] if lines else []
     elif lines:
         roles = dict.fromkeys(role_line(record) for record in records if record["verdict"] in FAILING)
         told = [f"{line}\n" for role in roles if role for line in filled(role, width)]

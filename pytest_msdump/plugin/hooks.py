@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell pytest-xdist's workers what they cannot see: the terminal, and whether paths were given."""
     node.workerinput["msdump_columns"] = node.config.get_terminal_writer().fullwidth
+    node.workerinput["msdump_run"] = node.config.stash[GATE].run
     node.workerinput["msdump_plain"] = node.config.stash[GATE].plain
 
 
@@ -123,10 +124,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports, in the process that has all records."""
     gate = session.config.stash[GATE]
     if gate.has_results:
+        from pytest_msdump.plugin.detailing import close_details
         from pytest_msdump.plugin.folding import fold_failures
         from pytest_msdump.plugin.telling import write_reports
 
         write_reports(gate)
+        gate.detail_lines.extend(close_details(gate))
         fold_failures(gate, session.config.pluginmanager.getplugin("terminalreporter"))
         if (gate.unwritten or gate.foreign) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

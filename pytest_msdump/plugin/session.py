@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -41,12 +42,15 @@ class Gate:
         self.options = given(config.option)
         self.ini = ini_values(config)
         self.is_worker = hasattr(config, "workerinput")
+        # One word for all processes of a run: with pytest-xdist the controller tells its workers.
+        self.run: str = getattr(config, "workerinput", {}).get("msdump_run") or uuid4().hex
         self.plans: dict[Source, Plan] = {}
         self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
         self.errors: list[MsdumpError] = []
         self.unwritten: list[MsdumpError] = []
         self.reports: list[tuple[Report, list[Path]]] = []
         self.told: dict[str, Report] = {}
+        self.detail_lines: list[str] = []
         self.foreign = 0
         self._own: Source | None = None
         self._announced: set[Source] = set()
@@ -205,7 +209,7 @@ class Gate:
             f"--msdump-{option.replace('_', '-')}={value}"
             for option, values in self.options.items()
             for value in (values if isinstance(values, (list, tuple)) else [values])
-            if value is not None and option not in ("select", "report", "report_dir")
+            if value is not None and option not in ("select", "report", "report_dir", "detail")
         ]
         if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)

@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_msdump.plugin.session import Gate
+    from pytest_msdump.plugin.sources import Source
 
-__all__ = ["coverage", "failure", "header", "junit_properties", "print_summary", "write_reports"]
+__all__ = [
+    "coverage",
+    "failure",
+    "header",
+    "junit_properties",
+    "print_summary",
+    "report_directory",
+    "shown_path",
+    "write_reports",
+]
 
 # Few and short: validators and viewers of JUnit files choke on more.
 _JUNIT_METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
@@ -36,8 +46,8 @@ def failure(plan: Plan, records: Sequence[Mapping[str, Any]], command: str, widt
         operators=plan.operators,
         width=width,
         rerun=command,
-        left_root=_shown(plan.left.root),
-        right_root=_shown(plan.right.root),
+        left_root=shown_path(plan.left.root),
+        right_root=shown_path(plan.right.root),
     )
     failing = [record for record in records if record["verdict"] in FAILING]
     more = f" (and {len(failing) - 1} more tensors of this operator)" if len(failing) > 1 else ""
@@ -49,8 +59,8 @@ def coverage(plan: Plan, width: int) -> tuple[str | None, str]:
     report = gathered(plan, {})
     report = replace(
         report,
-        left=replace(report.left, directory=_shown(plan.left.root)),
-        right=replace(report.right, directory=_shown(plan.right.root)),
+        left=replace(report.left, directory=shown_path(plan.left.root)),
+        right=replace(report.right, directory=shown_path(plan.right.root)),
     )
     problems = coverage_problems(report)
     return "; ".join(problems) or None, coverage_text(report, width=width)
@@ -86,9 +96,7 @@ def write_reports(gate: Gate) -> None:
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     for source, plan in ran:
         report = gathered(plan, gate.records[plan.digest])
-        directory = plan.suite.report_dir
-        if len(ran) > 1:
-            directory /= _folder(source.title(gate.config.rootpath))
+        directory = report_directory(gate, source, plan, several=len(ran) > 1)
         files: list[Path] = []
         try:
             files = write_report(report, plan.suite.report, directory)
@@ -98,6 +106,12 @@ def write_reports(gate: Gate) -> None:
         gate.told[plan.digest] = report
 
 
+def report_directory(gate: Gate, source: Source, plan: Plan, *, several: bool) -> Path:
+    """Where a suite's reports go: the report directory, or a folder of it for each of several suites."""
+    directory: Path = plan.suite.report_dir
+    return directory / _folder(source.title(gate.config.rootpath)) if several else directory
+
+
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
     """A few lines for each suite, under a heading of ours."""
     terminal.section("msdump", sep="=")
@@ -105,11 +119,15 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         if number:
             terminal.line("")
         if len(gate.reports) > 1 or terminal.verbosity < 0:
-            terminal.line(f"left {_shown(Path(report.left.directory))}, right {_shown(Path(report.right.directory))}")
-        shown = [_shown(file) for file in files]
+            terminal.line(
+                f"left {shown_path(Path(report.left.directory))}, right {shown_path(Path(report.right.directory))}"
+            )
+        shown = [shown_path(file) for file in files]
         unfolded = gate.config.option.msdump_all
         for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded):
             terminal.line(line)
+    for line in gate.detail_lines:
+        terminal.line(line)
     for error in gate.unwritten:
         terminal.line(f"ERROR: {error}", red=True)
     if gate.foreign:
@@ -128,8 +146,8 @@ def _folder(title: str) -> str:
     return name
 
 
-def _shown(path: Path) -> str:
-    """A path as a person would type it from here."""
+def shown_path(path: Path) -> str:
+    """Return a path as a person would type it from here."""
     try:
         relative = os.path.relpath(path)
     except ValueError:

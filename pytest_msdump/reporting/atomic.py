@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from pytest_msdump.errors import MsdumpError
 
-__all__ = ["write_file"]
+__all__ = ["make_directory", "write_file"]
 
 
 def write_file(directory: Path, name: str, content: bytes) -> Path:
@@ -25,7 +25,7 @@ def write_file(directory: Path, name: str, content: bytes) -> Path:
     target = directory / name
     temporary = directory / f".{name}.{uuid4().hex}.tmp"
     try:
-        _make(directory)
+        make_directory(directory)
         try:
             temporary.write_bytes(content)
             temporary.replace(target)
@@ -40,8 +40,14 @@ def write_file(directory: Path, name: str, content: bytes) -> Path:
     return target
 
 
-def _make(directory: Path) -> None:
-    """Make the report directory; only a new one is marked as generated."""
+def make_directory(directory: Path) -> None:
+    """Make the report directory; only a new one is marked as generated.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
     try:
         directory.mkdir(parents=True)
     except FileExistsError:

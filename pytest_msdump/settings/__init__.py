@@ -12,7 +12,14 @@ from pytest_msdump.settings.options import (
     ini_kwargs,
     pytest_kwargs,
 )
-from pytest_msdump.settings.values import REPORT_KINDS, parse_coverage, parse_report, parse_spec, parse_threshold
+from pytest_msdump.settings.values import (
+    REPORT_KINDS,
+    parse_count,
+    parse_coverage,
+    parse_report,
+    parse_spec,
+    parse_threshold,
+)
 
 __all__ = [
     "FIXTURE_OPTIONS",
@@ -23,6 +30,7 @@ __all__ = [
     "argparse_kwargs",
     "given",
     "ini_kwargs",
+    "parse_count",
     "parse_coverage",
     "parse_report",
     "parse_spec",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_msdump.settings.values import REPORT_KINDS
+from pytest_msdump.settings.values import REPORT_KINDS, USUAL_DETAILS
 
 __all__ = [
     "FIXTURE_OPTIONS",
@@ -33,7 +33,8 @@ class Option:
     flags : tuple of str
         pytest's, the usual one first; the rest are aliases.
     kind : str
-        ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"``, ``"number"`` or ``"switch"`` (takes no value).
+        ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"``, ``"number"``, ``"count"`` (a number that may be
+        left out) or ``"switch"`` (takes no value).
     help : str
         One clause for ``--help`` and the reference page; the default is told apart.
     metavar : str
@@ -160,6 +161,13 @@ OPTIONS: tuple[Option, ...] = (
         default="off",
     ),
     _option("report_dir", "path", "DIR", "where reports are written", default="msdump-report"),
+    _option(
+        "detail",
+        "count",
+        "N",
+        f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
+        default="none",
+    ),
     _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json"),
 )
 
@@ -216,6 +224,8 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
         "help": option.help_line.replace("%", "%%"),
         "action": "append" if option.kind == "texts" else "store",
     }
+    if option.kind == "count":
+        kwargs |= {"nargs": "?", "const": str(USUAL_DETAILS)}
     if option.choices:
         kwargs |= {"choices": option.choices, "metavar": "|".join(option.choices)}
     return kwargs

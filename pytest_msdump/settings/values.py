@@ -9,9 +9,18 @@ from collections.abc import Iterable
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 
-__all__ = ["REPORT_KINDS", "parse_coverage", "parse_report", "parse_spec", "parse_threshold"]
+__all__ = [
+    "REPORT_KINDS",
+    "USUAL_DETAILS",
+    "parse_count",
+    "parse_coverage",
+    "parse_report",
+    "parse_spec",
+    "parse_threshold",
+]
 
 REPORT_KINDS = ("json", "csv", "html", "md")
+USUAL_DETAILS = 5
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
@@ -188,6 +197,37 @@ def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -
         if kind not in REPORT_KINDS:
             raise UnknownNameError(f"{where}: unknown report {kind!r}; known: {', '.join(REPORT_KINDS)}")
     return tuple(dict.fromkeys(kinds))
+
+
+def parse_count(value: str | int | bool, *, where: str = "--msdump-detail") -> int:
+    """Read how many failing tensors are to be written in detail.
+
+    Parameters
+    ----------
+    value : str, int or bool
+        A number; true stands for the usual one, false for none.
+    where : str
+        How the option or key is spelled there, for the message.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither.
+
+    Examples
+    --------
+    >>> parse_count("20"), parse_count(True), parse_count("false")
+    (20, 5, 0)
+    """
+    named = {"true": USUAL_DETAILS, "false": 0}
+    text = str(value).strip().lower()
+    if text in named:
+        return named[text]
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise ConfigError(
+            f"{where}: {value!r} is not a number of failing tensors; before a path write {where}={USUAL_DETAILS}"
+        )
+    return int(text)
 
 
 def _finite(text: str, refusal: str) -> float:

@@ -168,6 +168,7 @@ def _assemble(
         min_coverage=said.get("min_coverage"),
         granularity=said.get("granularity", "op"),
         report=said.get("report", ("json",)),
+        detail=said.get("detail", 0),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
         **rule_files,

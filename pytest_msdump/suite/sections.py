@@ -12,7 +12,7 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.judging.policy import profile_names
 from pytest_msdump.matching.align import Align, parse_align
 from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.settings import OPTIONS, parse_coverage, parse_report, parse_spec, parse_threshold
+from pytest_msdump.settings import OPTIONS, parse_count, parse_coverage, parse_report, parse_spec, parse_threshold
 from pytest_msdump.suite.keys import (
     Reader,
     choice,
@@ -123,6 +123,7 @@ def _shared(base: Path) -> dict[str, Reader]:
         "rank": _spec,
         "graph": _spec,
         "report": _report,
+        "detail": _detail,
         "report_dir": path,
         "fusion": path,
         "quant_fusion": path,
@@ -217,6 +218,10 @@ def _spec(value: object, where: str) -> frozenset[int] | None:
 
 def _report(value: object, where: str) -> tuple[str, ...]:
     return parse_report(value if isinstance(value, str) else texts(value, where), where=where)
+
+
+def _detail(value: object, where: str) -> int:
+    return parse_count(value if isinstance(value, str | bool) else whole(value, where), where=where)
 
 
 def _coverage_per_cent(value: object, where: str) -> float:

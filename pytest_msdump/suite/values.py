@@ -66,6 +66,8 @@ class Suite:
         Where to.
     graph_files : tuple of Path
         Graphs kept outside the dump tree.
+    detail : int
+        How many failing tensors are written element by element.
     fusion, quant_fusion, close_fusion : Path, optional
         Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
         model compiled with fusion off.
@@ -86,6 +88,7 @@ class Suite:
     report: tuple[str, ...]
     report_dir: Path
     graph_files: tuple[Path, ...]
+    detail: int = 0
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None

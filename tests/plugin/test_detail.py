@@ -1,0 +1,104 @@
+"""``--msdump-detail``: what fails is written element by element, as much of it as was asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pytest_msdump.testing.builder import write_reference
+
+OPERATORS = [f"op{number}" for number in range(7)]
+
+
+@pytest.fixture
+def dumps(pytester: pytest.Pytester) -> list[str]:
+    """Two dumps of seven operators, of which the first is equal; return what names them."""
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_reference(pytester.path / "L", dict.fromkeys(OPERATORS, values))
+    write_reference(pytester.path / "R", {name: values + 9 * (name != "op0") for name in OPERATORS})
+    return ["--msdump-left=L", "--msdump-right=R"]
+
+
+def summaries(pytester: pytest.Pytester, folder: str = "msdump-report") -> list[str]:
+    return sorted(path.name.split("_")[0] for path in (pytester.path / folder / "detail").glob("*_summary.txt"))
+
+
+def test_without_the_option_nothing_is_written(pytester, dumps):
+    assert pytester.runpytest(*dumps).ret == 1
+    assert not (pytester.path / "msdump-report" / "detail").exists()
+
+
+def test_the_first_five_that_fail_have_details_and_say_where(pytester, dumps):
+    result = pytester.runpytest(*dumps, "--msdump-detail")
+    result.assert_outcomes(passed=2, failed=6)
+    assert summaries(pytester) == OPERATORS[1:6]
+    text = result.stdout.str()
+    for name in OPERATORS[1:6]:
+        assert f"details of {name}:output:0: msdump-report/detail/{name}_output_0_summary.txt" in text
+    assert "details of op6:output:0: left out, since 5 failing tensors of this run have theirs already" in text
+    result.stdout.fnmatch_lines(["details of 5 failing tensors: msdump-report/detail; 1 more fail and have none"])
+    folder = pytester.path / "msdump-report"
+    assert [path.name for path in (folder / "detail").iterdir() if path.name.startswith(".")] == []
+    assert (folder / ".gitignore").read_text() == "*\n"
+
+
+def test_with_workers_there_are_as_many(pytester, dumps):
+    result = pytester.runpytest_subprocess(*dumps, "--msdump-detail=3", "-n", "2")
+    assert result.ret == 1
+    assert len(summaries(pytester)) == 3
+    assert set(summaries(pytester)) < set(OPERATORS[1:])
+    text = result.stdout.str()
+    assert text.count("_output_0_summary.txt") == 3
+    assert text.count("left out, since 3 failing tensors") == 3
+    result.stdout.fnmatch_lines(["details of 3 failing tensors: msdump-report/detail; 3 more fail and have none"])
+    assert not list((pytester.path / "msdump-report" / "detail").glob(".*"))
+
+
+def test_a_second_run_has_its_own_count(pytester, dumps):
+    for _ in range(2):
+        result = pytester.runpytest(*dumps, "--msdump-detail=6")
+        result.stdout.fnmatch_lines(["details of 6 failing tensors: msdump-report/detail"])
+
+
+@pytest.mark.parametrize(
+    ("ini", "toml"), [("msdump_detail = 2", ""), ("", "detail = 2"), ("msdump_detail = 1", "detail = 2")]
+)
+@pytest.mark.usefixtures("dumps")
+def test_it_can_be_said_in_files(pytester, ini, toml):
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    (pytester.path / "msdump.toml").write_text(f"[msdump]\nleft = 'L'\nright = 'R'\nreport_dir = 'out'\n{toml}\n")
+    assert pytester.runpytest().ret == 1
+    assert summaries(pytester, "out") == OPERATORS[1:3]
+
+
+@pytest.mark.usefixtures("dumps")
+def test_true_in_a_suite_file_stands_for_five(pytester):
+    (pytester.path / "msdump.toml").write_text("[msdump]\nleft = 'L'\nright = 'R'\ndetail = true\n")
+    assert pytester.runpytest().ret == 1
+    assert len(summaries(pytester)) == 5
+
+
+def test_a_path_behind_the_option_is_told(pytester, dumps):
+    result = pytester.runpytest(*dumps, "--msdump-detail", "tests")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--msdump-detail: 'tests' is not a number of failing tensors; before a path write*"])
+
+
+def test_what_cannot_be_compared_takes_no_place(pytester, dumps):
+    write_reference(pytester.path / "R", {"op1": np.zeros((5, 5), np.float32)})
+    for path in (pytester.path / "R").glob("op1.*"):
+        if np.load(path).shape == (2, 3):
+            path.unlink()
+    result = pytester.runpytest(*dumps, "--msdump-detail=1")
+    assert summaries(pytester) == ["op2"]
+    text = result.stdout.str()
+    assert "details of op1:output:0: left (2, 3)" in text
+    result.stdout.fnmatch_lines(["details of 1 failing tensor: msdump-report/detail; 5 more fail and have none"])
+
+
+def test_an_unwritable_place_does_not_hide_the_failure(pytester, dumps):
+    (pytester.path / "msdump-report").mkdir()
+    (pytester.path / "msdump-report" / "detail").write_text("")
+    result = pytester.runpytest(*dumps, "--msdump-detail")
+    result.assert_outcomes(passed=2, failed=6)
+    assert "DRIFT op1:output:0" in result.stdout.str()
