@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
-from pytest_msdump.cli import check, compare, config, convert, inspect, overflow, prototxt, rename, report, tfdbg
+from pytest_msdump.cli import check, compare, config, convert, inspect, match, overflow, prototxt, rename, report, tfdbg
 from pytest_msdump.errors import ConfigError, MsdumpError
 
 __all__ = ["main"]
@@ -19,6 +19,7 @@ _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
 _COMMANDS: tuple[ModuleType, ...] = (
     compare,
+    match,
     inspect,
     check,
     convert,

@@ -17,7 +17,18 @@ from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, gi
 if TYPE_CHECKING:
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "gate", "nine_columns_writer", "run"]
+__all__ = [
+    "DESCRIPTION",
+    "HELP",
+    "NAME",
+    "OWN_HELP",
+    "add_arguments",
+    "gate",
+    "nine_columns_writer",
+    "run",
+    "suite_file",
+    "typed_sides",
+]
 
 NAME = "compare"
 HELP = "compare two dumps or two tensor files"
@@ -29,7 +40,7 @@ DESCRIPTION = (
 # Two items of one operator are pytest's concern.
 _NOT_HERE = ("granularity",)
 # What is said otherwise than to pytest, which takes a word that begins with @ for a file of arguments.
-_HELP = {
+OWN_HELP = {
     "left": "dump of the run under test; '@env': where MINDSPORE_DUMP_CONFIG dumps to",
     "config": "suite file (default: msdump.toml of the current folder, when a side is not given)",
 }
@@ -41,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in OPTIONS:
         if option.name not in _NOT_HERE:
             kwargs = argparse_kwargs(option)
-            parser.add_argument(*option.cli_flags, **kwargs | {"help": _HELP.get(option.name, kwargs["help"])})
+            parser.add_argument(*option.cli_flags, **kwargs | {"help": OWN_HELP.get(option.name, kwargs["help"])})
     for option in TELLING_OPTIONS:
         parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
     _add_vendor_arguments(parser)
@@ -72,14 +83,14 @@ def run(parsed: argparse.Namespace) -> int:
     from pytest_msdump.pipeline.planning import plan
     from pytest_msdump.suite import load_suite
 
-    options: dict[str, Any] = given(parsed) | _sides(parsed)
+    options: dict[str, Any] = given(parsed) | typed_sides(parsed)
     directory = Path.cwd()
     detail.check_arguments(parsed)
     write = None if detail.is_wanted(parsed) else _table_writer(parsed)
     if (write is None or parsed.table is not None) and options["io"] is None:
         options["io"] = "all"
     suite = load_suite(
-        file=_suite_file(options.pop("config"), directory, options),
+        file=suite_file(options.pop("config"), directory, options),
         options=options,
         directory=directory,
         spelled={option.name: option.cli_flags[-1] for option in OPTIONS} | {"left": "LEFT", "right": "RIGHT"},
@@ -144,8 +155,14 @@ def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[P
     return lambda report: [write_table(table, *nine_columns(report))]
 
 
-def _sides(parsed: argparse.Namespace) -> dict[str, str]:
-    """The sides as typed without a flag."""
+def typed_sides(parsed: argparse.Namespace) -> dict[str, str]:
+    """Return the sides as typed without a flag.
+
+    Raises
+    ------
+    ConfigError
+        There are not two, or one was typed with a flag as well.
+    """
     sides: list[str] = parsed.sides
     if not sides:
         return {}
@@ -157,8 +174,23 @@ def _sides(parsed: argparse.Namespace) -> dict[str, str]:
     return dict(zip(("left", "right"), sides, strict=True))
 
 
-def _suite_file(named: str | None, directory: Path, options: dict[str, object]) -> Path | None:
-    """The suite file: the named one, or the folder's own msdump.toml when a side is not given."""
+def suite_file(named: str | None, directory: Path, options: dict[str, object]) -> Path | None:
+    """Return the suite file: the named one, or the folder's own msdump.toml when a side is not given.
+
+    Parameters
+    ----------
+    named : str, optional
+        What ``--config`` says.
+    directory : Path
+        The current folder.
+    options : dict
+        What was typed.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file, or nothing says what the sides are.
+    """
     if named is not None:
         file = directory / named
         if not file.is_file():

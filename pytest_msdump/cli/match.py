@@ -1,0 +1,85 @@
+"""``msdump match LEFT RIGHT``: who pairs with whom and how, who does not and why; no tensor is read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
+from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
+
+if TYPE_CHECKING:
+    from pytest_msdump.pipeline.planning import Plan
+
+__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+
+NAME = "match"
+HELP = "tell who pairs with whom, and why not"
+DESCRIPTION = (
+    "Tell which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
+    "rule, and why others stay alone. Reads names, and compares nothing. Exit code 0: tensors pair; 1: nothing pairs, "
+    "something mapped is missing, or coverage is too low; 4: usage error."
+)
+
+# Of compare's options those that say who is there and who meets whom.
+_OPTIONS = (
+    "left",
+    "right",
+    "fusion",
+    "quant_fusion",
+    "close_fusion",
+    "config",
+    "select",
+    "deselect",
+    "io",
+    "iteration",
+    "rank",
+    "graph",
+    "min_coverage",
+)
+_NARROWEST = 40
+_WITHOUT_TERMINAL = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the two sides and the options that pairing depends on."""
+    parser.add_argument("sides", nargs="*", metavar="LEFT RIGHT", help="run under test, then reference")
+    for option in OPTIONS:
+        if option.name in _OPTIONS:
+            kwargs = argparse_kwargs(option)
+            parser.add_argument(*option.cli_flags, **kwargs | {"help": OWN_HELP.get(option.name, kwargs["help"])})
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Plan and tell; return the exit code."""
+    from pytest_msdump.cli import match_text
+    from pytest_msdump.reporting.tally import coverage_problems
+
+    planned = _planned(parsed)
+    report = match_text.as_report(planned)
+    if parsed.json:
+        print(json.dumps(match_text.match_entry(report), indent=2, allow_nan=False))  # noqa: T201 - what it is for
+    else:
+        width = max(_NARROWEST, shutil.get_terminal_size((_WITHOUT_TERMINAL, 24)).columns)
+        for line in match_text.match_lines(report, width=width):
+            print(line)  # noqa: T201 - as above
+    return int(bool(coverage_problems(report)))
+
+
+def _planned(parsed: argparse.Namespace) -> Plan:
+    from pytest_msdump.pipeline.planning import plan
+    from pytest_msdump.suite import load_suite
+
+    options: dict[str, Any] = given(parsed) | typed_sides(parsed)
+    directory = Path.cwd()
+    suite = load_suite(
+        file=suite_file(options.pop("config"), directory, options),
+        options=options,
+        directory=directory,
+        spelled={option.name: option.cli_flags[-1] for option in OPTIONS} | {"left": "LEFT", "right": "RIGHT"},
+    )
+    return plan(suite)

@@ -1,0 +1,196 @@
+"""What ``msdump match`` prints: the pairs in execution order, then both sides' tensors without a partner, by reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.reporting.assemble import assemble
+from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.summary import header_lines
+from pytest_msdump.reporting.tables import filled, table
+from pytest_msdump.reporting.tally import counts, coverage_problems, percent
+
+__all__ = ["as_report", "match_entry", "match_lines"]
+
+# Of a record, what is known without reading a tensor.
+_OF_A_PAIR = ("order", *COORDINATES, "how", "by", "transform")
+# Of its transform, what a person said of it.
+_SAID_OF_A_PAIR = ("left_format", "right_format", "transpose", "reshape")
+_OF_A_SIDE = ("address", "op_type", "file", "dtype")
+
+
+def as_report(planned: Plan) -> Report:
+    """Return the report of a plan of which nothing was run."""
+    roots = {"left_root": planned.left.root, "right_root": planned.right.root}
+    return assemble(
+        planned.left,
+        planned.right,
+        planned.pairing,
+        [not_run(pair, **roots) for pair in planned.pairing.pairs],
+        profile=planned.suite.policy.profile,
+        min_coverage=planned.suite.min_coverage,
+    )
+
+
+def match_entry(report: Report) -> dict[str, Any]:
+    """Return what ``--json`` prints: sides, pairs, tensors without a partner, what is missing, and coverage."""
+    return {
+        "left": _side_entry(report.left),
+        "right": _side_entry(report.right),
+        "pairs": [_pair_entry(record) for record in report.records],
+        "unmatched": list(report.unmatched),
+        "missing": list(report.missing),
+        "coverage": dict(report.coverage),
+        "problems": list(coverage_problems(report)),
+    }
+
+
+def _side_entry(side: SideInfo) -> dict[str, Any]:
+    return {
+        "directory": side.directory,
+        "reader": side.reader,
+        "operators": side.operators,
+        "tensors": side.tensors,
+        "notes": list(side.notes),
+        "unexplained": list(side.unexplained),
+    }
+
+
+def _pair_entry(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: record[name] for name in _OF_A_PAIR},
+        "left": {name: record["left"][name] for name in _OF_A_SIDE},
+        "right": {name: record["right"][name] for name in _OF_A_SIDE} | {"at": record["right"]["at"]},
+        "note": record.get("pair_note"),
+    }
+
+
+def match_lines(report: Report, *, width: int) -> Iterator[str]:
+    """Yield all lines.
+
+    Parameters
+    ----------
+    report : Report
+        As `as_report` made it.
+    width : int
+        Columns to fill.
+    """
+    yield from header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)
+    if report.records:
+        yield ""
+        yield from _pairs(report.records, width)
+    yield from _missing(report, width)
+    for side in ("left", "right"):
+        alone = [entry for entry in report.unmatched if entry["side"] == side]
+        if alone:
+            yield ""
+            yield f"{side} tensors without a partner ({len(alone)})"
+            yield from _alone(alone, width)
+    yield ""
+    yield from _totals(report, width)
+
+
+def _pairs(records: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """One line a pair where that fits, else the right side below the left one."""
+    varying = _varying(records)
+    rows = [
+        (
+            str(record["order"] + 1),
+            one_line_text(record["left"]["address"]) + _at(record, varying),
+            one_line_text(record["right"]["address"]),
+            _how(record),
+        )
+        for record in records
+    ]
+    titles = ("op", "left", "right", "paired by")
+    lines = table(titles, rows, width=width, right=(0,), indent=0)
+    if max(map(len, lines)) <= width:
+        yield from lines
+        return
+    column = max(2, *(len(row[0]) for row in rows))
+    yield f"{'op':>{column}}  left <-> right (paired by)"
+    for number, left, right, how in rows:
+        first, *others = filled(left, width - column - 2)
+        yield f"{number:>{column}}  {first}"
+        others += [f"  {line}" for line in filled(f"<-> {right} ({how})", width - column - 4)]
+        yield from (f"{' ' * (column + 2)}{line}" for line in others)
+
+
+def _how(record: Mapping[str, Any]) -> str:
+    """Which way of pairing, which rule, and what is done to make the sides meet."""
+    said = [record["by"] or record["how"]]
+    for name in _SAID_OF_A_PAIR:
+        value = record["transform"].get(name)
+        if value is not None:
+            said.append(name if value is True else f"{name} {value}")
+    if record.get("pair_note"):
+        said.append(record["pair_note"])
+    return one_line_text("; ".join(said))
+
+
+def _varying(records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The coordinates that tell pairs apart."""
+    return tuple(name for name in COORDINATES if len({record[name] for record in records} - {None}) > 1)
+
+
+def _at(entry: Mapping[str, Any], names: Iterable[str]) -> str:
+    told = ", ".join(f"{name} {entry[name]}" for name in names if entry[name] is not None)
+    return f" [{one_line_text(told)}]" if told else ""
+
+
+def _missing(report: Report, width: int) -> Iterator[str]:
+    if not report.missing:
+        return
+    yield ""
+    yield f"asked for, but not dumped ({len(report.missing)})"
+    for entry in report.missing:
+        text = f"{entry['left']} <-> {entry['right']}: {entry['reason']}{_nearest(entry)}"
+        yield from _hanging(f"  {one_line_text(text)}", width, 4)
+
+
+def _alone(alone: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """Under each reason its tensors, in the order of the first one."""
+    varying = _varying(alone)
+    by_reason: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in alone:
+        by_reason.setdefault(entry["reason"], []).append(entry)
+    for reason, entries in by_reason.items():
+        yield from _hanging(f"  {one_line_text(reason)} ({len(entries)}):", width, 4)
+        for entry in entries:
+            text = f"{one_line_text(entry['address'])}{_at(entry, varying)}{_nearest(entry)}"
+            yield from _hanging(f"    {text}", width, 6)
+
+
+def _nearest(entry: Mapping[str, Any]) -> str:
+    """Whom it may have meant."""
+    names = ", ".join(one_line_text(name) for name in entry["candidates"])
+    return f" (nearest: {names})" if names else ""
+
+
+def _totals(report: Report, width: int) -> Iterator[str]:
+    coverage, found = report.coverage, counts(report)
+    pairs, total = len(report.records), coverage["right_total"]
+    yield from _hanging(
+        f"{pairs} {'pair' if pairs == 1 else 'pairs'}; {coverage['right_paired']} of {total} right tensors have a "
+        f"partner ({percent(coverage['value'])}); without one: {found['unmatched_left']} left, "
+        f"{found['unmatched_right']} right",
+        width,
+        2,
+    )
+    for problem in coverage_problems(report):
+        # Nothing is compared here in any case.
+        text = "nothing pairs: no left tensor has a partner on the right" if not report.records else problem
+        yield from _hanging(text, width, 2)
+
+
+def _hanging(text: str, width: int, indent: int) -> Iterator[str]:
+    """A line that keeps its own indent; what does not fit goes below, indented by `indent`."""
+    own = len(text) - len(text.lstrip())
+    first, *others = filled(text, width - max(indent, own))
+    yield " " * own + first
+    yield from (" " * indent + line for line in others)
