@@ -97,7 +97,24 @@ def run(parsed: argparse.Namespace) -> int:
     )
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     planned = replace(plan(suite), extras=extras)
-    return detail.run(parsed, planned) if write is None else gate(planned, write, unfolded=parsed.msdump_all)
+    if write is None:
+        return detail.run(parsed, planned)
+    return gate(planned, _with_bundle(parsed, planned, write), unfolded=parsed.msdump_all)
+
+
+def _with_bundle(
+    parsed: argparse.Namespace, planned: Plan, write: Callable[[Report], list[Path]]
+) -> Callable[[Report], list[Path]]:
+    """Add what ``--bundle`` asks for."""
+    if parsed.msdump_bundle is None:
+        return write
+    from pytest_msdump.pipeline.bundling import MOST_CAUSES, write_bundle
+
+    most = None if parsed.msdump_all else MOST_CAUSES
+    return lambda report: [
+        *write(report),
+        *write_bundle(planned, report, Path(parsed.msdump_bundle), most=most),
+    ]
 
 
 def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: [], *, unfolded: bool = False) -> int:

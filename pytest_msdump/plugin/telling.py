@@ -21,6 +21,7 @@ from pytest_msdump.reporting.tally import FAILING, coverage_problems, first_fail
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_msdump.model.report import Report
     from pytest_msdump.plugin.session import Gate
     from pytest_msdump.plugin.sources import Source
 
@@ -100,6 +101,7 @@ def write_reports(gate: Gate) -> None:
         files: list[Path] = []
         try:
             files = write_report(report, plan.suite.report, directory)
+            files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if len(ran) > 1 else "")
         except MsdumpError as error:
             gate.unwritten.append(error)
         gate.reports.append((report, files))
@@ -110,6 +112,17 @@ def report_directory(gate: Gate, source: Source, plan: Plan, *, several: bool) -
     """Where a suite's reports go: the report directory, or a folder of it for each of several suites."""
     directory: Path = plan.suite.report_dir
     return directory / _folder(source.title(gate.config.rootpath)) if several else directory
+
+
+def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
+    """What ``--msdump-bundle`` asks for; a folder for each of several suites."""
+    options = gate.config.option
+    if options.msdump_bundle is None:
+        return []
+    from pytest_msdump.pipeline.bundling import MOST_CAUSES, write_bundle
+
+    directory = gate.config.invocation_params.dir / options.msdump_bundle / (_folder(title) if title else "")
+    return write_bundle(plan, report, directory, most=None if options.msdump_all else MOST_CAUSES)
 
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:

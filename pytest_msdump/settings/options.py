@@ -202,6 +202,14 @@ TELLING_OPTIONS: tuple[Option, ...] = (
         metavar="",
         cli_flags=("--all",),
     ),
+    Option(
+        name="bundle",
+        flags=("--msdump-bundle",),
+        kind="path",
+        help="write tensors, inputs, limits and the command of each cause into DIR",
+        metavar="DIR",
+        cli_flags=("--bundle",),
+    ),
 )
 
 

@@ -68,3 +68,12 @@ def test_other_styles_stay_what_they_are(pytester: pytest.Pytester, suite: Path,
     result = pytester.runpytest(suite, style)
     result.assert_outcomes(failed=7, passed=4)
     assert result.stdout.str().count(FOLDED) == (6 if style == "-q" else 0)
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_the_bundle_is_written_by_one_process(pytester: pytest.Pytester, suite: Path, workers: list[str]) -> None:
+    result = pytester.runpytest_subprocess(suite, "--msdump-bundle=bug", *workers)
+    result.assert_outcomes(failed=7, passed=4)
+    folders = [path.name for path in (pytester.path / "bug").iterdir() if path.is_dir()]
+    assert folders == ["op6_Default_conv2-Conv2d_BiasAdd-op0"]
+    assert "bug/causes.txt" in result.stdout.str()
