@@ -15,6 +15,7 @@ from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial
 from pytest_msdump.localising.diagnosis_pointwise import percent
 from pytest_msdump.localising.diagnosis_sample import Sides, doubles
+from pytest_msdump.localising.diagnosis_values import distribution_distance, have_stayed, thinned
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import Part, Placement, place
 from pytest_msdump.memory_formats.gather import BlockedView
@@ -72,13 +73,21 @@ class MovedClaim:
     @cached_property
     def view(self) -> TensorView:
         """The side that moves, in its other order. One for all blocks: it holds a window of the tensor."""
+        return self.opened()
+
+    def opened(self) -> TensorView:
+        """Return a view of the side that moves; reads no data."""
         base = self.sides.left if self.moved == "left" else self.sides.right
         flat = base if base.shape == self.stored else ReshapedView(base, self.stored)
         return BlockedView(flat, self.placement, order=self.order)
 
     def trial(self, start: int, stop: int) -> Trial:
         """Return a block of both sides, and of the one that moves what it has in the other order."""
-        moved = doubles(self.view.read(start, stop))
+        return self.trial_of(self.view, start, stop)
+
+    def trial_of(self, view: TensorView, start: int, stop: int) -> Trial:
+        """Return a block as `trial` does, from a view of one's own."""
+        moved = doubles(view.read(start, stop))
         left, right = self.sides.read(start, stop)
         # What is claimed of the right's places is said as if it were of the left's: the distances are the same.
         return Trial(left, moved, right) if self.moved == "right" else Trial(right, moved, left)
@@ -104,13 +113,22 @@ class MovedClaim:
 
 def of_other_orders(sides: Sides) -> Iterator[MovedClaim]:
     """Yield the order of axes, and the memory format, that fit best at places all over the tensor."""
-    if not sides.is_whole:
+    if not sides.is_whole or (sides.held is None and not _may_have_moved(sides)):
         return
-    for family in (list(_axis_orders(sides)), list(_formats(sides))):
-        scored = [(share, claim) for claim in family if (share := _matching_share(claim)) is not None]
-        best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-        if best[1] is not None and best[0] >= 0.5:
-            yield best[1]
+    for family in (_axis_orders(sides), _formats(sides)):
+        best, share = None, 0.5
+        for claim in family:
+            found = _matching_share(claim)
+            if found is not None and found > share:
+                best, share = claim, found
+        if best is not None:
+            yield best
+
+
+def _may_have_moved(sides: Sides) -> bool:
+    """Whether the sample of a large tensor has the same values on both sides, and not at the same places."""
+    left, right = thinned(*sides.finite_sample)
+    return left.size > 0 and not have_stayed(sides) and distribution_distance(left, right) <= 0.1
 
 
 def _matching_share(claim: MovedClaim) -> float | None:
@@ -127,7 +145,9 @@ def _matching_share(claim: MovedClaim) -> float | None:
 def _share_of_large(claim: MovedClaim) -> float | None:
     """The same from two short runs: a large tensor is not read for each of many orders."""
     length = min(512, claim.sides.size // 2)
-    trials = [claim.trial(start, start + length) for start in (0, claim.sides.size // 2)]
+    # Not the claim's own view: those of all claims together would hold much of the tensor.
+    view = claim.opened()
+    trials = [claim.trial_of(view, start, start + length) for start in (0, claim.sides.size // 2)]
     parts = [np.concatenate(side) for side in zip(*trials, strict=True)]
     return _share(claim, *parts)
 

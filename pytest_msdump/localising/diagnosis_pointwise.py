@@ -118,31 +118,37 @@ def _scaled(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
         return PointwiseClaim("sign_flipped", sides, np.negative, "left = -right", {}, sides.rounding, sides.agreeing)
     function = _rounded_like(sides, lambda block: factor * block)
     sentence, details = f"left = {factor:.6g} * right", {"factor": factor}
-    is_even = np.count_nonzero(near) >= 0.9 * near.size and _is_even(left, right, factor * right, factor)
+    is_even = np.count_nonzero(near) >= 0.9 * near.size and _is_even(left, right, factor)
     most = "high" if is_even else "medium"
     return PointwiseClaim("scaled", sides, function, sentence, details, sides.rounding, sides.agreeing, most)
 
 
-def _is_even(left: Array, right: Array, claimed: Array, factor: float) -> bool:
+def _is_even(left: Array, right: Array, factor: float) -> bool:
     """Whether small and large, negative and positive, early and late elements have the same factor.
 
     A curve (tanh, say) is near to a line, and a gain that changes along the tensor is near to its mean.
     """
+    return all(_agrees(left[group], right[group], factor, factor - 1) for group in _groups(right))
+
+
+def _groups(right: Array) -> Iterator[Array]:
+    """Yield small, middling, large and largest elements; negative and positive ones; each quarter of the tensor."""
     size = np.abs(right)
     thirds = np.quantile(size, (1 / 3, 2 / 3, 0.95))
-    place = np.arange(right.size) * 4 // right.size
-    groups = [size <= thirds[0], (size > thirds[0]) & (size <= thirds[1]), size > thirds[1], size >= thirds[2]]
-    groups += [right < 0, right > 0, *(place == quarter for quarter in range(4))]
-    for group in groups:
-        weight = inner(right[group], right[group])
-        if np.count_nonzero(group) < _FEWEST_IN_GROUP or not weight > 0:
-            continue
-        own = inner(left[group], right[group]) / weight
-        off = left[group] - claimed[group]
-        chance = float(np.sqrt(inner(np.square(off), np.square(right[group])))) / weight
-        if abs(own - factor) > _UNEVEN * abs(factor - 1) + 4 * chance:
-            return False
-    return True
+    yield from (size <= thirds[0], (size > thirds[0]) & (size <= thirds[1]), size > thirds[1], size >= thirds[2])
+    yield from (right < 0, right > 0)
+    place = np.arange(right.size) * 4 // max(1, right.size)
+    yield from (place == quarter for quarter in range(4))
+
+
+def _agrees(left: Array, right: Array, factor: float, change: float) -> bool:
+    """Whether a group's own factor is that of all, but for chance and a small share of what the factor changes."""
+    weight = inner(right, right)
+    if left.size < _FEWEST_IN_GROUP or not weight > 0:
+        return True
+    own = inner(left, right) / weight
+    chance = float(np.sqrt(inner(np.square(left - factor * right), np.square(right)))) / weight
+    return abs(own - factor) <= _UNEVEN * abs(change) + 4 * chance
 
 
 def _weighted_median(values: Array, weights: Array) -> float:
@@ -164,8 +170,12 @@ def _offset(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
         constant = float(np.mean(difference[near]))
     function = _rounded_like(sides, lambda block: block + constant)
     sign = "+" if constant > 0 else "-"
-    sentence = f"left = right {sign} {abs(constant):.6g}"
-    return PointwiseClaim("offset", sides, function, sentence, {"offset": constant}, sides.rounding, sides.agreeing)
+    sentence, details = f"left = right {sign} {abs(constant):.6g}", {"offset": constant}
+    ones = np.ones(difference.size)
+    groups = _groups(right)
+    is_even = all(_agrees(difference[group], ones[group], constant, constant) for group in groups)
+    most = "high" if is_even else "medium"
+    return PointwiseClaim("offset", sides, function, sentence, details, sides.rounding, sides.agreeing, most)
 
 
 def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim]:

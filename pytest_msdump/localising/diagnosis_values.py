@@ -8,7 +8,7 @@ from pytest_msdump.localising.diagnosis_claim import Array, Diagnosis, inner
 from pytest_msdump.localising.diagnosis_pointwise import short
 from pytest_msdump.localising.diagnosis_sample import Sides
 
-__all__ = ["constant", "permuted", "unrelated"]
+__all__ = ["constant", "distribution_distance", "have_stayed", "permuted", "thinned", "unrelated"]
 
 # With fewer values than these, two tensors may hold the same ones by chance.
 _FEWEST_VALUES = 16
@@ -38,10 +38,10 @@ def constant(sides: Sides) -> Diagnosis | None:
 
 def permuted(sides: Sides) -> Diagnosis | None:
     """Tell of the same values at other places: by digests that do not depend on order, or else by sorting."""
-    left, right = _thinned(*sides.finite_sample)
+    left, right = thinned(*sides.finite_sample)
     if left.size < 16 or min(_distinct(left), _distinct(right)) < _FEWEST_VALUES:
         return None
-    if _distance(left, right) > 0.02 + 2.0 * np.sqrt(2.0 / left.size):
+    if distribution_distance(left, right) > 0.02 + 2.0 * np.sqrt(2.0 / left.size):
         return None
     if _digests_agree(sides):
         evidence = f"both sides hold the same {sides.size} values, at other places"
@@ -49,7 +49,7 @@ def permuted(sides: Sides) -> Diagnosis | None:
     return _permuted_with_noise(sides)
 
 
-def _thinned(left: Array, right: Array) -> tuple[Array, Array]:
+def thinned(left: Array, right: Array) -> tuple[Array, Array]:
     """Leave out elements that statistics do not need."""
     step = max(1, left.size // _SORTED)
     return left[::step], right[::step]
@@ -59,7 +59,7 @@ def _distinct(values: Array) -> int:
     return int(np.unique(values[: 2**14]).size)
 
 
-def _distance(left: Array, right: Array) -> float:
+def distribution_distance(left: Array, right: Array) -> float:
     """Return the greatest distance of the two distribution functions (Kolmogorov and Smirnov)."""
     left, right = np.sort(left), np.sort(right)
     both = np.concatenate([left, right])
@@ -95,7 +95,7 @@ def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
     if sides.held is None or sides.size < 256:
         return None
     left, right = (side.reshape(-1).astype(np.float64) for side in sides.held)
-    if not (np.isfinite(left).all() and np.isfinite(right).all()) or _have_stayed(sides):
+    if not (np.isfinite(left).all() and np.isfinite(right).all()) or have_stayed(sides):
         return None
     halves = np.random.default_rng(0).permutation(right)
     one, other = np.sort(halves[: right.size // 2]), np.sort(halves[right.size - right.size // 2 :])
@@ -111,9 +111,9 @@ def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
     return Diagnosis("permuted", "high", evidence, {"exact": False}, 0.01 * apart / chance)
 
 
-def _have_stayed(sides: Sides) -> bool:
+def have_stayed(sides: Sides) -> bool:
     """Whether most elements are where they were, by ranks, which a few outliers do not change."""
-    left, right = _thinned(*sides.finite_sample)
+    left, right = thinned(*sides.finite_sample)
     return abs(_correlation(_ranks(left), _ranks(right))) > _MOVED
 
 
@@ -125,7 +125,7 @@ def _central(values: Array) -> Array:
 
 def unrelated(sides: Sides) -> Diagnosis | None:
     """Tell of sides that have nothing in common; sure only where their values are distributed differently, too."""
-    left, right = _thinned(*sides.finite_sample)
+    left, right = thinned(*sides.finite_sample)
     if left.size < _FEWEST_UNRELATED or left.min() == left.max() or right.min() == right.max():
         return None
     bound = _CORRELATION + _CHANCE / np.sqrt(left.size)
@@ -137,7 +137,7 @@ def unrelated(sides: Sides) -> Diagnosis | None:
         return None
     if abs(_agreement(sides)) > bound:
         return None
-    apart = _distance(left, right)
+    apart = distribution_distance(left, right)
     differently = apart > 0.1 + 1.5 * np.sqrt(2.0 / left.size) and _moments_differ(left, right)
     told = "differently" if differently else "alike: the same in another order, or a neighbour of the right one"
     evidence = f"the correlation of the ranks is {correlation:.3f}, and the values are distributed {told}"

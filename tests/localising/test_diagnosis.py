@@ -159,6 +159,30 @@ def test_a_curve_is_no_factor(curve):
     assert sure(curve(X).astype(np.float32), X) == []
 
 
+def test_a_constant_that_grows_with_the_values_is_not_sure():
+    assert sure(1.05 * X + 0.5, X) == []
+    assert sure(X + 0.5, X) == ["offset"]
+
+
+LARGE = {
+    "transposed": (lambda x: x.transpose(0, 3, 1, 2).reshape(x.shape), {"axes": [0, 3, 1, 2], "of": "right"}),
+    "memory_format": (nc1hwc0, {"memory_format": "NC1HWC0", "block": 16, "of": "left"}),
+    "one_slice": (lambda x: one_channel(x, 0), {"index": {"1": 5}}),
+    "shifted_by_one": (lambda x: np.roll(x, 1, 1), {"axis": 1, "by": 1}),
+    "scaled": (lambda x: 2 * x, {"factor": 2.0}),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_tensor_too_large_to_be_held_is_told_the_same_of(kind, monkeypatch):
+    monkeypatch.setattr("pytest_msdump.localising.diagnosis_sample._HELD_ELEMENTS", 100)
+    monkeypatch.setattr("pytest_msdump.localising.diagnosis_sample._SAMPLE_BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr("pytest_msdump.localising.diagnosis_sample.BLOCK_ELEMENTS", 1000)
+    change, details = LARGE[kind]
+    found = told(np.ascontiguousarray(change(X)), X)
+    assert [(entry.id, entry.confidence, dict(entry.details)) for entry in found] == [(kind, "high", details)]
+
+
 def test_few_elements_prove_nothing():
     right = np.array([1, 2, 3, 4, 5, 6, 7, 9.5], np.float32)
     assert [entry.confidence for entry in told(2 * right, right)] == ["medium"]
