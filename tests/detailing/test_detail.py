@@ -149,3 +149,11 @@ def test_shapes_that_differ_are_refused_and_nothing_is_written(tmp_path):
         write_detail(np.zeros((2, 3)), np.zeros((3, 2)), directory=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert write_detail(np.zeros((2, 3)), np.zeros((3, 2)), directory=tmp_path, transpose=(1, 0)).files
+
+
+def test_the_longest_name_that_fits_is_kept(tmp_path):
+    longest = 255 - len("_output_0_absolute_error_topn.csv")
+    for length in (longest, longest + 1):
+        found = write_detail([1.0], [2.0], directory=tmp_path, name="n" * length)
+        assert found.files[0].name.startswith("n" * length) == (length == longest)
+        assert max(len(file.name) for file in found.files) <= 255

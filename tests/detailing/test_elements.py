@@ -143,3 +143,11 @@ def test_extents_do_not_depend_on_blocks(block):
     for start in range(0, 60, block):
         seen = seen.merge(extents_of(elements(left[start : start + block], right[start : start + block], start)))
     assert seen == extents_of(elements(left, right, 0))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_nan_in_any_block_is_told(order):
+    seen = NOTHING_SEEN
+    for start, value in list(enumerate([1.0, NAN, 2.0]))[::order]:
+        seen = seen.merge(extents_of(elements(np.array([value]), np.array([3.0]), start)))
+    assert [text for _, text in seen.lines(NEWER)] == ["nan"] * 4

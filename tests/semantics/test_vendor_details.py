@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from test_dtypes_low_precision import e4m3fn, e5m2, hifloat8
 
 from pytest_msdump.compat import compare_vector, msaccucmp
 
@@ -263,3 +264,16 @@ def test_every_element_that_is_no_padding_is_in_the_vendors_list_of_the_device_a
             assert same(ours[str(index)], theirs[Cell(".csv", cell.row, "NPUDump")])
             checked += 1
     assert checked > 10
+
+
+@pytest.mark.parametrize(
+    ("operator", "decoder"), [("fp8_e4m3_all", e4m3fn), ("fp8_e5m2_all", e5m2), ("hif8_all", hifloat8)]
+)
+def test_fault_09_codes_of_8_bit_floats_are_shown_as_the_numbers_they_are(operator, decoder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sides = [str(GOLDEN / "d2_values_dump" / side) for side in ("left", "right")]
+    msaccucmp.main(["compare", "-m", sides[0], "-g", sides[1], "-out", "out", "-op", operator, "-n", "1"])
+    with Path("out", f"{operator}_output_0_0.csv").open(newline="") as file:
+        told = [row[2] for row in csv.reader(file)][1:]
+    assert len(told) == 256
+    assert [code for code in range(256) if not same(told[code], f"{float(decoder(code)):.6f}\t")] == []
