@@ -90,6 +90,8 @@ class _Found:
             self.roles = by_order(dict(self._in_order()))
         else:
             self.roles = frontier(self.nodes)
+        # The earliest pass of a loop that fails.
+        self._first_pass = min((run.occurrence for run in self.roles), default=0)
 
     def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
         """As they ran: passes of loops one after another, what has no known place before all, gaps as what they are."""
@@ -119,7 +121,7 @@ class _Found:
 
     def has_earlier(self, run: Run) -> bool:
         """Whether an earlier pass of a loop fails."""
-        return any(other.occurrence < run.occurrence for other in self.roles)
+        return run.occurrence > self._first_pass
 
     def entry(self, key: TensorKey, record: Mapping[str, Any]) -> dict[str, Any]:
         """What the record of a tensor gets."""

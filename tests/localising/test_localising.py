@@ -202,3 +202,62 @@ def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
     assert "role" not in report.records[0]
     narrowed = records(tmp_path, select=["Default/c"])
     assert "Default/b (not selected)" in narrowed["Default/c:output:0"]["role_reason"]
+
+
+def test_a_later_pass_of_a_loop_may_have_got_it_from_an_earlier_one(tmp_path: Path) -> None:
+    write_pair(tmp_path, [*outputs("a", bad=("a",)) * 2, *outputs("b", bad=())])
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
+    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
+    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    told = {record["occurrence"]: record["role"] for record in report.records if record["verdict"] == "fail"}
+    assert told == {0: "cause", 1: "unknown"}
+
+
+def test_roles_stay_when_a_saved_result_is_judged_again_unless_others_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_msdump.cli import main
+
+    write_pair(tmp_path, outputs("a", bad=("a",)))
+    for side, factor in (("left", 3), ("right", 1)):
+        write_mindspore(tmp_path / side, [("ReLU", "Default/b", "output", 0, GOOD * factor)])
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
+    results = str(tmp_path / "r" / "results.json")
+    assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report-dir", str(tmp_path / "r")]) == 1
+    assert "1 cause, 1 inherited" in capsys.readouterr().out
+    assert main(["check", results]) == 1
+    assert "1 cause, 1 inherited" in capsys.readouterr().out
+    # The distance of a is 1, that of b is 2.
+    assert main(["check", results, "--threshold=rel_euclid=1.5", "--threshold=norm_max=1.5"]) == 1
+    told = capsys.readouterr().out
+    assert "Default/b" in told
+    assert "cause" not in told
+    assert "inherited" not in told
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"edges": [[0]]}, "edges"),
+        ({"edges": [[0, "1"]]}, "edges"),
+        ({"edges": {}}, "edges"),
+        ({"role": "guilty"}, "role"),
+        ({"role": "cause", "causes": [1]}, "causes"),
+        ({"role": "cause", "suspects": None}, "suspects"),
+        ({"amplification": "much"}, "amplification"),
+    ],
+)
+def test_a_saved_report_with_broken_roles_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    from pytest_msdump.errors import ConfigError
+    from pytest_msdump.reporting.json_report import document, report_from
+
+    write_pair(tmp_path, outputs("a", bad=("a",)))
+    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
+    values = json.loads(json.dumps(document(gathered(planned, {0: measured(planned, 0)}))))
+    assert report_from(values).records[0]["role"] == "cause"
+    if "edges" in change:
+        values |= change
+    else:
+        values["tensors"][0] |= change
+    with pytest.raises(ConfigError, match=said):
+        report_from(values)
