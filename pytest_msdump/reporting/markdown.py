@@ -88,7 +88,8 @@ def _failing(report: Report) -> Iterator[str]:
     if not listed:
         return
     yield ""
-    yield "### What started it" if causes else "### What fails first"
+    by = f" (found by {report.localised_by})" if report.localised_by else ""
+    yield f"### What started it{by}" if causes else "### What fails first"
     yield ""
     yield "| op | tensor | line |"
     yield "|---:|---|---|"

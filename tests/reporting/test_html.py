@@ -13,6 +13,7 @@ import pytest
 from reporting.big_results import results
 
 from pytest_msdump.cli import main
+from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.reporting.html.columns import Pool, column, file_columns, front_coded, short
 from pytest_msdump.reporting.html.page import page
 from pytest_msdump.reporting.html.words import WORDS
@@ -170,6 +171,10 @@ def test_every_word_is_said_in_both_languages_with_the_same_gaps():
         assert english, key
         assert chinese, key
         assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", chinese)), key
+
+
+def test_every_diagnosis_has_words():
+    assert {key.removeprefix("looks_") for key in WORDS if key.startswith("looks_")} - {"like"} == set(DIAGNOSES)
 
 
 def test_a_saved_result_is_drawn_again_byte_for_byte(tmp_path, capsys, monkeypatch):

@@ -123,6 +123,7 @@ const failing = [];
 for (let row = 0; row < ROWS; row++) if (FAILING.has(verdictOf(row))) failing.push(row);
 const causes = failing.filter((row) => roleOf(row) === "cause");
 const inherited = failing.filter((row) => roleOf(row) === "inherited");
+const unknown = failing.filter((row) => roleOf(row) === "unknown");
 
 // Edges name operators by their order; an operator has a record for each of its tensors, or none.
 const producers = new Map();

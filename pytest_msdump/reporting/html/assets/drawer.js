@@ -67,7 +67,7 @@ function coordinates(row) {
 function diagnosisParts(more) {
   if (!Array.isArray(more.diagnosis) || !more.diagnosis.length) return null;
   return [h("h3", {}, t("looks_like")), more.diagnosis.map((one) => h("p", {},
-    h("b", {}, String(one.title || one.id).replaceAll("_", " ")), one.confidence ? ` (${t(`confidence_${one.confidence}`)})` : "",
+    h("b", {}, looksLike(one)), one.confidence ? ` (${t(`confidence_${one.confidence}`)})` : "",
     one.evidence ? `: ${Array.isArray(one.evidence) ? one.evidence.join("; ") : one.evidence}` : ""))];
 }
 

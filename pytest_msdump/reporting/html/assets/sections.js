@@ -16,7 +16,9 @@ function headline() {
   if (!ROWS) parts.push(t("nothing"));
   else if (failing.length) {
     parts.push(t("some_fail", { f: failing.length, n: ROWS }));
-    if (causes.length) parts.push(t("started_by", { c: causes.length, i: inherited.length }));
+    if (causes.length) parts.push(t("started_by", { n: causes.length }));
+    if (inherited.length) parts.push(t("heirs", { n: inherited.length }));
+    if (causes.length && unknown.length) parts.push(t("origin_unknown", { n: unknown.length }));
   } else if (report.complete) parts.push(t("all_within", { n: ROWS }));
   if (report.counts.warn) parts.push(t("and_warn", { w: report.counts.warn }));
   if (report.counts.not_run) parts.push(t("none_run", { n: report.counts.not_run }));
@@ -79,9 +81,10 @@ function causesSection() {
   const most = causes.length ? MOST_LISTED : MOST_WITHOUT_CAUSES;
   const rows = listed.slice(0, most).map((row) => {
     const heirs = causes.length ? inheritedBy(row) : 0;
-    const diagnosis = (detailsOf(row).diagnosis || [])[0];
+    const diagnosis = (detailsOf(row).diagnosis || []).find((one) => one.confidence !== "low");
     return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row),
-      h("div", { class: "why" }, [whyText(row), diagnosis ? `${t("looks_like")}: ${String(diagnosis.title || diagnosis.id).replaceAll("_", " ")}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; "))),
+      h("div", { class: "why" }, [whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; ")),
+      causes.length && detailsOf(row).role_reason ? h("div", { class: "why" }, detailsOf(row).role_reason) : null),
       h("td", {}, badge(verdictOf(row))));
   });
   return h("section", { class: "first", id: "causes" },

@@ -90,6 +90,10 @@ function ratioText(ratio) {
   return ratio > 0 && ratio < 0.001 ? "< 0.001" : ratio >= 1e6 ? ratio.toExponential(1).replace("e+", "e") : String(Number(ratio.toPrecision(3)));
 }
 
+function looksLike(one) {
+  return `looks_${one.id}` in loaded.words ? t(`looks_${one.id}`) : String(one.id).replaceAll("_", " ");
+}
+
 function whyText(row) {
   const beyond = checksOf(row).filter((check) => ["fail", "undefined", "warn"].includes(check.outcome));
   beyond.sort((one, other) => (overLimit(other) ?? 0) - (overLimit(one) ?? 0));
