@@ -48,6 +48,7 @@ EXPECTED = [
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
     ("report_dir", ("--msdump-report-dir",), "msdump_report_dir", "report_dir"),
     ("detail", ("--msdump-detail",), "msdump_detail", "detail"),
+    ("spread", ("--msdump-spread",), "msdump_spread", "spread"),
     ("report", ("--msdump-report",), "msdump_report", "report"),
 ]
 

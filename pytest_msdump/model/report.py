@@ -41,7 +41,7 @@ class Record:
     `left_spec` and `right_spec` are what the files really held; a field left open there is taken from what the file's
     name claims. `checks` are the limits one by one, as judging made them. `custom` is what a user's own algorithms
     returned, by name. `statistics` is set where a tensor was not saved, and then there is no `comparison`. `diagnosis`
-    says what the drift of a failing pair looks like, as plain JSON values.
+    says what the drift of a failing pair looks like, `spread` where and for which values it errs, as plain JSON values.
     """
 
     pair: Pair
@@ -54,6 +54,7 @@ class Record:
     custom: Mapping[str, CustomResult] = field(default_factory=dict)
     statistics: StatisticComparison | None = None
     diagnosis: tuple[Mapping[str, Any], ...] = ()
+    spread: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

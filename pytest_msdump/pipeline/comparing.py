@@ -20,6 +20,7 @@ from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.sampling import UnknownSampleError
+from pytest_msdump.pipeline.spreading import spread_of
 from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.unseen import compare_by_statistics
 from pytest_msdump.reporting.tally import FAILING
@@ -97,6 +98,7 @@ def compare_views(
         right_spec=met.right_logical.spec,
         custom=custom,
         diagnosis=diagnosed(met.left, met.right, comparison, extras) if verdict.outcome in FAILING else (),
+        spread=spread_of(met.left, met.right, verdict, extras),
     )
 
 

@@ -26,6 +26,8 @@ class Extras:
         Name of an algorithm → what was passed to it.
     first : int, optional
         Look at so many elements of each tensor only.
+    spread : str
+        Of which tensors to keep how errors are spread: "none", "failing" or "all".
     files : tuple of Path
         The files that `converters` and `algorithms` came from, for reports.
     """
@@ -35,6 +37,7 @@ class Extras:
     arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     first: int | None = None
     files: tuple[Path, ...] = ()
+    spread: str = "none"
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
 def measured(plan: Plan, number: int) -> dict[str, Any]:
     """Compare pair `number` of the plan and return its record as results.json holds it."""
     pair = plan.pairing.pairs[number]
-    record = compare_pair(pair, plan.suite.policy, plan.extras)
+    record = compare_pair(pair, plan.suite.policy, replace(plan.extras, spread=plan.suite.spread))
     entry = to_json(record, left_root=plan.left.root, right_root=plan.right.root)
     if record.verdict.outcome in FAILING:
         entry.update(argument_entries(pair, plan.left, plan.right, plan.argument_books))

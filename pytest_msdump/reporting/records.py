@@ -57,6 +57,8 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
                 entry[name]["row"] = statistics.source.part
     if record.diagnosis:
         entry["diagnosis"] = [dict(found) for found in record.diagnosis]
+    if record.spread:
+        entry["spread"] = dict(record.spread)
     if record.custom:
         entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     entry["right"]["at"] = {

@@ -168,6 +168,14 @@ OPTIONS: tuple[Option, ...] = (
         f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
         default="none",
     ),
+    _option(
+        "spread",
+        "choice",
+        "WHICH",
+        "keep how errors are spread, as small arrays that the page draws: none, failing or all",
+        default="none",
+        choices=("none", "failing", "all"),
+    ),
     _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json"),
 )
 

@@ -169,6 +169,7 @@ def _assemble(
         granularity=said.get("granularity", "op"),
         report=said.get("report", ("json",)),
         detail=said.get("detail", 0),
+        spread=said.get("spread", "none"),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
         **rule_files,

@@ -68,6 +68,8 @@ class Suite:
         Graphs kept outside the dump tree.
     detail : int
         How many failing tensors are written element by element.
+    spread : str
+        Of which tensors small arrays tell how errors are spread: ``"none"``, ``"failing"`` or ``"all"``.
     fusion, quant_fusion, close_fusion : Path, optional
         Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
         model compiled with fusion off.
@@ -89,6 +91,7 @@ class Suite:
     report_dir: Path
     graph_files: tuple[Path, ...]
     detail: int = 0
+    spread: str = "none"
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None

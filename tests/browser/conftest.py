@@ -44,7 +44,7 @@ def pages(tmp_path_factory):
         "causes": results(200, failing=0.1, names=NAMES, roles=True),
         "passing": results(12, failing=0.0),
     }
-    made["causes"]["tensors"][0]["profile_data"] = {
+    made["causes"]["tensors"][0]["spread"] = {
         "histogram": {"low": -7, "counts": [3, 40, 200, 90, 4]},
         "magnitude": {"low": -2, "mean": [1e-6, 2e-6, 1e-5], "largest": [1e-5, 3e-5, 2e-4]},
         "axis": {"axis": 1, "step": 1, "values": [0.1, 0.2, 9.0, 0.1]},

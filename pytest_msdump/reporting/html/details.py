@@ -78,22 +78,15 @@ def _elements(record: Entry, _pool: Pool) -> dict[str, Any]:
         "transform": record.get("transform"),
         "would_pass": record.get("would_pass"),
         "where": record.get("where"),
-        "spread": short(record["metrics"].get("standard_deviation")),
+        "moments": short(record["metrics"].get("standard_deviation")),
         "nonfinite": {key: record["nonfinite"][key] for key in _NONFINITE if record["nonfinite"].get(key)},
         "worst": [[one["index"], *(short(one[key]) for key in ("left", "right", "ratio"))] for one in record["worst"]],
         "differing_arguments": record.get("differing_arguments"),
         "kernel_args": record.get("kernel_args"),
         "custom": record.get("custom"),
         "statistics": record.get("statistics"),
-        "profile_data": _short_tree(record.get("profile_data")),
+        "spread": record.get("spread"),
     }
-
-
-def _short_tree(value: Any) -> Any:
-    """Return small arrays with the digits that a drawing needs."""
-    if isinstance(value, Mapping):
-        return {key: _short_tree(part) for key, part in value.items()}
-    return short(value)
 
 
 def _extra_notes(record: Entry) -> Iterator[str]:

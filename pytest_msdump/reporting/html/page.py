@@ -21,7 +21,7 @@ from pytest_msdump.reporting.tally import FAILING, coverage_problems
 __all__ = ["page", "write_html"]
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
-_SCRIPTS = ("data", "dom", "widgets", "chart", "table", "graph", "profiles", "drawer", "sections", "main")
+_SCRIPTS = ("data", "dom", "widgets", "chart", "table", "graph", "spread", "drawer", "sections", "main")
 
 
 def write_html(report: Report, directory: Path) -> Path:

@@ -49,7 +49,7 @@ function drawerParts(row) {
     wouldPass(more),
     [h("h3", {}, t("rerun")), command(rerunCommand(row))],
     sidesPart(row, more),
-    profileDrawings(more.profile_data),
+    spreadDrawings(more.spread),
     otherNumbers(row, more),
     argumentsPart(more),
     more.statistics ? [h("h3", {}, t("statistics")), statisticsTable(more.statistics)] : null,
@@ -137,7 +137,7 @@ function otherNumbers(row, more) {
   const limited = new Set(checksOf(row).map((check) => check.metric));
   const rows = report.metrics.filter(([name]) => !limited.has(name) && metricOf(name, row) !== null)
     .map(([name]) => [name, figure(metricOf(name, row)), (more.where || {})[name] ? h("span", { class: "mono" }, indexText(more.where[name])) : ""]);
-  if (more.spread) rows.push([t("left_word"), `${figure(more.spread[0])} ± ${figure(more.spread[1])}`, "mean ± deviation"], [t("right_word"), `${figure(more.spread[2])} ± ${figure(more.spread[3])}`, ""]);
+  if (more.moments) rows.push([t("left_word"), `${figure(more.moments[0])} ± ${figure(more.moments[1])}`, "mean ± deviation"], [t("right_word"), `${figure(more.moments[2])} ± ${figure(more.moments[3])}`, ""]);
   rows.push(...Object.entries(more.nonfinite || {}).map(([name, count]) => [name, figure(count), ""]));
   rows.push(...Object.entries(more.custom || {}).map(([name, result]) => [name, String(result.value), String(result.message || "")]));
   return rows.length ? [h("h3", {}, t("other_numbers")), table([], rows, { numbers: [1] })] : null;

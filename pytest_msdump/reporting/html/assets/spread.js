@@ -43,8 +43,8 @@ function heatMap(title, rows) {
   return [h("h3", {}, title), s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title }, cells)];
 }
 
-// `profile_data` of a record; each part is drawn where it is there.
-function profileDrawings(data) {
+// `spread` of a record; each part is drawn where it is there.
+function spreadDrawings(data) {
   if (!data) return [];
   const drawings = [];
   const { histogram, magnitude, axis, heat } = data;

@@ -1,0 +1,122 @@
+"""How errors are spread: each array against a plain loop over all elements, whatever the blocks."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from pytest_msdump.metrics import spread as room
+from pytest_msdump.metrics.spread import spread
+
+
+class View:
+    def __init__(self, array):
+        self.array = np.asarray(array)
+        self.shape, self.size = self.array.shape, self.array.size
+
+    def read(self, start, stop):
+        return self.array.reshape(-1)[start:stop]
+
+
+def decade(value):
+    return math.floor(math.log10(value))
+
+
+@pytest.fixture(params=[7, 64, 1 << 18])
+def block(request, monkeypatch):
+    monkeypatch.setattr(room, "_BLOCK_ELEMENTS", request.param)
+
+
+@pytest.mark.usefixtures("block")
+@pytest.mark.parametrize("shape", [(2, 3, 5, 4), (6, 40), (150,), (3, 100, 33, 17)])
+def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
+    random = np.random.default_rng(5)
+    right = random.normal(size=shape) * 10.0 ** random.integers(-3, 3, size=shape)
+    left = right + np.where(random.random(shape) < 0.5, random.normal(size=shape) * 1e-3, 0)
+    right.flat[0] = 0
+    left.flat[1] = np.nan
+    found = spread(View(left), View(right))
+
+    counts, by_magnitude, axis = {}, {}, min(1, len(shape) - 1)
+    step = -(-shape[axis] // 64)
+    along = np.zeros(-(-shape[axis] // step))
+    rows, columns = (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0])
+    cells = (min(rows, 16), min(columns, 16))
+    sums, seen = np.zeros(cells), np.zeros(cells)
+    for place in np.ndindex(shape):
+        one, other = float(left[place]), float(right[place])
+        if math.isnan(one):
+            continue
+        error = abs(one - other)
+        if error:
+            counts[decade(error)] = counts.get(decade(error), 0) + 1
+        if other:
+            by_magnitude.setdefault(decade(abs(other)), []).append(error)
+        along[place[axis] // step] += error
+        cell = ((place[-2] if len(shape) > 1 else 0) * cells[0] // rows, place[-1] * cells[1] // columns)
+        sums[cell] += error
+        seen[cell] += 1
+
+    low = found["histogram"]["low"]
+    assert {low + n: count for n, count in enumerate(found["histogram"]["counts"]) if count} == counts
+    low = found["magnitude"]["low"]
+    for power, errors in by_magnitude.items():
+        assert found["magnitude"]["mean"][power - low] == pytest.approx(sum(errors) / len(errors), rel=1e-3)
+        assert found["magnitude"]["largest"][power - low] == pytest.approx(max(errors), rel=1e-3)
+    assert (found["axis"]["axis"], found["axis"]["step"]) == (axis, step)
+    assert found["axis"]["values"] == pytest.approx(along, rel=1e-3)
+    assert np.asarray(found["heat"]) == pytest.approx(sums / seen, rel=1e-3)
+
+
+def test_it_is_small_and_plain_json():
+    random = np.random.default_rng(1)
+    right = random.normal(size=(4, 512, 40, 40)).astype("f4")
+    text = json.dumps(spread(View(right * 1.01), View(right)), allow_nan=False)
+    assert len(text) < 6000
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "parts"),
+    [
+        (np.ones(0), np.ones(0), set()),
+        (np.ones(3, "c8"), np.ones(3, "c8"), set()),
+        (np.array(1.0), np.array(2.0), {"histogram", "magnitude"}),
+        (np.ones(3), np.ones(3), {"magnitude", "axis", "heat"}),
+        (np.array([np.inf, 1e300]), np.array([1.0, -1e300]), {"histogram", "magnitude", "axis", "heat"}),
+        (np.array([0, 255], "u1"), np.array([255, 0], "u1"), {"histogram", "magnitude", "axis", "heat"}),
+    ],
+)
+def test_edges(left, right, parts):
+    found = spread(View(left), View(right))
+    assert set(found) == parts
+    json.dumps(found, allow_nan=False)
+
+
+def test_unsigned_integers_do_not_wrap():
+    found = spread(View(np.array([0, 10], "u1")), View(np.array([255, 10], "u1")))
+    assert found["axis"]["values"] == [255.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"), [("none", [False, False]), ("failing", [False, True]), ("all", [True, True])]
+)
+def test_it_is_kept_of_the_tensors_that_were_asked_for(asked, kept, tmp_path, monkeypatch):
+    from pytest_msdump.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for side, value in (("left", 1.0), ("right", 1.5)):
+        (tmp_path / side).mkdir()
+        np.save(f"{side}/a.0.179522395086100.npy", np.ones((2, 3), "f4"))
+        np.save(f"{side}/b.0.179522395086101.npy", np.full((2, 3), value, "f4"))
+    assert main(["compare", "left", "right", "--spread", asked, "--report", "json,html"]) == 1
+    records = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    assert ["spread" in record for record in records] == kept
+    if kept[1]:
+        assert records[1]["spread"]["histogram"] == {"low": -1, "counts": [6]}
+        assert records[1]["spread"]["axis"] == {"axis": 1, "step": 1, "values": [1.0, 1.0, 1.0]}
+    first = (tmp_path / "msdump-report" / "index.html").read_bytes()
+    assert main(["report", "msdump-report/results.json"]) == 0
+    assert (tmp_path / "msdump-report" / "index.html").read_bytes() == first
