@@ -95,9 +95,9 @@ def spread(left: TensorView, right: TensorView) -> dict[str, Any]:
     -------
     dict
         ``histogram``: elements by the power of ten of ``|l - r|``, from ``10**low``, equal ones left out;
-        ``magnitude``: mean and largest ``|l - r|`` by the power of ten of ``|r|``; ``axis``: sum of ``|l - r|`` along the
-        second axis (of a vector, the first), `step` places in one; ``heat``: mean ``|l - r|`` over the last two axes in at
-        most 16 by 16 cells. Empty for a tensor without elements, and for complex ones.
+        ``magnitude``: mean and largest ``|l - r|`` by the power of ten of ``|r|``; ``axis``: sum of ``|l - r|`` along
+        the second axis (of a vector, the first), `step` places in one; ``heat``: mean ``|l - r|`` over the last two
+        axes in at most 16 by 16 cells. Empty for a tensor without elements, and for complex ones.
 
     Raises
     ------
@@ -110,10 +110,10 @@ def spread(left: TensorView, right: TensorView) -> dict[str, Any]:
     found = _Spread(shape)
     for start in range(0, left.size, _BLOCK_ELEMENTS):
         stop = min(left.size, start + _BLOCK_ELEMENTS)
-        blocks = [np.asarray(view.read(start, stop)) for view in (left, right)]
-        if any(block.dtype.kind == "c" for block in blocks):
+        one, other = np.asarray(left.read(start, stop)), np.asarray(right.read(start, stop))
+        if "c" in (one.dtype.kind, other.dtype.kind):
             return {}
-        found.add(*(block.astype(np.float64) for block in blocks), start)
+        found.add(one.astype(np.float64), other.astype(np.float64), start)
     return found.told()
 
 
