@@ -8,6 +8,7 @@ from typing import Any
 from pytest_msdump.facts.operators import REASONS, UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.localising.frontier import Feed, Node
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
+from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import OpKey, TensorKey
 from pytest_msdump.pipeline.edges import Group, Input, Run
@@ -49,8 +50,9 @@ class Standings:
                 self.records.setdefault(pair.left.key, []).append(record)
         self._reasons = {entry.ref.key: entry.reason for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
-        # Where operators meet by their names, one without a partner is one that the other side did not dump.
-        self._has_names = any(pair.how in _BY_NAME for pair in pairing.pairs)
+        # Where most operators meet by their names, one without a partner is one that the other side did not dump.
+        by_name = [pair.how in _BY_NAME for pair in pairing.pairs if pair.left.key.op.op_type != PARAMETER]
+        self._has_names = sum(by_name) > len(by_name) / 2
 
     def of(self, key: TensorKey) -> str | None:
         """``"fails"`` or ``"passes"``; ``None`` where it was not compared."""

@@ -87,6 +87,17 @@ def test_the_cause_is_the_operator_that_the_truth_names(
     assert report.localised_by == ("graph" if with_graph else "execution order")
 
 
+def test_a_weight_that_meets_by_name_says_nothing_of_operators_that_were_mapped(tmp_path: Path) -> None:
+    conv = ("Conv2D", "Default/conv", "output", 0, False)
+    write_pair(tmp_path, [conv, *outputs("a", bad=("a",)), ("Parameter", "w", "output", 0, True)])
+    next((tmp_path / "right").rglob("Conv2D.*")).unlink()
+    write_ir(tmp_path, ["conv Conv2D x w", "a ReLU conv"], parameters=("x", "w"))
+    by_name = records(tmp_path)["Default/a:output:0"]
+    assert (by_name["role"], by_name["suspects"]) == ("unknown", ["Default/conv"])
+    mapped = records(tmp_path, map=[{"left": "Default/a", "right": "Default/a"}])["Default/a:output:0"]
+    assert (mapped["role"], mapped["suspects"]) == ("cause", ["Default/conv"])
+
+
 # -- own inputs ------------------------------------------------------------------------------------------------------
 
 
