@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ NAME = "match"
 HELP = "tell who pairs with whom, and why not"
 DESCRIPTION = (
     "Tell which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
-    "rule, and why others stay alone. Reads names, and compares nothing. Exit code 0: tensors pair; 1: nothing pairs, "
+    "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "
     "something mapped is missing, or coverage is too low; 4: usage error."
 )
 
@@ -52,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             kwargs = argparse_kwargs(option)
             parser.add_argument(*option.cli_flags, **kwargs | {"help": OWN_HELP.get(option.name, kwargs["help"])})
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--suggest",
+        action="store_true",
+        help="read the tensors without a partner, and print entries for a suite file: who may be whose partner",
+    )
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -60,6 +67,10 @@ def run(parsed: argparse.Namespace) -> int:
     from pytest_msdump.reporting.tally import coverage_problems
 
     planned = _planned(parsed)
+    if parsed.suggest:
+        if parsed.json:
+            raise ConfigError("--suggest prints TOML; leave --json out")
+        return _suggest(planned)
     report = match_text.as_report(planned)
     if parsed.json:
         print(json.dumps(match_text.match_entry(report), indent=2, allow_nan=False))  # noqa: T201 - what it is for
@@ -68,6 +79,22 @@ def run(parsed: argparse.Namespace) -> int:
         for line in match_text.match_lines(report, width=width):
             print(line)  # noqa: T201 - as above
     return int(bool(coverage_problems(report)))
+
+
+def _suggest(planned: Plan) -> int:
+    """Print entries; 1 where there were tensors to find partners for and none was found."""
+    from pytest_msdump.cli.match_map import map_lines, summary
+    from pytest_msdump.pipeline.suggesting import suggest_partners
+
+    found = suggest_partners(planned)
+    types: dict[str, set[str | None]] = {}
+    for ref in (*planned.left.refs, *planned.right.refs):
+        types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
+    shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
+    for line in map_lines(found, shared):
+        print(line)  # noqa: T201 - what it is for
+    print(f"msdump match: {summary(found)}", file=sys.stderr)  # noqa: T201 - beside what goes into a file
+    return int(bool(planned.pairing.unmatched_right) and not any(one.is_clear for one in found.suggestions))
 
 
 def _planned(parsed: argparse.Namespace) -> Plan:

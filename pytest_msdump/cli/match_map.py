@@ -1,0 +1,104 @@
+"""What ``msdump match --suggest`` prints: entries of ``[[msdump.map]]``, with what speaks for each as a comment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pytest_msdump.localising.suggest import Fit, Suggestion
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.pipeline.suggesting import Meeting, Suggested
+from pytest_msdump.reporting.numbers import one_line_text
+
+__all__ = ["map_lines", "summary"]
+
+_DECIDED_BY = {
+    "values": "",
+    "names": "other tensors hold the same values: names decide",
+    "order": "other tensors hold the same values: the order of execution decides",
+}
+
+
+def summary(found: Suggested) -> str:
+    """Return one sentence: how many entries there are."""
+    entries = sum(one.is_clear for one in found.suggestions)
+    ambiguous = len(found.suggestions) - entries
+    rest = len(found.right) + sum(one.side == "right" for one in found.unread) - len(found.suggestions)
+    return (
+        f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
+        f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
+    )
+
+
+def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
+    """Yield the lines of a fragment of a suite file.
+
+    Parameters
+    ----------
+    found : Suggested
+        What was found.
+    types : frozenset of str
+        Names that operators of several types have; these are written ``TYPE.OP``.
+    """
+    yield f"# suggested by msdump match: {summary(found)}"
+    spoken_for = set()
+    for one in found.suggestions:
+        spoken_for.add(one.right)
+        if one.is_clear:
+            yield ""
+            yield from _entry(found, one, one.fits[0], types)
+    for one in found.suggestions:
+        if not one.is_clear:
+            yield from _ambiguous(found, one, types)
+    alone = [found.right[number] for number in range(len(found.right)) if number not in spoken_for]
+    if alone:
+        yield ""
+        yield "# no suggestion for these right tensors:"
+        yield from (f"#   {one_line_text(ref.key.address)}" for ref in alone)
+    if found.unread:
+        yield ""
+        yield "# not looked at:"
+        yield from (f"#   {one_line_text(f'{one.side}: {one.address}: {one.reason}')}" for one in found.unread)
+
+
+def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
+    meeting = found.meetings[fit.left, fit.right]
+    yield f"# {_confidence(one, fit, meeting)}"
+    yield "[[msdump.map]]"
+    yield f"left = {_text(_address(found.left[fit.left], types))}"
+    yield f"right = {_text(_address(found.right[fit.right], types))}"
+    if meeting.transform.transpose is not None:
+        yield f"transpose = {list(meeting.transform.transpose)}"
+    if meeting.transform.reshape:
+        yield "reshape = true"
+
+
+def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iterator[str]:
+    name = one_line_text(found.right[one.right].key.address)
+    yield ""
+    yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
+    for fit in one.fits:
+        yield from (line if line.startswith("#") else f"# {line}" for line in _entry(found, one, fit, types))
+
+
+def _confidence(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
+    """What speaks for a pair."""
+    if meeting.transform.transpose is not None:
+        shape = "axes of the right in another order"
+    else:
+        shape = "other shape" if meeting.transform.reshape else "same shape"
+    if fit.apart is None:
+        return f"names agree, {shape}; values differ by {meeting.apart:.2g} of their norm"
+    values = "values are equal" if fit.apart == 0 else f"values agree to {fit.apart:.0e}"
+    decided = _DECIDED_BY.get(one.how, "") if one.is_clear else ""
+    return f"{values}, {shape}" + (f"; {decided}" if decided else "")
+
+
+def _address(ref: TensorRef, types: frozenset[str]) -> str:
+    op = ref.key.op
+    return f"{op.op_type}.{ref.key.address}" if op.label in types and op.op_type else ref.key.address
+
+
+def _text(text: str) -> str:
+    """A basic string of TOML: JSON's, but that DEL is escaped as well."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

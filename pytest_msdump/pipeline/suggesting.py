@@ -1,0 +1,197 @@
+"""Look for partners of tensors that have none: the values of both sides are read, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from pytest_msdump.errors import MsdumpError, TensorShapeError
+from pytest_msdump.localising.fingerprint import Fingerprint, disagreement, distances, fingerprint
+from pytest_msdump.localising.suggest import Alone, Fit, Suggestion, is_named_after, suggest
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Transform, Unmatched
+from pytest_msdump.model.tensor import TensorRef, mangle
+from pytest_msdump.pipeline.meeting import bring_together
+from pytest_msdump.pipeline.opening import open_logical, open_view
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.pipeline.statistics import is_unseen
+
+__all__ = ["Meeting", "Suggested", "Unread", "suggest_partners"]
+
+# Drift up to here leaves a tensor recognisable; what is compared element by element is bounded.
+_MOST_APART = 0.02
+_ALIKE = 0.1
+_MOST_TRIED = 6
+
+# Axes of the right side that lead from one usual order to another.
+_AXES = ((1, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How a right tensor meets a left one, and how far apart they are then."""
+
+    transform: Transform
+    apart: float
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A tensor whose values nobody can look at: of which side, and why."""
+
+    side: str
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """Suggestions for the right tensors without a partner.
+
+    `meetings` tells of every pair that was tried, by the numbers of its tensors in `left` and `right`. `unread` are
+    tensors whose values cannot be looked at.
+    """
+
+    left: tuple[TensorRef, ...]
+    right: tuple[TensorRef, ...]
+    suggestions: tuple[Suggestion, ...]
+    meetings: dict[tuple[int, int], Meeting]
+    unread: tuple[Unread, ...]
+
+
+def suggest_partners(plan: Plan) -> Suggested:
+    """Find who may be whose partner among the tensors that `plan` leaves alone.
+
+    Parameters
+    ----------
+    plan : Plan
+        What pairs already is left out, as is what a map entry names.
+    """
+    unread: list[Unread] = []
+    named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
+    met = [(pair.left.key.address, pair.right.key.address) for pair in plan.pairing.pairs]
+    left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in met}, named, unread)
+    right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in met}, named, unread)
+    formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
+    fits: list[Fit] = []
+    meetings: dict[tuple[int, int], Meeting] = {}
+    for number in range(len(right.refs)):
+        for other in _candidates(left, right, number):
+            meeting = _meeting(left.refs[other], right.refs[number], formats)
+            if meeting is None:
+                continue
+            meetings[other, number] = meeting
+            fits.append(Fit(other, number, meeting.apart if meeting.apart <= _MOST_APART else None))
+    places = sorted({(left.places[one], right.places[other]) for one, other in met})
+    found = suggest(left.alone, right.alone, fits, met=places)
+    return Suggested(tuple(left.refs), tuple(right.refs), tuple(found), meetings, tuple(unread))
+
+
+class _Side:
+    """The tensors of a side that have no partner, each name once, and what their values are like."""
+
+    def __init__(
+        self,
+        dump: Dump,
+        unmatched: Sequence[Unmatched],
+        paired: set[str],
+        named: set[tuple[str, str]],
+        unread: list[Unread],
+    ) -> None:
+        self.places: dict[str, int] = {}
+        for place, ref in enumerate(dump.refs):
+            self.places.setdefault(ref.key.address, place)
+        self.refs: list[TensorRef] = []
+        self.prints: list[Fingerprint] = []
+        seen = set(paired)
+        for one in unmatched:
+            ref, address = one.ref, one.ref.key.address
+            if address in seen or address not in self.places or not named.isdisjoint(_names(one)):
+                continue
+            seen.add(address)
+            found = _fingerprint(ref)
+            if isinstance(found, str):
+                unread.append(Unread(one.side, address, found))
+            else:
+                self.refs.append(ref)
+                self.prints.append(found)
+
+    @property
+    def alone(self) -> list[Alone]:
+        """What suggestions are made from."""
+        return [
+            Alone(ref.key.op.label, self.places[ref.key.address], ref.place is not None, found.is_telling)
+            for ref, found in zip(self.refs, self.prints, strict=True)
+        ]
+
+
+def _names(one: Unmatched) -> Iterator[tuple[str, str]]:
+    """What a map entry may call this tensor."""
+    key = one.ref.key
+    for name in (key.op.label, f"{key.op.op_type}.{key.op.label}"):
+        yield one.side, mangle(name)
+        yield one.side, mangle(f"{name}:{key.io}:{key.slot}")
+
+
+def _fingerprint(ref: TensorRef) -> Fingerprint | str:
+    """What the values are like, or why nobody knows."""
+    try:
+        ref.key.address.encode()
+    except UnicodeEncodeError:
+        return "its name is no text, which a suite file could not hold"
+    if is_unseen(ref):
+        return "only its statistics were saved"
+    try:
+        with closing(open_logical(ref)) as view:
+            return fingerprint(view)
+    except MsdumpError as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read ({error.strerror or error})"
+
+
+def _candidates(left: _Side, right: _Side, number: int) -> list[int]:
+    """Left tensors that may be the partner: the most alike by values, and those of as many elements by name."""
+    key, found = right.refs[number].key, right.prints[number]
+    same = [other for other, ref in enumerate(left.refs) if ref.key.io == key.io]
+    apart = distances(found, [left.prints[other] for other in same])
+    alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True))
+    tried = [other for distance, other in alike if distance <= _ALIKE][:_MOST_TRIED]
+    by_name = [
+        other
+        for other in same
+        if left.prints[other].size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
+    ]
+    return list(dict.fromkeys([*tried, *by_name[:_MOST_TRIED]]))
+
+
+def _meeting(left: TensorRef, right: TensorRef, formats: Transform) -> Meeting | None:
+    """The simplest way to bring the right to the left that no other one is clearly better than."""
+    best: Meeting | None = None
+    for transform in _ways(formats):
+        apart = _apart(Pair(left, right, "mapped", transform=transform), is_needed=best is None)
+        if apart is not None and (best is None or apart * 10 < best.apart):
+            best = Meeting(transform, apart)
+    return best
+
+
+def _ways(formats: Transform) -> Iterable[Transform]:
+    return (formats, *(Transform(transpose=axes) for axes in _AXES), Transform(reshape=True))
+
+
+def _apart(pair: Pair, *, is_needed: bool) -> float | None:
+    """How far apart the two are, ``None`` where their shapes do not meet this way.
+
+    Reshaping makes anything meet, so that it is only tried where nothing else does (`is_needed`).
+    """
+    if pair.transform.reshape and not is_needed:
+        return None
+    try:
+        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+            met = bring_together(pair, left, right)
+            return None if met.sampled else disagreement(met.left, met.right)
+    except TensorShapeError:
+        return None
+    except (MsdumpError, OSError):
+        return None

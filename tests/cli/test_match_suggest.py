@@ -1,0 +1,164 @@
+"""``msdump match --suggest``: entries that pair what belongs together, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import string
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.model.tensor import mangle
+from pytest_msdump.suite import read_toml
+from pytest_msdump.testing.builder import write_reference
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def suggested(tmp_path, capsys):
+    def run(left, right, *more):
+        code = main(["match", str(left), str(right), *more, "--suggest"])
+        file = tmp_path / "map.toml"
+        file.write_text(capsys.readouterr().out, "utf-8")
+        entries = read_toml(file).get("msdump", {}).get("map", [])
+        return code, {entry["right"]: entry["left"] for entry in entries}, file
+
+    return run
+
+
+def truth(lenet, name_of=lambda name: name):
+    entries = json.loads((lenet / "mapping.json").read_text("utf-8"))["entries"]
+    return {f"{entry['reference']}:output:0": f"{name_of(entry['target_op'])}:output:0" for entry in entries}
+
+
+def renamed(lenet, run, seed):
+    """A copy of the run whose operators have random names."""
+    draw = random.Random(seed)
+    shutil.copytree(lenet / "target", run)
+    order = run / "rank_0" / "execution_order" / "ms_execution_order_graph_0.csv"
+    head, *names = order.read_text("utf-8").split()
+    new = {name: "".join(draw.choices(string.ascii_lowercase, k=8)) for name in names}
+    order.write_text("\n".join([head, *new.values()]) + "\n", "utf-8")
+    for file in run.rglob("*.npy"):
+        for name, other in new.items():
+            if f".{mangle(name)}." in file.name:
+                file.rename(file.with_name(file.name.replace(f".{mangle(name)}.", f".{other}.")))
+                break
+    return new
+
+
+def test_lenet_without_any_mapping_gets_all_ten_pairs(lenet, suggested):
+    code, entries, file = suggested(lenet / "target", lenet / "reference")
+    assert code == 0
+    assert entries == truth(lenet)
+    assert len(entries) == 10
+    assert "# values agree to 2e-07, other shape; other tensors hold the same values: names decide" in file.read_text()
+
+
+def test_compare_pairs_as_the_entries_tell(lenet, suggested, capsys):
+    _, _, file = suggested(lenet / "target", lenet / "reference", "--min-coverage", "100")
+    sides = [str(lenet / "target"), str(lenet / "reference")]
+    assert main(["compare", *sides, "--config", str(file), "--min-coverage", "100"]) == 0
+    assert "10 tensors: 10 pass" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_random_names_at_least_eight_pairs_are_found_and_none_is_wrong(lenet, tmp_path, suggested, seed):
+    new = renamed(lenet, tmp_path / "run", seed)
+    _, entries, _ = suggested(tmp_path / "run", lenet / "reference")
+    expected = truth(lenet, lambda name: new[name])
+    assert len(entries) >= 8
+    assert {right: expected[right] for right in entries} == entries
+
+
+def test_without_names_and_order_equal_tensors_are_called_ambiguous(lenet, tmp_path, suggested):
+    new = renamed(lenet, tmp_path / "run", 7)
+    (tmp_path / "ref").mkdir()
+    for number, file in enumerate(sorted((lenet / "reference").iterdir(), key=lambda file: file.name.split(".")[2])):
+        shutil.copy(file, tmp_path / "ref" / f"{file.name.split('.')[0]}.0.{1_700_000_000_000_000 - number}.npy")
+    _, entries, file = suggested(tmp_path / "run", "ref")
+    expected = truth(lenet, lambda name: new[name])
+    assert {right: expected[right] for right in entries} == entries
+    assert set(expected) - set(entries) == {"pool2:output:0", "flatten:output:0"}
+    assert "# ambiguous: pool2:output:0 may be any of these 2" in file.read_text("utf-8")
+
+
+@pytest.mark.parametrize(("left", "fewest"), [("target_bad", 7), ("target_bad2", 8)])
+def test_of_a_wrong_port_too_no_pair_is_wrong(lenet, suggested, left, fewest):
+    _, entries, file = suggested(lenet / left, lenet / "reference")
+    expected = {right: name.replace("MaxPool", "AvgPool") for right, name in truth(lenet).items()}
+    found = {right: name.replace("MaxPool", "AvgPool") for right, name in entries.items()}
+    assert {right: expected[right] for right in found} == found
+    assert len(found) >= fewest
+    assert "# names agree, same shape; values differ by 0." in file.read_text("utf-8")
+
+
+def test_a_channels_last_reference_is_found_with_its_axes(tmp_path, suggested):
+    values = np.random.default_rng(0).standard_normal((4, 2, 3, 5, 6)).astype("f4")
+    write_reference(tmp_path / "run", {f"op{number}": one for number, one in enumerate(values)})
+    drifted = values * (1 + 1e-4 * np.random.default_rng(1).standard_normal(values.shape).astype("f4"))
+    order = [2, 0, 3, 1]
+    write_reference(tmp_path / "ref", {f"layer_{n}": drifted[n].transpose(0, 2, 3, 1) for n in order})
+    _, entries, file = suggested("run", "ref")
+    assert entries == {f"layer_{n}:output:0": f"op{n}:output:0" for n in range(4)}
+    assert file.read_text("utf-8").count("transpose = [0, 3, 1, 2]") == 4
+    assert main(["compare", "run", "ref", "--config", str(file)]) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tensors_that_are_not_there_get_no_partner(tmp_path, suggested, seed):
+    draw = np.random.default_rng(seed)
+    values = {number: draw.standard_normal((4, 16)) for number in range(24)}
+    names = draw.permutation(24)
+    write_reference(tmp_path / "run", {"a": values[0]} | {f"a{n}": values[n] for n in range(0, 24, 2)})
+    write_reference(tmp_path / "ref", {f"b{names[n]}": values[n] * (1 + 1e-4 * draw.random((4, 16))) for n in values})
+    _, entries, file = suggested("run", "ref")
+    expected = {f"b{names[n]}:output:0": f"a{n}:output:0" for n in range(2, 24, 2)}
+    assert entries == expected
+    assert f"# ambiguous: b{names[0]}:output:0 may be any of these 2" in file.read_text("utf-8")
+    assert "# no suggestion for these right tensors:" in file.read_text("utf-8")
+
+
+def test_what_is_paired_or_mapped_already_is_left_alone(tmp_path, suggested):
+    draw = np.random.default_rng(0)
+    values = {name: draw.standard_normal(50) for name in ("same", "one", "two")}
+    write_reference(tmp_path / "run", values)
+    write_reference(tmp_path / "ref", {"same": values["same"], "uno": values["one"], "dos": values["two"]})
+    entry = '[[msdump.map]]\nleft = "one"\nright = "gone"\n'
+    (tmp_path / "msdump.toml").write_text(f"[msdump]\n{entry}", "utf-8")
+    _, entries, _ = suggested("run", "ref", "--config", "msdump.toml")
+    assert entries == {"dos:output:0": "two:output:0"}
+
+
+def test_names_cannot_break_out_of_their_line(tmp_path, suggested):
+    draw = np.random.default_rng(0)
+    odd = 'a"]\n[msdump]\nleft = "x\x7f'
+    write_reference(tmp_path / "run", {odd: draw.standard_normal(50), "zero\n[x]": np.zeros(3)})
+    write_reference(tmp_path / "ref", {"b": np.load(next((tmp_path / "run").glob("a*"))), "none\n[y]": np.ones(3)})
+    _, entries, _ = suggested("run", "ref")
+    assert entries == {"b:output:0": f"{odd}:output:0"}
+
+
+def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path, suggested):
+    write_reference(tmp_path / "run", {"a": np.arange(30.0), "b": np.arange(9.0)})
+    write_reference(tmp_path / "ref", {"x": np.arange(30.0), "y": np.arange(9.0)})
+    next((tmp_path / "ref").glob("y*")).write_bytes(b"nothing")
+    code, entries, file = suggested("run", "ref")
+    assert (code, entries) == (0, {"x:output:0": "a:output:0"})
+    assert "# not looked at:\n#   right: y:output:0: " in file.read_text("utf-8")
+    assert "1 entry, 0 ambiguous (commented out), 1 right tensor without a suggestion" in file.read_text("utf-8")
+
+
+def test_nothing_found_is_1_and_json_is_refused(tmp_path, suggested, capsys):
+    write_reference(tmp_path / "run", {"a": np.arange(30.0)})
+    write_reference(tmp_path / "ref", {"x": np.arange(30.0) ** 2})
+    assert suggested("run", "ref")[:2] == (1, {})
+    assert main(["match", "run", "ref", "--suggest", "--json"]) == 4
+    assert "leave --json out" in capsys.readouterr().err
