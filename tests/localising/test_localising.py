@@ -272,3 +272,20 @@ def test_a_saved_report_with_broken_roles_is_refused(tmp_path: Path, change: dic
         values["tensors"][0] |= change
     with pytest.raises(ConfigError, match=said):
         report_from(values)
+
+
+def test_an_input_that_the_operator_writes_to_is_no_evidence(tmp_path: Path) -> None:
+    written = [("AssignAdd", "Default/u", io, slot, good) for io, slot, good in (
+        ("input", 0, False), ("input", 1, True), ("output", 0, False),
+    )]  # fmt: skip
+    write_pair(tmp_path, [*outputs("a", bad=()), *written])
+    write_ir(tmp_path, ["a ReLU x", "u AssignAdd w a"], parameters=("x", "w"))
+    assert records(tmp_path, io="all")["Default/u:output:0"]["role"] == "cause"
+
+
+def test_without_a_graph_own_inputs_are_the_reason_that_is_told(tmp_path: Path) -> None:
+    write_pair(tmp_path, [*outputs("a", "b", bad=("a", "b")), ("ReLU", "Default/b", "input", 0, True)])
+    told = records(tmp_path, io="all")
+    assert told["Default/a:output:0"]["role_reason"] == "the first to fail in execution order"
+    assert told["Default/b:output:0"]["role"] == "cause"
+    assert told["Default/b:output:0"]["role_reason"] == "all that feeds it and was compared passes"
