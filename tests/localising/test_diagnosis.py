@@ -7,6 +7,7 @@ import pytest
 
 from pytest_msdump.facts.diagnoses import CONFIDENCES, DIAGNOSES
 from pytest_msdump.localising.diagnosis import diagnose
+from pytest_msdump.localising.diagnosis_claim import Fit, confidence_of
 from pytest_msdump.localising.diagnosis_sample import Sides
 from pytest_msdump.metrics.arrays import ArrayView
 
@@ -145,6 +146,55 @@ def test_one_outlier_is_no_wrong_channel():
     assert told(left, X) == ()
 
 
+def test_a_part_of_a_channel_is_no_wrong_channel():
+    left = X.copy()
+    left[:, 5, :, :3] += 1
+    assert "one_slice" not in sure(left, X)
+
+
+def test_an_outlier_in_a_channel_that_differs_little_is_no_wrong_channel():
+    left = one_channel(X, 0)
+    left[:, 5] = X[:, 5] * np.float32(1.1)
+    left[1, 5, 3, 3] += 1000
+    assert "one_slice" not in sure(left, X)
+
+
+def test_rolled_along_two_axes_leaves_no_border_and_is_no_padding():
+    assert sure(np.roll(X, (1, 1), (2, 3)), X) == ["permuted"]
+
+
+def test_equal_moments_keep_unrelated_from_being_sure():
+    other = np.random.default_rng(4).exponential(1, X.shape).astype(np.float32) - 1
+    (found,) = told(other, X)
+    assert (found.id, found.confidence) == ("unrelated", "medium")
+    assert sure(other * 2, X) == ["unrelated"]
+
+
+@pytest.mark.parametrize(
+    ("change", "confidence"),
+    [
+        ({}, "high"),
+        ({"residual": 0.05}, "medium"),
+        ({"residual": 0.2}, "low"),
+        ({"residual": 0.3}, None),
+        ({"explained": 97}, "medium"),
+        ({"explained": 80}, "low"),
+        ({"explained": 70}, None),
+        ({"elements": 200, "agreed": 95, "agreed_exactly": 95}, "medium"),
+        ({"elements": 200, "agreed": 60}, None),
+        ({"active": 6, "explained": 6, "elements": 6}, "medium"),
+        ({"elements": 200, "agreed": 100, "whole_residual": 0.5}, "medium"),
+        ({"whole_drift": float("inf")}, None),
+        ({"elements": 100, "of": 1000}, "medium"),
+    ],
+)
+def test_energy_elements_agreement_and_number_all_have_to_speak_for_a_claim(change, confidence):
+    numbers = {"elements": 100, "active": 100, "explained": 100, "drift": 1.0, "whole_drift": 1.0, "residual": 0.001}
+    numbers.update(change)
+    elements = numbers.pop("of", 100)
+    assert confidence_of(Fit(**numbers), elements=elements) == confidence
+
+
 def test_a_large_element_does_not_speak_for_all_others():
     random = np.random.default_rng(5)
     right = M.copy()
@@ -160,7 +210,7 @@ def test_a_curve_is_no_factor(curve):
 
 
 def test_a_constant_that_grows_with_the_values_is_not_sure():
-    assert sure(1.05 * X + 0.5, X) == []
+    assert sure(1.03 * X + 0.5, X) == []
     assert sure(X + 0.5, X) == ["offset"]
 
 
