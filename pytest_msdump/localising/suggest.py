@@ -44,11 +44,13 @@ class Fit:
     """A left and a right tensor that may be partners.
 
     `apart` is the relative difference of their values, ``None`` where that says nothing and only names may decide.
+    What is not close may be another tensor that is like it.
     """
 
     left: int
     right: int
     apart: float | None
+    is_close: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def suggest(
     groups = _groups(by_values)
     for group in groups:
         clear = group[0] if len(group) == 1 else None
-        if clear and left[clear.left].is_telling and right[clear.right].is_telling:
+        if clear and clear.is_close and left[clear.left].is_telling and right[clear.right].is_telling:
             found[clear.right] = Suggestion(clear.right, (clear,), "values")
     anchors = [*met, *((left[s.fits[0].left].place, right[s.right].place) for s in found.values())]
     order = _Order(left, right, anchors)
@@ -141,7 +143,7 @@ def _decided(
     found = {fit.right: Suggestion(fit.right, (fit,), "names") for fit in _named(group, left, right)}
     taken = {one.fits[0].left for one in found.values()}
     rest = [fit for fit in group if fit.right not in found and fit.left not in taken]
-    telling = all(left[fit.left].is_telling and right[fit.right].is_telling for fit in rest)
+    telling = all(fit.is_close and left[fit.left].is_telling and right[fit.right].is_telling for fit in rest)
     for fit in order.aligned(rest) if telling else ():
         found[fit.right] = Suggestion(fit.right, (fit,), "order")
     open_fits: dict[int, list[Fit]] = defaultdict(list)

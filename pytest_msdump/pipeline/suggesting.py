@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.localising.fingerprint import Fingerprint, disagreement, distances, fingerprint
 from pytest_msdump.localising.suggest import Alone, Fit, Suggestion, is_named_after, suggest
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Transform, Unmatched
-from pytest_msdump.model.tensor import TensorRef, mangle
+from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_logical, open_view
 from pytest_msdump.pipeline.planning import Plan
@@ -22,6 +23,8 @@ __all__ = ["Meeting", "Suggested", "Unread", "suggest_partners"]
 # Drift up to here leaves a tensor recognisable; what is compared element by element is bounded.
 _MOST_APART = 0.02
 _ALIKE = 0.1
+# Drift that the coarser data type explains. Neighbours in a residual stream differ by little more.
+_CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
 _MOST_TRIED = 6
 
 # Axes of the right side that lead from one usual order to another.
@@ -30,10 +33,11 @@ _AXES = ((1, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 
 
 @dataclass(frozen=True)
 class Meeting:
-    """How a right tensor meets a left one, and how far apart they are then."""
+    """How a right tensor meets a left one, how far apart they are then, and whether their data types explain that."""
 
     transform: Transform
     apart: float
+    is_close: bool
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ def suggest_partners(plan: Plan) -> Suggested:
             if meeting is None:
                 continue
             meetings[other, number] = meeting
-            fits.append(Fit(other, number, meeting.apart if meeting.apart <= _MOST_APART else None))
+            apart = meeting.apart if meeting.apart <= _MOST_APART else None
+            fits.append(Fit(other, number, apart, is_close=meeting.is_close))
     places = sorted({(left.places[one], right.places[other]) for one, other in met})
     found = suggest(left.alone, right.alone, fits, met=places)
     return Suggested(tuple(left.refs), tuple(right.refs), tuple(found), meetings, tuple(unread))
@@ -168,30 +173,32 @@ def _candidates(left: _Side, right: _Side, number: int) -> list[int]:
 
 def _meeting(left: TensorRef, right: TensorRef, formats: Transform) -> Meeting | None:
     """The simplest way to bring the right to the left that no other one is clearly better than."""
-    best: Meeting | None = None
-    for transform in _ways(formats):
-        apart = _apart(Pair(left, right, "mapped", transform=transform), is_needed=best is None)
-        if apart is not None and (best is None or apart * 10 < best.apart):
-            best = Meeting(transform, apart)
-    return best
-
-
-def _ways(formats: Transform) -> Iterable[Transform]:
-    return (formats, *(Transform(transpose=axes) for axes in _AXES), Transform(reshape=True))
-
-
-def _apart(pair: Pair, *, is_needed: bool) -> float | None:
-    """How far apart the two are, ``None`` where their shapes do not meet this way.
-
-    Reshaping makes anything meet, so that it is only tried where nothing else does (`is_needed`).
-    """
-    if pair.transform.reshape and not is_needed:
-        return None
     try:
-        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            met = bring_together(pair, left, right)
-            return None if met.sampled else disagreement(met.left, met.right)
-    except TensorShapeError:
-        return None
+        with closing(open_view(left)) as ours, closing(open_view(right)) as theirs:
+            close = _CLOSE.get(coarser(ours.dtype, theirs.dtype), _MOST_APART)
+            best: Meeting | None = None
+            for transform in _ways(formats, len(ours.shape), len(theirs.shape)):
+                # Reshaping makes anything meet, so that it is only tried where nothing else does.
+                if transform.reshape and best is not None:
+                    continue
+                apart = _apart(Pair(left, right, "mapped", transform=transform), ours, theirs)
+                if apart is not None and (best is None or apart * 10 < best.apart):
+                    best = Meeting(transform, apart, apart <= close)
+            return best
     except (MsdumpError, OSError):
         return None
+
+
+def _ways(formats: Transform, *ranks: int) -> Iterator[Transform]:
+    yield formats
+    yield from (Transform(transpose=axes) for axes in _AXES if {len(axes)} == {*ranks})
+    yield Transform(reshape=True)
+
+
+def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
+    """How far apart the two are, ``None`` where their shapes do not meet this way."""
+    try:
+        met = bring_together(pair, left, right)
+    except TensorShapeError:
+        return None
+    return None if met.sampled else disagreement(met.left, met.right)

@@ -126,6 +126,26 @@ def test_tensors_that_are_not_there_get_no_partner(tmp_path, suggested, seed):
     assert "# no suggestion for these right tensors:" in file.read_text("utf-8")
 
 
+def test_a_neighbour_in_a_residual_stream_is_not_taken_for_the_tensor_that_was_not_dumped(tmp_path, suggested):
+    draw = np.random.default_rng(0)
+    stream = np.cumsum([draw.standard_normal(200) * (1 if not n else 0.005) for n in range(20)], axis=0)
+    write_reference(tmp_path / "run", {f"a{n}": stream[n] for n in range(0, 20, 2)})
+    write_reference(tmp_path / "ref", {f"b{n}": stream[n] for n in range(1, 20, 2)})
+    code, entries, file = suggested("run", "ref")
+    assert (code, entries) == (1, {})
+    assert file.read_text("utf-8").count("# ambiguous: ") == 10
+
+
+@pytest.mark.parametrize(("dtype", "drift"), [("f8", 3e-4), ("f4", 3e-4), ("f2", 3e-3)])
+def test_drift_that_a_data_type_explains_is_recognised(tmp_path, suggested, dtype, drift):
+    draw = np.random.default_rng(0)
+    values = draw.standard_normal((12, 300))
+    noisy = values + drift * draw.standard_normal(values.shape)
+    write_reference(tmp_path / "run", {f"a{n}": one.astype(dtype) for n, one in enumerate(noisy)})
+    write_reference(tmp_path / "ref", {f"b{n}": values[n] for n in draw.permutation(12)})
+    assert suggested("run", "ref")[1] == {f"b{n}:output:0": f"a{n}:output:0" for n in range(12)}
+
+
 def test_what_is_paired_or_mapped_already_is_left_alone(tmp_path, suggested):
     draw = np.random.default_rng(0)
     values = {name: draw.standard_normal(50) for name in ("same", "one", "two")}

@@ -24,6 +24,13 @@ def test_a_tensor_that_fits_ten_times_better_is_the_partner():
     assert clear(suggest(side("a", "b"), side("x"), fits)) == {0: (0, "values")}
 
 
+def test_what_is_not_close_needs_a_name():
+    far = [Fit(0, 0, 1e-2, is_close=False)]
+    (one,) = suggest(side("op1"), side("add"), far)
+    assert not one.is_clear
+    assert clear(suggest(side("net/add-op1"), side("add"), far)) == {0: (0, "names")}
+
+
 def test_two_that_fit_nearly_as_well_are_ambiguous_the_better_one_first():
     fits = [Fit(1, 0, 9e-3), Fit(0, 0, 1e-3)]
     (one,) = suggest(side("a", "b"), side("x"), fits)
