@@ -62,6 +62,10 @@ def test_lenet_without_any_mapping_gets_all_ten_pairs(lenet, suggested):
     assert "# values agree to 2e-07, other shape; other tensors hold the same values: names decide" in file.read_text()
 
 
+def test_inputs_of_the_run_are_no_partners_of_outputs(lenet, suggested):
+    assert suggested(lenet / "target", lenet / "reference", "--io", "all")[1] == truth(lenet)
+
+
 def test_compare_pairs_as_the_entries_tell(lenet, suggested, capsys):
     _, _, file = suggested(lenet / "target", lenet / "reference", "--min-coverage", "100")
     sides = [str(lenet / "target"), str(lenet / "reference")]
@@ -144,6 +148,33 @@ def test_drift_that_a_data_type_explains_is_recognised(tmp_path, suggested, dtyp
     write_reference(tmp_path / "run", {f"a{n}": one.astype(dtype) for n, one in enumerate(noisy)})
     write_reference(tmp_path / "ref", {f"b{n}": values[n] for n in draw.permutation(12)})
     assert suggested("run", "ref")[1] == {f"b{n}:output:0": f"a{n}:output:0" for n in range(12)}
+
+
+def test_what_drifted_far_is_not_even_a_candidate(tmp_path, suggested):
+    values = np.random.default_rng(0).standard_normal((2, 300))
+    write_reference(tmp_path / "run", {"a": values[0]})
+    write_reference(tmp_path / "ref", {"b": values[0] + 0.05 * values[1]})
+    code, entries, file = suggested("run", "ref")
+    assert (code, entries) == (1, {})
+    assert "# no suggestion for these right tensors:\n#   b:output:0" in file.read_text("utf-8")
+
+
+def test_axes_are_turned_only_where_that_fits_better(tmp_path, suggested):
+    values = np.random.default_rng(0).standard_normal((9, 9))
+    write_reference(tmp_path / "run", {"a": values + values.T, "b": values})
+    write_reference(tmp_path / "ref", {"x": values + values.T, "y": values.T})
+    _, entries, file = suggested("run", "ref")
+    assert entries == {"x:output:0": "a:output:0", "y:output:0": "b:output:0"}
+    assert file.read_text("utf-8").count("transpose = [1, 0]") == 1
+
+
+def test_a_tensor_that_pairs_at_one_place_gets_no_other_partner_at_the_next(tmp_path, suggested):
+    values = np.random.default_rng(0).standard_normal(50)
+    for iteration in range(2):
+        write_reference(tmp_path / "run" / str(iteration), {"a": values})
+    write_reference(tmp_path / "ref" / "0", {"a": values, "twin": values})
+    code, entries, _ = suggested("run", "ref")
+    assert (code, entries) == (1, {})
 
 
 def test_what_is_paired_or_mapped_already_is_left_alone(tmp_path, suggested):

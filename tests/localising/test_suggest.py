@@ -69,6 +69,23 @@ def test_order_chooses_only_where_clear_pairs_are_in_one_order():
     assert sorted(clear(suggest(left, right, anchors[:1] + twins))) == [0]
 
 
+def test_order_does_not_choose_where_clear_pairs_are_not_in_one_order():
+    anchors = [Fit(0, 1, 1e-7), Fit(1, 0, 1e-7)]
+    twins = [Fit(a, b, 1e-7) for a in (2, 3) for b in (2, 3)]
+    assert sorted(clear(suggest(side(*"abcd"), side(*"wxyz"), anchors + twins))) == [0, 1]
+
+
+def test_order_does_not_choose_among_what_is_not_close():
+    anchors = [Fit(0, 0, 1e-7), Fit(3, 3, 1e-7)]
+    twins = [Fit(a, b, 1e-2, is_close=False) for a in (1, 2) for b in (1, 2)]
+    assert sorted(clear(suggest(side(*"abcd"), side(*"wxyz"), anchors + twins))) == [0, 3]
+
+
+def test_a_candidate_of_an_ambiguous_tensor_may_still_be_named_by_another_one():
+    fits = [Fit(0, 0, 1e-7), Fit(1, 0, 1e-7), Fit(0, 1, None)]
+    assert clear(suggest(side("net/relu", "b"), side("x", "relu"), fits)) == {1: (0, "names alone")}
+
+
 def test_order_does_not_choose_without_an_order_of_execution():
     left, right = side("a", "b", "c", "d", is_ordered=False), side("w", "x", "y", "z")
     twins = [Fit(a, b, 1e-7) for a in (1, 2) for b in (1, 2)]
