@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from converting.deadly import deadly
 from readers import dumpmade
 
 from pytest_msdump.cli import main
-from pytest_msdump.converting.one_file import Outcome
 from pytest_msdump.converting.sources import SourceFile
 from pytest_msdump.converting.workers import converted, usual_jobs
 
@@ -32,13 +31,6 @@ def dump_of(folder: Path, count: int, elements: int = 6) -> list[Path]:
 
 def sources(count: int) -> list[SourceFile]:
     return [SourceFile(Path(f"{number}"), f"{number}", Path()) for number in range(count)]
-
-
-def deadly(source: SourceFile) -> Outcome:
-    """A task that ends as the system ends one that takes too much memory, for one of its files."""
-    if source.name == "3":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return Outcome(source.path, written=[source.path])
 
 
 def test_of_2000_files_with_three_broken_ones_1997_are_converted_and_three_are_listed(tmp_path, capsys):
