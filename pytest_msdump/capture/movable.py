@@ -30,7 +30,7 @@ def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
     Examples
     --------
-    >>> movable({"command": ["/usr/bin/python3", "/home/me/net/train.py", "--out=/tmp/dump"]}, Path("/home/me/net"))
+    >>> movable({"command": ["/usr/bin/python3", "/home/me/net/train.py", "--out=/opt/dump"]}, Path("/home/me/net"))
     {'command': ['python3', 'train.py', '--out=dump']}
     """
     # A program is called by either spelling of a folder behind a link.

@@ -24,7 +24,7 @@ ROOT = Path("/home/me/my net")
         ("/home/me/my net", "."),
         ("/home/me/my nets/train.py", "my nets/train.py"),
         ("--out=/home/me/my net/a/b", "--out=a/b"),
-        ("--out=/tmp/x/dump", "--out=dump"),
+        ("--out=/opt/x/dump", "--out=dump"),
         ("-I/usr/include", "-Iinclude"),
         ("/a/b:/c/d", "b:d"),
         ("a,[/b/c,'/d/e']", "a,[c,'e']"),
