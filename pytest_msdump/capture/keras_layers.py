@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pytest_msdump.capture.choice import Patterns
@@ -109,20 +108,9 @@ class KerasRecording(KerasRun):
             self.describe()
             self._watch(stack)
             stack.callback(self.stop)
-            self._cleanup = stack.pop_all()
+            self.cleanup = stack.pop_all()
         self.is_on = True
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        missing = self.missing() if kind is None else None
-        if missing is None:
-            self._cleanup.__exit__(kind, error, traceback)
-            return
-        # The manifest is to say that the dump is not whole.
-        self._cleanup.__exit__(ConfigError, missing, None)
-        raise missing
 
     def _watch(self, stack: ExitStack) -> None:
         import tensorflow as tf

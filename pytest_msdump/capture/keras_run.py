@@ -11,13 +11,14 @@ import numpy as np
 
 from pytest_msdump.capture.calling_line import calling_line
 from pytest_msdump.capture.digests import digest
+from pytest_msdump.capture.hooked import Hooked
 from pytest_msdump.capture.keras_names import variables_of
 from pytest_msdump.capture.nested import leaves, named_leaves
 from pytest_msdump.capture.tf_values import array_of, is_symbolic, is_tensor, version
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pytest_msdump.capture.writer import DumpWriter
+    pass
 
 __all__ = ["KerasRun", "Wish"]
 
@@ -43,7 +44,7 @@ class _Watched(NamedTuple):
     tensor: Any
 
 
-class KerasRun:
+class KerasRun(Hooked):
     """The part of a recording that is called while the model runs.
 
     Parameters
@@ -60,14 +61,12 @@ class KerasRun:
         What of them.
     """
 
-    writer: DumpWriter
-
     def __init__(
         self, model: Any, directory: Path, layers: Mapping[str, Any], chosen: frozenset[str], wish: Wish
     ) -> None:
-        self.model, self.directory, self.wish = model, directory, wish
+        super().__init__(directory, wish)
+        self.model = model
         self.layers = list(layers.values())
-        self.is_on = False
         self._all = layers
         self._names = {id(layer): name for name, layer in layers.items()}
         self._chosen = chosen
@@ -75,29 +74,17 @@ class KerasRun:
         self._tensors: list[_Watched] = []
         self._seen: set[str] = set()
         self._traced: set[str] = set()
-        self._iteration = self._gradients = 0
-        self._has_begun = False
+        self._gradients = 0
 
     # -- the run ------------------------------------------------------------------------------------------------------
 
-    def step(self) -> None:
-        """End an iteration: what follows belongs to the next one.
-
-        Raises
-        ------
-        ConfigError
-            The recording was not made with ``iterations=True``.
-        """
-        if not self.wish.iterations:
-            raise ConfigError("this recording is of one iteration; make it with iterations=True to record several")
-        self._iteration += 1
-        self._has_begun = False
+    def forget(self) -> None:
+        """Let go of the tensors whose gradients are wanted."""
         self._tensors.clear()
 
     def stop(self) -> None:
         """Record nothing from here on."""
-        self.is_on = False
-        self._tensors.clear()
+        super().stop()
         self._running.clear()
 
     def missing(self) -> ConfigError | None:

@@ -6,15 +6,15 @@ The names are those of a recorded PyTorch model: cells by their path, the networ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from pytest_msdump.capture.calling_line import calling_line
 from pytest_msdump.capture.digests import digest
+from pytest_msdump.capture.hooked import Hooked
 from pytest_msdump.capture.mindspore_choice import chosen_cells
 from pytest_msdump.capture.mindspore_tensors import array_of, is_tensor
 from pytest_msdump.capture.nested import leaves, named_leaves
@@ -86,7 +86,7 @@ def record(
     return CellRecording(network, Path(directory), watched, Wish(**wish))
 
 
-class CellRecording:
+class CellRecording(Hooked):
     """A recording of one network; made by `record`. Hooks exist inside of its ``with`` block only.
 
     Attributes
@@ -96,10 +96,8 @@ class CellRecording:
     """
 
     def __init__(self, network: Any, directory: Path, watched: dict[str, Any], wish: Wish) -> None:
-        self.directory = directory
-        self._network, self._watched, self._wish = network, watched, wish
-        self._cleanup = ExitStack()
-        self._number, self._is_on, self._is_used, self._has_begun = 0, False, False, False
+        super().__init__(directory, wish)
+        self._network, self._watched = network, watched
         self._written = self._arrived = 0
 
     def __enter__(self) -> CellRecording:
@@ -107,72 +105,26 @@ class CellRecording:
 
         with ExitStack() as stack:
             device = str(mindspore.get_context("device_target")).lower()
-            self._writer = stack.enter_context(
+            self.writer = stack.enter_context(
                 DumpWriter(
                     self.directory,
                     framework="mindspore",
                     version=mindspore.__version__,
                     device=device,
-                    iterations=self._wish.iterations,
+                    iterations=self.wish.iterations,
                 )
             )
             seed = mindspore.get_seed()
             if seed is not None:
-                self._writer.describe(seeds={"mindspore": seed})
-            if self._wish.digests:
-                self._writer.describe(weights={name: digest(array_of(held)) for name, held in self._parameters()})
+                self.writer.describe(seeds={"mindspore": seed})
+            if self.wish.digests:
+                self.writer.describe(weights={name: digest(array_of(held)) for name, held in self._parameters()})
             for name, cell in self._watched.items():
                 self._hook(stack, name, cell)
-            stack.callback(self._stop)
-            self._cleanup = stack.pop_all()
-        self._is_on = True
+            stack.callback(self.stop)
+            self.cleanup = stack.pop_all()
+        self.is_on = True
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        missing = self._missing() if kind is None else None
-        if missing is None:
-            self._cleanup.__exit__(kind, error, traceback)
-            return
-        # The manifest is to say that the dump is not whole.
-        self._cleanup.__exit__(ConfigError, missing, None)
-        raise missing
-
-    @contextmanager
-    def iteration(self) -> Iterator[int]:
-        """Record one iteration; what runs between two such blocks is not recorded.
-
-        Yields
-        ------
-        int
-            Its number, from 0.
-
-        Raises
-        ------
-        ConfigError
-            A second one, where the recording was not made with ``iterations=True``.
-        """
-        if self._is_used:
-            self.step()
-        self._is_used = self._is_on = True
-        try:
-            yield self._number
-        finally:
-            self._is_on = False
-
-    def step(self) -> None:
-        """End an iteration: what follows belongs to the next one.
-
-        Raises
-        ------
-        ConfigError
-            The recording was not made with ``iterations=True``.
-        """
-        if not self._wish.iterations:
-            raise ConfigError("this recording is of one iteration; make it with iterations=True to record several")
-        self._number += 1
-        self._has_begun = False
 
     def parameter_gradients(self, gradients: Sequence[Any], parameters: Sequence[Any] | None = None) -> None:
         """Record the gradients that ``value_and_grad`` has given back, as ``NAME/grad``.
@@ -203,37 +155,37 @@ class CellRecording:
             (cell.register_forward_pre_hook, partial(self._before, name), {"with_kwargs": True}),
             (cell.register_forward_hook, partial(self._after, name), {}),
         ]
-        if self._wish.gradients:
+        if self.wish.gradients:
             hooks.append((cell.register_backward_hook, partial(self._behind, name), {}))
         for register, hook, options in hooks:
             stack.callback(register(_plain(hook), **options).remove)
 
     def _before(self, name: str, cell: Any, args: Any, kwargs: Any) -> None:
-        if not self._is_on:
+        if not self.is_on:
             return
         if not self._has_begun:
             self._begin()
         given = list(named_leaves("", (*args, *kwargs.values()), is_tensor))
-        if cell is self._network and self._wish.digests:
-            suffix = f"[{self._number}]" if self._number else ""
-            self._writer.describe(inputs={f"{way}{suffix}": digest(array_of(tensor)) for way, tensor in given})
-        if self._wish.inputs:
+        if cell is self._network and self.wish.digests:
+            suffix = f"[{self._iteration}]" if self._iteration else ""
+            self.writer.describe(inputs={f"{way}{suffix}": digest(array_of(tensor)) for way, tensor in given})
+        if self.wish.inputs:
             for slot, (_, tensor) in enumerate(given):
                 self._write(name, tensor, slot, io="input", op_type=type(cell).__name__)
 
     def _begin(self) -> None:
         self._has_begun = True
-        if self._wish.parameters:
+        if self.wish.parameters:
             for name, held in self._parameters():
                 self._write(name, held, op_type=_PARAMETER)
 
     def _after(self, name: str, cell: Any, _: Any, output: Any) -> None:
-        if not self._is_on:
+        if not self.is_on:
             return
         line = calling_line("mindspore")
         for slot, tensor in enumerate(leaves(output, is_tensor)):
             self._write(name, tensor, slot, op_type=type(cell).__name__, line=line)
-            if self._wish.gradients:
+            if self.wish.gradients:
                 tensor.register_hook(_plain(partial(self._gradient, f"{name}/grad_output", slot)))
 
     def _behind(self, name: str, _: Any, gradients: Any, __: Any) -> None:
@@ -241,26 +193,26 @@ class CellRecording:
             self._gradient(f"{name}/grad_input", slot, gradient)
 
     def _gradient(self, name: str, slot: int, gradient: Any) -> None:
-        if self._is_on and gradient is not None:
+        if self.is_on and gradient is not None:
             self._arrived += 1
             self._write(name, gradient, slot)
 
     def _write(self, name: str, tensor: Any, slot: int = 0, **said: Any) -> None:
-        self._writer.write(name, array_of(tensor), slot=slot, iteration=self._number, **said)
+        self.writer.write(name, array_of(tensor), slot=slot, iteration=self._iteration, **said)
         self._written += said.get("op_type") != _PARAMETER
 
-    def _stop(self) -> None:
-        self._is_on = False
+    def forget(self) -> None:
+        """Nothing is kept: hooks on tensors go with their graph."""
 
-    def _missing(self) -> ConfigError | None:
-        """What was asked for and did not come, as the error to raise."""
+    def missing(self) -> ConfigError | None:
+        """Return the error to raise when something that was asked for has not come."""
         root = type(self._network).__name__
         if not self._written:
             return ConfigError(
                 f"{root} was recorded, and none of the chosen cells was called; call the network inside of the with "
                 "block, and not from a function that ms.jit compiles: compiled code calls no hooks"
             )
-        if self._wish.gradients and not self._arrived:
+        if self.wish.gradients and not self._arrived:
             return ConfigError(
                 f"gradients of {root} were asked for, and none came; call the function of value_and_grad inside of the "
                 "with block"

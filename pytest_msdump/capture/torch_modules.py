@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pytest_msdump.capture import torch_choice, torch_state
@@ -120,20 +119,9 @@ class TorchRecording(TorchRun):
             # Before the hooks go, so that nothing is written by one that runs meanwhile.
             self._hook(stack)
             stack.callback(self.stop)
-            self._cleanup = stack.pop_all()
+            self.cleanup = stack.pop_all()
         self.is_on = True
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        missing = self.missing() if kind is None else None
-        if missing is None:
-            self._cleanup.__exit__(kind, error, traceback)
-            return
-        # The manifest is to say that the dump is not whole.
-        self._cleanup.__exit__(ConfigError, missing, None)
-        raise missing
 
     def _hook(self, stack: ExitStack) -> None:
         from torch.nn.modules import module as hooks

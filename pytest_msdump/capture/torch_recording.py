@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.capture import torch_state
 from pytest_msdump.capture.calling_line import calling_line
+from pytest_msdump.capture.hooked import Hooked
 from pytest_msdump.capture.nested import leaves, named_leaves
 from pytest_msdump.capture.torch_gradients import Edge, Gradients
 from pytest_msdump.capture.torch_tensors import array_of, is_tensor
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pytest_msdump.capture.writer import DumpWriter
+    pass
 
 __all__ = ["TorchRun", "Wish"]
 
@@ -43,7 +44,7 @@ class _Call(NamedTuple):
     edges: list[Edge]
 
 
-class TorchRun:
+class TorchRun(Hooked):
     """The part of a recording that is called while the model runs.
 
     Parameters
@@ -58,61 +59,27 @@ class TorchRun:
         What of them.
     """
 
-    writer: DumpWriter
-
     def __init__(
         self, model: Any, directory: Path, modules: Mapping[str, Any], watched: Mapping[str, Any], wish: Wish
     ) -> None:
-        self.model, self.directory, self.wish = model, directory, wish
-        self.is_on = False
+        super().__init__(directory, wish)
+        self.model = model
         self.gradients = Gradients(self._gradient, self._writing)
         self._names = {id(module): name for name, module in modules.items()}
         self._watched = {id(module) for module in watched.values()}
         self._calls: list[_Call] = []
-        self._iteration = self._written = 0
-        self._has_begun = self._had_iteration = self._is_writing = False
+        self._written = 0
+        self._is_writing = False
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def iteration(self) -> Iterator[int]:
-        """Record one iteration; what runs between two such blocks is not recorded.
-
-        Yields
-        ------
-        int
-            Its number, from 0.
-
-        Raises
-        ------
-        ConfigError
-            A second one, where the recording was not made with ``iterations=True``.
-        """
-        if self._had_iteration:
-            self.step()
-        self._had_iteration = self.is_on = True
-        try:
-            yield self._iteration
-        finally:
-            self.is_on = False
-
-    def step(self) -> None:
-        """End an iteration: what follows belongs to the next one.
-
-        Raises
-        ------
-        ConfigError
-            The recording was not made with ``iterations=True``.
-        """
-        if not self.wish.iterations:
-            raise ConfigError("this recording is of one iteration; make it with iterations=True to record several")
+    def forget(self) -> None:
+        """Remove the hooks of this iteration's graph."""
         self.gradients.end_iteration()
-        self._iteration += 1
-        self._has_begun = False
 
     def stop(self) -> None:
         """Record nothing from here on, also where compiled code or a graph still holds a hook."""
-        self.is_on = False
+        super().stop()
         self._calls.clear()
 
     def missing(self) -> ConfigError | None:
