@@ -164,6 +164,7 @@ def test_the_commands_run_and_the_gate_needs_no_reference_framework(made: tuple[
     # Eleven items of the suite file and two tests.
     assert any(re.search(r"\b13 passed\b", line) for line in printed), "\n".join(printed)
     assert {"gate.xml", "gate-report/"} == set(gate.keeps)
+    assert (folder / "gate-report/gl-code-quality.json").is_file() == any("gitlab" in one for one in gate.commands)
     assert all((folder / path).exists() for path in gate.keeps)
 
 
@@ -196,7 +197,12 @@ def test_without_a_reference_of_the_same_inputs_the_gate_says_what_to_do(made: t
 
 
 def test_both_files_run_the_same_commands() -> None:
-    assert [job.commands for job in github()] == [job.commands for job in gitlab()]
+    # But for what each service alone can read.
+    kinds = {"GitHub": ",github ", "GitLab": ",gitlab "}
+    told = {name: [command for job in make() for command in job.commands] for name, make in PROVIDERS.items()}
+    assert all(sum(kind in command for command in told[name]) == 1 for name, kind in kinds.items())
+    first, second = ([command.replace(kinds[name], " ") for command in told[name]] for name in told)
+    assert first == second
 
 
 def commands() -> Iterator[str]:
@@ -254,4 +260,5 @@ def test_gitlabs_keys_are_whole_and_its_cache_has_the_code_as_its_key() -> None:
     assert len(cache["key"]["files"]) <= 2
     assert cache["paths"] == file["reference"]["artifacts"]["paths"] == ["msdump-references/"]
     assert file["gate"]["artifacts"]["reports"]["junit"] in file["gate"]["artifacts"]["paths"]
+    assert file["gate"]["artifacts"]["reports"]["codequality"] == "gate-report/gl-code-quality.json"
     assert file["gate"]["needs"] == ["reference"]

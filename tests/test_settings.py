@@ -331,11 +331,11 @@ def test_reports_are_named_once_each_in_order(text: str | list[str], kinds: tupl
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("pdf", "--msdump-report: unknown report 'pdf'; known: json, csv, html, md"),
-        ("json,xml", "--msdump-report: unknown report 'xml'; known: json, csv, html, md"),
-        ("JSON", "--msdump-report: unknown report 'JSON'; known: json, csv, html, md"),
-        (",", "--msdump-report: names no report; known: json, csv, html, md"),
-        ([], "--msdump-report: names no report; known: json, csv, html, md"),
+        ("pdf", "--msdump-report: unknown report 'pdf'; known: json, csv, html, md, github, gitlab"),
+        ("json,xml", "--msdump-report: unknown report 'xml'; known: json, csv, html, md, github, gitlab"),
+        ("JSON", "--msdump-report: unknown report 'JSON'; known: json, csv, html, md, github, gitlab"),
+        (",", "--msdump-report: names no report; known: json, csv, html, md, github, gitlab"),
+        ([], "--msdump-report: names no report; known: json, csv, html, md, github, gitlab"),
     ],
 )
 def test_a_report_that_is_not_known_yet_is_refused(text: str | list[str], sentence: str) -> None:

@@ -129,7 +129,7 @@ def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: 
     unfolded : bool
         Tell every failure whole, also inherited ones.
     """
-    from pytest_msdump.cli.telling import tell_header, tell_report
+    from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, measured, write_report
 
     tell_header(planned)
@@ -138,6 +138,7 @@ def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: 
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
     code = tell_report(report, files, unfolded=unfolded)
     detail.tell_failing(planned, report)
+    tell_github([report] if "github" in planned.suite.report else [])
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_msdump.settings import parse_report
+from pytest_msdump.settings import REPORT_KINDS, parse_report
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -18,13 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the file, what is wanted of it, and where to."""
     parser.add_argument("file", metavar="RESULTS.json", help="results.json of a run")
     parser.add_argument("--out", metavar="DIR", help="where to write (default: beside RESULTS.json)")
-    parser.add_argument("--report", metavar="LIST", default="html", help="html, md, csv, json (default: html)")
+    kinds = ", ".join(REPORT_KINDS)
+    parser.add_argument("--report", metavar="LIST", default="html", help=f"{kinds} (default: html)")
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Write the reports and say where they are."""
     import os
 
+    from pytest_msdump.cli.telling import tell_github
     from pytest_msdump.pipeline.gathering import write_report
     from pytest_msdump.reporting.json_report import read_json, report_from
     from pytest_msdump.reporting.records import from_json
@@ -38,4 +40,5 @@ def run(parsed: argparse.Namespace) -> int:
     out = file.parent if parsed.out is None else Path(parsed.out)
     for written in write_report(report, kinds, out):
         print(os.path.relpath(written))  # noqa: T201 - what a command is asked for
+    tell_github([report] if "github" in kinds else [])
     return 0

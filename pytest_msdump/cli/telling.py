@@ -19,7 +19,7 @@ from pytest_msdump.reporting.roles import folded_line, with_causes_first
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
 
-__all__ = ["tell_header", "tell_report", "tell_saved"]
+__all__ = ["tell_github", "tell_header", "tell_report", "tell_saved"]
 
 _IN_FULL = 3
 _ON_A_LINE = 20
@@ -67,6 +67,15 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
     if not report.complete:
         _say(["not every pair was run, and what was not compared has not passed"])
     return int(bool(failing or problems or not report.complete))
+
+
+def tell_github(reports: Sequence[Report]) -> None:
+    """Print what a job of GitHub reads, if there is anything to tell."""
+    if reports:
+        from pytest_msdump.pipeline.annotating import commands_for_github
+
+        for line in commands_for_github(reports):
+            print(line)  # noqa: T201 - GitHub reads it as it is; nothing may wrap or colour it
 
 
 def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool) -> Iterable[str]:

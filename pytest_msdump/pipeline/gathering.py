@@ -12,6 +12,7 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.matching.network import network_of
 from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.report import Report
+from pytest_msdump.pipeline.annotating import write_for_gitlab
 from pytest_msdump.pipeline.arguments import argument_entries
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.localising import localised
@@ -33,6 +34,8 @@ WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
     "html": write_html,
     "md": write_markdown,
 }
+# What is printed and not written.
+_PRINTED = ("github",)
 
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
@@ -102,15 +105,30 @@ def _thresholds(policy: Policy) -> tuple[str, ...]:
     return tuple(f"--threshold={metric}={bound!r}" for metric, bound in policy.thresholds.items())
 
 
-def write_report(report: Report, kinds: tuple[str, ...], directory: Path) -> list[Path]:
+def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
     """Write the wanted kinds of report and return the files; ``md`` also where a job of GitHub shows it.
+
+    Parameters
+    ----------
+    report : Report
+        What came out.
+    kinds : tuple of str
+        Of `settings.REPORT_KINDS`; ``github`` is printed by whoever tells the report, and is no file.
+    directory : Path
+        Where to.
+    root : Path, optional
+        The project's folder, where the paths in ``gitlab`` begin; see `pipeline.annotating`.
 
     Raises
     ------
     MsdumpError
         A file cannot be written; the text says which.
     """
-    files = [WRITERS[kind](report, directory) for kind in kinds]
+    files = [
+        write_for_gitlab([report], directory, root) if kind == "gitlab" else WRITERS[kind](report, directory)
+        for kind in kinds
+        if kind not in _PRINTED
+    ]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and "md" in kinds:
         append_summary(report, Path(summary))

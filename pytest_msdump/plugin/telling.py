@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, write_report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
@@ -38,6 +39,9 @@ __all__ = [
 
 # Few and short: validators and viewers of JUnit files choke on more.
 _JUNIT_METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
+
+# Kinds of report of which a run has one, however many suites it has.
+_OF_THE_RUN = ("gitlab",)
 
 
 def failure(plan: Plan, records: Sequence[Mapping[str, Any]], command: str, width: int) -> tuple[str, str]:
@@ -98,14 +102,29 @@ def write_reports(gate: Gate) -> None:
     for source, plan in ran:
         report = gathered(plan, gate.records[plan.digest])
         directory = report_directory(gate, source, plan, several=len(ran) > 1)
+        kinds = tuple(kind for kind in plan.suite.report if len(ran) == 1 or kind not in _OF_THE_RUN)
         files: list[Path] = []
         try:
-            files = write_report(report, plan.suite.report, directory)
+            files = write_report(report, kinds, directory, root=gate.config.rootpath)
             files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if len(ran) > 1 else "")
         except MsdumpError as error:
             gate.unwritten.append(error)
         gate.reports.append((report, files))
         gate.told[plan.digest] = report
+    if len(ran) > 1:
+        _write_for_gitlab(gate, [plan for _, plan in ran])
+
+
+def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
+    """One file for all suites that ask for it, above their folders: GitLab takes one of a job."""
+    asked = [plan for plan in ran if "gitlab" in plan.suite.report]
+    if not asked:
+        return
+    reports = [gate.told[plan.digest] for plan in asked]
+    try:
+        gate.reports[-1][1].append(write_for_gitlab(reports, asked[0].suite.report_dir, gate.config.rootpath))
+    except MsdumpError as error:
+        gate.unwritten.append(error)
 
 
 def report_directory(gate: Gate, source: Source, plan: Plan, *, several: bool) -> Path:
@@ -139,7 +158,7 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         unfolded = gate.config.option.msdump_all
         for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded):
             terminal.line(line)
-    for line in gate.detail_lines:
+    for line in [*gate.detail_lines, *_for_github(gate)]:
         terminal.line(line)
     for error in gate.unwritten:
         terminal.line(f"ERROR: {error}", red=True)
@@ -149,6 +168,13 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             "files changed during the run, or workers see other files",
             red=True,
         )
+
+
+def _for_github(gate: Gate) -> list[str]:
+    """What a job of GitHub is told, of the suites whose reports ask for it."""
+    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.report}
+    reports = [report for digest, report in gate.told.items() if digest in asked]
+    return commands_for_github(reports, gate.config.rootpath) if reports else []
 
 
 def _folder(title: str) -> str:

@@ -19,7 +19,7 @@ __all__ = [
     "parse_threshold",
 ]
 
-REPORT_KINDS = ("json", "csv", "html", "md")
+REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
 USUAL_DETAILS = 5
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
