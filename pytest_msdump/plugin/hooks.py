@@ -126,9 +126,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if gate.has_results:
         from pytest_msdump.plugin.detailing import close_details
         from pytest_msdump.plugin.folding import fold_failures
+        from pytest_msdump.plugin.junit import add_roles
         from pytest_msdump.plugin.telling import write_reports
 
         write_reports(gate)
+        add_roles(gate)
         gate.detail_lines.extend(close_details(gate))
         fold_failures(gate, session.config.pluginmanager.getplugin("terminalreporter"))
         if (gate.unwritten or gate.foreign) and session.exitstatus == pytest.ExitCode.OK:

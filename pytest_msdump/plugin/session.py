@@ -51,6 +51,8 @@ class Gate:
         self.reports: list[tuple[Report, list[Path]]] = []
         self.told: dict[str, Report] = {}
         self.detail_lines: list[str] = []
+        # Test cases of JUnit XML, with the plan and the numbers of their pairs.
+        self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
         self._own: Source | None = None
         self._announced: set[Source] = set()
@@ -190,6 +192,16 @@ class Gate:
             return
         kept = self.records.setdefault(message["plan"], {})
         kept.update({int(number): record for number, record in message["records"].items()})
+        self._keep_case(message["plan"], tuple(map(int, message["records"])), report)
+
+    def _keep_case(self, digest: str, numbers: tuple[int, ...], report: pytest.TestReport) -> None:
+        """Keep where JUnit XML will have this item, if there is a role to tell of it later."""
+        if report.failed and numbers:
+            from pytest_msdump.plugin.junit import case_of
+
+            case = case_of(self.config, report)
+            if case is not None:
+                self.cases.append(((digest, numbers), case))
 
     def unannounced(self) -> Iterator[Plan]:
         """Every plan that the header has not told yet."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, write_report
 from pytest_msdump.pipeline.planning import Plan
@@ -17,7 +16,7 @@ from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line
 from pytest_msdump.reporting.summary import header_lines, summary_lines
-from pytest_msdump.reporting.tally import FAILING, coverage_problems, first_failing
+from pytest_msdump.reporting.tally import FAILING, coverage_problems
 
 if TYPE_CHECKING:
     import pytest
@@ -30,15 +29,11 @@ __all__ = [
     "coverage",
     "failure",
     "header",
-    "junit_properties",
     "print_summary",
     "report_directory",
     "shown_path",
     "write_reports",
 ]
-
-# Few and short: validators and viewers of JUnit files choke on more.
-_JUNIT_METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
 
 # Kinds of report of which a run has one, however many suites it has.
 _OF_THE_RUN = ("gitlab",)
@@ -69,16 +64,6 @@ def coverage(plan: Plan, width: int) -> tuple[str | None, str]:
     )
     problems = coverage_problems(report)
     return "; ".join(problems) or None, coverage_text(report, width=width)
-
-
-def junit_properties(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, object]]:
-    """The few numbers that JUnit XML gets of an item: those of its worst-looking tensor."""
-    listed = list(records)
-    told = first_failing(listed) or listed[0]
-    yield "msdump.verdict", told["verdict"]
-    for metric in _JUNIT_METRICS:
-        if metric in told["metrics"]:
-            yield f"msdump.{METRICS[metric].short}", told["metrics"][metric]
 
 
 def header(gate: Gate) -> list[str]:

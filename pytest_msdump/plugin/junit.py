@@ -1,0 +1,85 @@
+"""What JUnit XML gets of an item: a few numbers at once, and its role when all items are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from _pytest.junitxml import xml_key
+
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.roles import with_causes_first
+from pytest_msdump.reporting.tally import FAILING, first_failing
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_msdump.plugin.session import Gate
+
+__all__ = ["add_roles", "case_of", "properties"]
+
+Entry = Mapping[str, Any]
+
+# Few and short: validators and viewers of JUnit files choke on more.
+_METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
+_MOST_CAUSES = 3
+_LONGEST = 300
+
+
+def properties(records: Iterable[Entry]) -> Iterator[tuple[str, object]]:
+    """Yield what is known when an item has run: of its first failing tensor, else of its first one."""
+    listed = list(records)
+    told = first_failing(listed) or listed[0]
+    yield "msdump.verdict", told["verdict"]
+    for metric in _METRICS:
+        if metric in told["metrics"]:
+            yield f"msdump.{METRICS[metric].short}", told["metrics"][metric]
+    if told["verdict"] in FAILING:
+        sentences = [one["sentence"] for one in told["findings"] if one["outcome"] == told["verdict"]]
+        yield from (("msdump.finding", _short(sentence)) for sentence in sentences[:1])
+
+
+def case_of(config: pytest.Config, report: pytest.TestReport) -> Any:
+    """Return the test case that JUnit XML is going to have of an item, or ``None`` where nobody writes any."""
+    xml = config.stash.get(xml_key, None)
+    return None if xml is None else xml.node_reporter(report)
+
+
+def add_roles(gate: Gate) -> None:
+    """Add who started it to each failing test case: known only now, and not yet written."""
+    for (digest, numbers), case in gate.cases:
+        report = gate.told.get(digest)
+        if report is not None:
+            for name, value in _roles(report.records[number] for number in numbers):
+                _add(case, name, value)
+
+
+def _roles(records: Iterable[Entry]) -> Iterator[tuple[str, str]]:
+    failing = with_causes_first(record for record in records if "role" in record)
+    if not failing:
+        return
+    yield "msdump.role", failing[0]["role"]
+    causes = list(dict.fromkeys(cause for record in failing for cause in record["causes"]))
+    if causes:
+        more = f" and {len(causes) - _MOST_CAUSES} more" if len(causes) > _MOST_CAUSES else ""
+        yield "msdump.causes", _short(", ".join(causes[:_MOST_CAUSES])) + more
+
+
+def _add(case: Any, name: str, value: str) -> None:
+    """Add a property. A case that is finished only keeps its element, and returns the same one at every call."""
+    element = case.to_xml()
+    if element is not case.to_xml():
+        case.add_property(name, value)
+        return
+    found = element.find("properties")
+    if found is None:
+        found = ElementTree.Element("properties")
+        element.insert(0, found)
+    found.append(ElementTree.Element("property", name=name, value=value))
+
+
+def _short(text: str) -> str:
+    plain = one_line_text(text)
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"

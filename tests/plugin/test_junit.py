@@ -1,0 +1,102 @@
+"""JUnit XML: each case has its few properties, and a failing one the role that only the whole run tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from plugin.suites import write_suite
+from reporting import samples
+
+from pytest_msdump.plugin.junit import _add, _roles, properties
+
+GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
+CONV2, RELU2 = "Default/conv2-Conv2d/BiasAdd-op0", "Default/relu2-ReLU/ReLU-op0"
+WORKERS = [(), ("-n2",), ("-o", "junit_family=xunit1", "-o", "junit_duration_report=call")]
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, lenet: Path) -> Path:
+    return write_suite(pytester.path / "msdump.toml", lenet, "target_bad", extra=f"graph_files = ['{GRAPH}']")
+
+
+def cases(file: Path) -> dict[str, dict[str, str]]:
+    found = {}
+    for case in ElementTree.parse(file).getroot().iter("testcase"):
+        listed = [(one.attrib["name"], one.attrib["value"]) for one in case.iter("property")]
+        assert len(dict(listed)) == len(listed)
+        assert len(case.findall("properties")) <= 1
+        found[case.attrib["name"]] = dict(listed)
+    return found
+
+
+@pytest.mark.parametrize("how", WORKERS)
+def test_roles_are_in_the_file(pytester: pytest.Pytester, suite: Path, how: tuple[str, ...]) -> None:
+    pytester.runpytest_subprocess(suite, "--junitxml=junit.xml", *how).assert_outcomes(failed=7, passed=4)
+    found = cases(pytester.path / "junit.xml")
+    assert found[CONV2]["msdump.role"] == "cause"
+    assert found[CONV2]["msdump.finding"].startswith("cosine_similarity 0.390511 is below 0.999 (profile default")
+    assert "msdump.causes" not in found[CONV2]
+    assert (found[RELU2]["msdump.role"], found[RELU2]["msdump.causes"]) == ("inherited", f"{CONV2}:output:0")
+    assert sum("msdump.role" in case for case in found.values()) == 7
+    passing = [case for case in found.values() if case.get("msdump.verdict") == "pass"]
+    assert len(passing) == 3
+    assert not any({"msdump.role", "msdump.finding"} & set(case) for case in passing)
+
+
+def test_other_tests_of_the_run_are_left_alone(pytester: pytest.Pytester, suite: Path) -> None:
+    pytester.makepyfile("def test_one(record_property):\n    record_property('mine', 1)\n    assert 0\n")
+    family = ("-o", "junit_family=xunit1")
+    pytester.runpytest(pytester.path, "--junitxml=junit.xml", *family).assert_outcomes(failed=8, passed=4)
+    assert suite.is_file()
+    assert cases(pytester.path / "junit.xml")["test_one"] == {"mine": "1"}
+
+
+def test_nobody_needs_a_file(pytester: pytest.Pytester, suite: Path) -> None:
+    pytester.runpytest(suite, "-p", "no:junitxml").assert_outcomes(failed=7, passed=4)
+
+
+def failing(role: str = "", *causes: str, **changes: object) -> dict[str, object]:
+    said = {"role": role, "causes": list(causes), "role_reason": ""} if role else {}
+    return {**samples.entry(samples.drifted()), **said, **changes}
+
+
+def test_an_items_role_is_its_gravest() -> None:
+    records = [failing("inherited", "a:output:0"), failing("cause"), failing()]
+    assert dict(_roles(records)) == {"msdump.role": "cause", "msdump.causes": "a:output:0"}
+    assert list(_roles([failing()])) == []
+
+
+def test_what_is_told_is_short_and_fit_for_xml() -> None:
+    causes = [f"{'x' * 400}\0\n\x1b{number}" for number in range(9)]
+    told = dict(_roles([failing("inherited", *causes)]))["msdump.causes"]
+    assert told.isprintable()
+    assert len(told) < 320
+    assert told.endswith("… and 6 more")
+    record = failing()
+    record["findings"] = [{**record["findings"][0], "sentence": "\udc80\x00" * 400}]  # type: ignore[index]
+    said = dict(properties([record]))["msdump.finding"]
+    assert isinstance(said, str)
+    assert len(said) == 300
+    assert said.startswith("\\udc80\\x00")
+
+
+def test_a_warning_is_no_finding() -> None:
+    record = failing()
+    findings = record["findings"]
+    assert isinstance(findings, list)
+    record["findings"] = [{**findings[0], "outcome": "warn", "sentence": "only a warning"}, findings[1]]
+    assert dict(properties([record]))["msdump.finding"] == findings[1]["sentence"]
+
+
+def test_a_finished_case_without_properties_gets_them() -> None:
+    element = ElementTree.Element("testcase")
+
+    class Finished:
+        def to_xml(self) -> ElementTree.Element:
+            return element
+
+    _add(Finished(), "msdump.role", "cause")
+    _add(Finished(), "msdump.causes", "a")
+    assert [one.attrib["value"] for one in element.findall("properties/property")] == ["cause", "a"]
