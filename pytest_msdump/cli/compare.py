@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli import detail
+from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(*option.cli_flags, **kwargs | {"help": OWN_HELP.get(option.name, kwargs["help"])})
     for option in TELLING_OPTIONS:
         parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    add_quiet(parser)
     _add_vendor_arguments(parser)
     detail.add_arguments(parser)
 
@@ -99,7 +101,7 @@ def run(parsed: argparse.Namespace) -> int:
     planned = replace(plan(suite), extras=extras)
     if write is None:
         return detail.run(parsed, planned)
-    return gate(planned, _with_bundle(parsed, planned, write), unfolded=parsed.msdump_all)
+    return gate(planned, _with_bundle(parsed, planned, write), unfolded=parsed.msdump_all, quiet=parsed.quiet)
 
 
 def _with_bundle(
@@ -117,7 +119,13 @@ def _with_bundle(
     ]
 
 
-def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: [], *, unfolded: bool = False) -> int:
+def gate(
+    planned: Plan,
+    write: Callable[[Report], list[Path]] = lambda _report: [],
+    *,
+    unfolded: bool = False,
+    quiet: bool = False,
+) -> int:
     """Compare pair by pair, tell, write the suite's reports; return the exit code.
 
     Parameters
@@ -128,12 +136,14 @@ def gate(planned: Plan, write: Callable[[Report], list[Path]] = lambda _report: 
         What else is to be written of the report; returns the files.
     unfolded : bool
         Tell every failure whole, also inherited ones.
+    quiet : bool
+        Do not show how far it is.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, measured, write_report
 
     tell_header(planned)
-    numbers = _watched(range(len(planned.pairing.pairs)))
+    numbers = Progress("msdump compare", quiet=quiet)(range(len(planned.pairing.pairs)), "pairs")
     report = gathered(planned, {number: measured(planned, number) for number in numbers})
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
     code = tell_report(report, files, unfolded=unfolded)
@@ -221,17 +231,3 @@ def suite_file(named: str | None, directory: Path, options: dict[str, object]) -
     if not file.is_file():
         raise ConfigError("there is nothing to compare; give LEFT and RIGHT, or --config FILE")
     return file
-
-
-def _watched(numbers: range) -> Iterator[int]:
-    """Show progress on a terminal when there is enough to wait for."""
-    import sys
-
-    if len(numbers) < 20 or not sys.stderr.isatty():
-        yield from numbers
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    tracked: Iterable[int] = track(numbers, "comparing", console=Console(stderr=True), transient=True)
-    yield from tracked

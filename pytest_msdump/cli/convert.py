@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.cli.convert_dump import add_dump_arguments, refuse_dump_arguments, to_dumps
+from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ DESCRIPTION = (
 
 _KINDS = ("npy", "msnpy", "npz", "bin", "txt", "dump")
 _TOLD = 5
-# Fewer files are done before anybody wonders.
-_WORTH_PROGRESS = 50
 
 
 @dataclass
@@ -62,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--code", metavar="DIR", help="folder above format_convert; your code in it is run")
     add_dump_arguments(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; chosen by the number of files by default")
+    add_quiet(parser, "-q")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -84,7 +84,8 @@ def run(parsed: argparse.Namespace) -> int:
         remove_leftovers(folder)
     jobs = parsed.jobs or usual_jobs(len(found.sources))
     task = partial(convert_file, wishes=wishes, open_view=open_view)
-    outcomes = list(_watched(converted(found.sources, task, jobs=jobs), len(found.sources)))
+    progress = Progress("msdump convert", quiet=parsed.quiet)
+    outcomes = list(progress(converted(found.sources, task, jobs=jobs), "files", len(found.sources)))
     write_mappings([row for outcome in outcomes for row in outcome.names])
     return _told(outcomes, write_failed_list(outcomes, wishes.out), found, wishes.out)
 
@@ -206,19 +207,3 @@ def _say(sentence: str) -> None:
     from pytest_msdump.reporting.numbers import one_line_text
 
     print(one_line_text(f"msdump convert: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
-
-
-def _watched(outcomes: Iterable[Outcome], total: int) -> Iterator[Outcome]:
-    """Show progress when there is enough to wait for: a bar on a terminal, elsewhere a line at each tenth."""
-    if total < _WORTH_PROGRESS:
-        yield from outcomes
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import track
-
-        yield from track(outcomes, "converting", total=total, console=Console(stderr=True), transient=True)
-    else:
-        for count, outcome in enumerate(outcomes, 1):
-            if count * 10 // total > (count - 1) * 10 // total:
-                _say(f"{count} of {total} files")
-            yield outcome

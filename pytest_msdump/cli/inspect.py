@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", dest="everything", help="list everything, however long it gets")
     parser.add_argument("--json", action="store_true", help="print JSON, in which NaN and infinities are strings")
+    add_quiet(parser, "-q")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -143,7 +145,8 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
     from pytest_msdump.pipeline.check_text import check_lines
     from pytest_msdump.pipeline.checking import check_dump
 
-    checked = check_dump(_indexed(target, parsed), parse_settings(parsed.check_set))
+    progress = Progress("msdump inspect", quiet=parsed.quiet)
+    checked = check_dump(_indexed(target, parsed), parse_settings(parsed.check_set), watch=progress)
     _tell(
         parsed,
         lambda: inspect_json.check_entry(checked),

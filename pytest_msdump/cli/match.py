@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
+from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read the tensors without a partner, and print entries for a suite file: who may be whose partner",
     )
+    add_quiet(parser)
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -70,7 +72,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.suggest:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
-        return _suggest(planned)
+        return _suggest(planned, Progress("msdump match", quiet=parsed.quiet))
     report = match_text.as_report(planned)
     if parsed.json:
         print(json.dumps(match_text.match_entry(report), indent=2, allow_nan=False))  # noqa: T201 - what it is for
@@ -81,12 +83,12 @@ def run(parsed: argparse.Namespace) -> int:
     return int(bool(coverage_problems(report)))
 
 
-def _suggest(planned: Plan) -> int:
+def _suggest(planned: Plan, progress: Progress) -> int:
     """Print entries; 1 where there were tensors to find partners for and none was found."""
     from pytest_msdump.cli.match_map import map_lines, summary
     from pytest_msdump.pipeline.suggesting import suggest_partners
 
-    found = suggest_partners(planned)
+    found = suggest_partners(planned, watch=progress)
     types: dict[str, set[str | None]] = {}
     for ref in (*planned.left.refs, *planned.right.refs):
         types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.checking.wording import frame_lines, where_text
+from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", dest="first", type=int, default=1, metavar="N", help="with --out: write so many overflow files, 1 to 5"
     )
+    add_quiet(parser, "-q")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -54,7 +56,8 @@ def run(parsed: argparse.Namespace) -> int:
         raise ConfigError("give one dump: msdump overflow DIR")
     if not 1 <= parsed.first <= 5:
         raise ConfigError(f"-n {parsed.first}: give a number from 1 to 5")
-    found = find_overflows(index(as_path(parsed.directory or parsed.dump)))
+    dump = index(as_path(parsed.directory or parsed.dump))
+    found = find_overflows(dump, watch=Progress("msdump overflow", quiet=parsed.quiet))
     for line in _told(found):
         print(line)  # noqa: T201 - what the command is for
     if parsed.out is not None:

@@ -23,6 +23,7 @@ from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.pipeline.culprits import culprits_of
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.statistics import is_unseen
+from pytest_msdump.pipeline.watching import Watch, unwatched
 from pytest_msdump.readers.opdebug_files import overflow_files
 
 __all__ = ["Checked", "check_dump"]
@@ -72,7 +73,7 @@ class Checked:
         return bool(self.tensors) and not (self.hits or self.unreadable or self.reports)
 
 
-def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT) -> Checked:
+def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch = unwatched) -> Checked:
     """Run all checks on one dump.
 
     Parameters
@@ -81,6 +82,8 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT) -> Checked:
         Its index, in execution order.
     settings : CheckSettings
         Which checks, with which thresholds.
+    watch : Watch
+        Is told how many tensors and weights were looked at.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT) -> Checked:
     hits: list[Hit] = list(_reported(dump, settings))
     unreadable: list[tuple[TensorRef, str]] = []
     with_outputs = {ref.key.op for ref in dump.refs if ref.key.io == "output"}
-    for ref in dump.refs:
+    for ref in watch(dump.refs, "tensors"):
         found = _hits_of(ref, settings)
         if isinstance(found, str):
             unreadable.append((ref, found))
@@ -109,7 +112,7 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT) -> Checked:
     weights = [ref for ref in dump.refs if is_weight(ref.key.op)]
     seen = [ref for ref in weights if ref not in cannot_be_read and not is_unseen(ref)]
     steps, note = _steps(dump, seen, settings)
-    for ref, previous in steps:
+    for ref, previous in watch(list(steps), "weights"):
         change_hits = _changes_of(ref, previous, settings)
         if isinstance(change_hits, str):
             unreadable.append((ref, change_hits))

@@ -11,6 +11,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.pipeline.culprits import Culprit, culprits_of
 from pytest_msdump.pipeline.scanning import scanned
+from pytest_msdump.pipeline.watching import Watch, unwatched
 from pytest_msdump.readers.opdebug_files import OverflowFile, overflow_files
 
 __all__ = ["OperatorOverflow", "Overflows", "find_overflows"]
@@ -58,13 +59,15 @@ class Overflows:
         return not (self.operators or self.unplaced or self.unreadable)
 
 
-def find_overflows(dump: Dump) -> Overflows:
+def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
     """Look through one dump.
 
     Parameters
     ----------
     dump : Dump
         Its index, in execution order.
+    watch : Watch
+        Is told how many operators were looked at.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def find_overflows(dump: Dump) -> Overflows:
             unplaced.append(culprit)
     unreadable = [(str(file.path), file.problem) for file in files if file.problem]
     operators = []
-    for order, (op, refs) in enumerate(_by_operator(dump.refs).items()):
+    for order, (op, refs) in enumerate(watch(list(_by_operator(dump.refs).items()), "operators")):
         seen = dict(_scanned(refs, unreadable))
         bad = {ref: side for ref, side in seen.items() if side.nan or side.inf or side.saturated}
         if bad or reported[op]:

@@ -17,6 +17,7 @@ from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_logical, open_view
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.statistics import is_unseen
+from pytest_msdump.pipeline.watching import Watch, unwatched
 
 __all__ = ["Meeting", "Suggested", "Unread", "suggest_partners"]
 
@@ -64,23 +65,25 @@ class Suggested:
     unread: tuple[Unread, ...]
 
 
-def suggest_partners(plan: Plan) -> Suggested:
+def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     """Find who may be whose partner among the tensors that `plan` leaves alone.
 
     Parameters
     ----------
     plan : Plan
         What pairs already is left out, as is what a map entry names.
+    watch : Watch
+        Is told how many tensors of a side were read, and for how many partners were looked for.
     """
     unread: list[Unread] = []
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
     met = [(pair.left.key.address, pair.right.key.address) for pair in plan.pairing.pairs]
-    left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in met}, named, unread)
-    right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in met}, named, unread)
+    left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in met}, named, unread, watch)
+    right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in met}, named, unread, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     fits: list[Fit] = []
     meetings: dict[tuple[int, int], Meeting] = {}
-    for number in range(len(right.refs)):
+    for number in watch(range(len(right.refs)), "right tensors tried"):
         for other in _candidates(left, right, number):
             meeting = _meeting(left.refs[other], right.refs[number], formats)
             if meeting is None:
@@ -103,6 +106,7 @@ class _Side:
         paired: set[str],
         named: set[tuple[str, str]],
         unread: list[Unread],
+        watch: Watch,
     ) -> None:
         self.places: dict[str, int] = {}
         for place, ref in enumerate(dump.refs):
@@ -110,7 +114,7 @@ class _Side:
         self.refs: list[TensorRef] = []
         self.prints: list[Fingerprint] = []
         seen = set(paired)
-        for one in unmatched:
+        for one in watch(unmatched, "tensors read"):
             ref, address = one.ref, one.ref.key.address
             if address in seen or address not in self.places or not named.isdisjoint(_names(one)):
                 continue

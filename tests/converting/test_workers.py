@@ -38,7 +38,6 @@ def test_of_2000_files_with_three_broken_ones_1997_are_converted_and_three_are_l
     assert main(["convert", str(tmp_path / "dump"), "--out", str(tmp_path / "out"), "--jobs", "2"]) == 1
     captured = capsys.readouterr()
     assert "converted 1997 of 2000 files: 1997 files in " in captured.out
-    assert captured.err.count("of 2000 files\n") == 10
     assert "3 files of 2000 failed" in captured.err
     whole = sorted(path.name for path in (tmp_path / "out").glob("*.npy"))
     assert whole == sorted(f"{file.name}.output.0.npy" for n, file in enumerate(files) if n not in BROKEN)
