@@ -100,3 +100,17 @@ def test_a_finished_case_without_properties_gets_them() -> None:
     _add(Finished(), "msdump.role", "cause")
     _add(Finished(), "msdump.causes", "a")
     assert [one.attrib["value"] for one in element.findall("properties/property")] == ["cause", "a"]
+
+
+def test_a_case_that_was_never_finished_gets_them_when_it_is_written() -> None:
+    told = []
+
+    class Open:
+        def to_xml(self) -> ElementTree.Element:
+            return ElementTree.Element("testcase")
+
+        def add_property(self, name: str, value: str) -> None:
+            told.append((name, value))
+
+    _add(Open(), "msdump.role", "cause")
+    assert told == [("msdump.role", "cause")]
