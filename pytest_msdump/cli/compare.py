@@ -101,7 +101,13 @@ def run(parsed: argparse.Namespace) -> int:
     planned = replace(plan(suite), extras=extras)
     if write is None:
         return detail.run(parsed, planned)
-    return gate(planned, _with_bundle(parsed, planned, write), unfolded=parsed.msdump_all, quiet=parsed.quiet)
+    return gate(
+        planned,
+        _with_bundle(parsed, planned, write),
+        unfolded=parsed.msdump_all,
+        quiet=parsed.quiet,
+        suggests=parsed.msdump_suggest,
+    )
 
 
 def _with_bundle(
@@ -125,6 +131,7 @@ def gate(
     *,
     unfolded: bool = False,
     quiet: bool = False,
+    suggests: bool = False,
 ) -> int:
     """Compare pair by pair, tell, write the suite's reports; return the exit code.
 
@@ -138,13 +145,19 @@ def gate(
         Tell every failure whole, also inherited ones.
     quiet : bool
         Do not show how far it is.
+    suggests : bool
+        Look for partners of the tensors that have none.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, measured, write_report
+    from pytest_msdump.pipeline.suggestion_entries import with_suggestions
 
     tell_header(planned)
-    numbers = Progress("msdump compare", quiet=quiet)(range(len(planned.pairing.pairs)), "pairs")
+    progress = Progress("msdump compare", quiet=quiet)
+    numbers = progress(range(len(planned.pairing.pairs)), "pairs")
     report = gathered(planned, {number: measured(planned, number) for number in numbers})
+    if suggests:
+        report = with_suggestions(planned, report, watch=progress)
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
     code = tell_report(report, files, unfolded=unfolded)
     detail.tell_failing(planned, report)

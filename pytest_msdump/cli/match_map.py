@@ -7,16 +7,11 @@ from collections.abc import Iterator
 
 from pytest_msdump.localising.suggest import Fit, Suggestion
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.pipeline.suggesting import Meeting, Suggested
+from pytest_msdump.pipeline.suggesting import Suggested
+from pytest_msdump.pipeline.suggestion_entries import what_speaks_for
 from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["map_lines", "summary"]
-
-_DECIDED_BY = {
-    "values": "",
-    "names": "other tensors hold the same values: names decide",
-    "order": "other tensors hold the same values: the order of execution decides",
-}
 
 
 def summary(found: Suggested) -> str:
@@ -63,7 +58,7 @@ def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
 
 def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
     meeting = found.meetings[fit.left, fit.right]
-    yield f"# {_confidence(one, fit, meeting)}"
+    yield f"# {what_speaks_for(one, fit, meeting)}"
     yield "[[msdump.map]]"
     yield f"left = {_text(_address(found.left[fit.left], types))}"
     yield f"right = {_text(_address(found.right[fit.right], types))}"
@@ -79,19 +74,6 @@ def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iter
     yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
     for fit in one.fits:
         yield from (line if line.startswith("#") else f"# {line}" for line in _entry(found, one, fit, types))
-
-
-def _confidence(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
-    """What speaks for a pair."""
-    if meeting.transform.transpose is not None:
-        shape = "axes of the right in another order"
-    else:
-        shape = "other shape" if meeting.transform.reshape else "same shape"
-    if fit.apart is None:
-        return f"names agree, {shape}; values differ by {meeting.apart:.2g} of their norm"
-    values = "values are equal" if fit.apart == 0 else f"values agree to {fit.apart:.0e}"
-    decided = _DECIDED_BY.get(one.how, "") if one.is_clear else ""
-    return f"{values}, {shape}" + (f"; {decided}" if decided else "")
 
 
 def _address(ref: TensorRef, types: frozenset[str]) -> str:

@@ -85,7 +85,7 @@ def write_reports(gate: Gate) -> None:
     """Write the reports of every suite that ran: into the report directory, or a folder of it for each of several."""
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     for source, plan in ran:
-        report = gathered(plan, gate.records[plan.digest])
+        report = _with_suggestions(gate, plan, gathered(plan, gate.records[plan.digest]))
         directory = report_directory(gate, source, plan, several=len(ran) > 1)
         kinds = tuple(kind for kind in plan.suite.report if len(ran) == 1 or kind not in _OF_THE_RUN)
         files: list[Path] = []
@@ -98,6 +98,15 @@ def write_reports(gate: Gate) -> None:
         gate.told[plan.digest] = report
     if len(ran) > 1:
         _write_for_gitlab(gate, [plan for _, plan in ran])
+
+
+def _with_suggestions(gate: Gate, plan: Plan, report: Report) -> Report:
+    """What ``--msdump-suggest`` asks for."""
+    if not gate.config.option.msdump_suggest:
+        return report
+    from pytest_msdump.pipeline.suggestion_entries import with_suggestions
+
+    return with_suggestions(plan, report)
 
 
 def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:

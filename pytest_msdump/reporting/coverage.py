@@ -15,6 +15,7 @@ __all__ = ["coverage_text"]
 
 _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
+_SUGGEST = "msdump match --suggest looks for them by values, names and order, and writes the entries"
 
 
 def coverage_text(report: Report, *, width: int = 80) -> str:
@@ -38,6 +39,8 @@ def coverage_text(report: Report, *, width: int = 80) -> str:
             lines += ["", *_alone(side, alone, width)]
     if not report.coverage.get("right_paired"):
         lines += ["", *_what_to_do(report, width)]
+    elif problems and {entry["side"] for entry in report.unmatched} == {"left", "right"}:
+        lines += ["", *_hanging(f"partners: {_SUGGEST}", width)]
     return "\n".join(lines)
 
 
@@ -101,6 +104,7 @@ def _what_to_do(report: Report, width: int) -> Iterator[str]:
     yield "    [[msdump.map]]"
     yield f'    left  = "{left}"'
     yield f'    right = "{right}"'
+    yield from (f"  {line}" for line in _hanging(_SUGGEST, width - 2))
 
 
 def _example(report: Report) -> tuple[str, str]:

@@ -54,6 +54,9 @@ _SAVED: _Fields = {"file": str, "values": dict}
 _SAVED_NOTE: _Fields = {"file": str, "note": str}
 # What localising may have added to a record.
 _ROLE: _Fields = {"role": str, "causes": list, "suspects": list, "role_reason": str}
+# What is there where somebody knows, or asked for it.
+_SOURCE: _Fields = {"file": str, "line": int, "text": str}
+_SUGGESTION: _Fields = {"address": str, "confidence": str, "why": str}
 _ROLES = ("cause", "inherited", "unknown")
 _SIDES = ("left", "right")
 _PASSING = ("pass", "warn")
@@ -86,10 +89,12 @@ def check_entries(values: Mapping[str, Any], *, place: str) -> None:
                 _check(entry, fields, f"{where}: {name}[{index}]")
         _check_arguments(record, where)
         _check_role(record, where)
+        _check_sources(record, where)
         _check_verdict(record, where)
     for number, entry in enumerate(values["unmatched"]):
         if entry["side"] not in _SIDES:
             raise _damaged(f"{place}: unmatched[{number}]: 'side' is {entry['side']!r:.40}")
+        _check_suggestions(entry.get("suggestions", []), f"{place}: unmatched[{number}]: suggestions")
 
 
 def _check(entry: Any, fields: _Fields, where: str) -> None:
@@ -142,6 +147,21 @@ def _check_role(record: Mapping[str, Any], where: str) -> None:
     grown = record.get("amplification", 0.0)
     if not isinstance(grown, (int, float)) or isinstance(grown, bool):
         raise _damaged(f"{where}: 'amplification' is no number")
+
+
+def _check_sources(record: Mapping[str, Any], where: str) -> None:
+    """The line that made an operator is whole."""
+    for name, entry in (("source", record), ("right: source", record["right"])):
+        if "source" in entry:
+            _check(entry["source"], _SOURCE, f"{where}: {name}")
+
+
+def _check_suggestions(entries: Any, where: str) -> None:
+    """Who may be the partner of a tensor without one."""
+    if not isinstance(entries, list):
+        raise _damaged(f"{where}: no list")
+    for number, entry in enumerate(entries):
+        _check(entry, _SUGGESTION, f"{where}[{number}]")
 
 
 def _check_verdict(record: Mapping[str, Any], where: str) -> None:

@@ -200,7 +200,7 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-# Of what is told of a finished run: no suite file says it, since it changes neither verdicts nor results.
+# Of what is told of a finished run: no suite file says it, since it changes neither verdicts nor numbers.
 TELLING_OPTIONS: tuple[Option, ...] = (
     Option(
         name="all",
@@ -217,6 +217,14 @@ TELLING_OPTIONS: tuple[Option, ...] = (
         help="write tensors, inputs, limits and the command of each cause into DIR",
         metavar="DIR",
         cli_flags=("--bundle",),
+    ),
+    Option(
+        name="suggest",
+        flags=("--msdump-suggest",),
+        kind="switch",
+        help="read the tensors without a partner, and tell in the reports who may be it",
+        metavar="",
+        cli_flags=("--suggest",),
     ),
 )
 

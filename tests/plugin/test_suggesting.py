@@ -1,0 +1,120 @@
+"""``--msdump-suggest``: who may be the partner stands beside each tensor that has none, and pairs nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.reporting.coverage import coverage_text
+from pytest_msdump.reporting.json_report import read_json, report_from
+
+
+@pytest.fixture
+def sides(lenet: Path) -> tuple[str, str]:
+    return str(lenet / "target"), str(lenet / "reference")
+
+
+def results(directory: Path) -> dict[str, Any]:
+    found = json.loads((directory / "results.json").read_text("utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def told(unmatched: list[dict[str, Any]], side: str) -> dict[str, list[tuple[str, str]]]:
+    return {
+        one["address"]: [(other["address"], other["confidence"]) for other in one["suggestions"]]
+        for one in unmatched
+        if one["side"] == side
+    }
+
+
+def test_all_partners_of_lenet_are_suggested_on_both_sides_and_nothing_pairs(
+    pytester: pytest.Pytester, sides: tuple[str, str], lenet: Path
+) -> None:
+    left, right = sides
+    given = (f"--msdump-left={left}", f"--msdump-right={right}", "--msdump-suggest", "--msdump-report=json,html")
+    assert pytester.runpytest(*given).ret == 1
+    report = pytester.path / "msdump-report"
+    found = results(report)
+    entries = json.loads((lenet / "mapping.json").read_text("utf-8"))["entries"]
+    pairs = {f"{one['reference']}:output:0": f"{one['target_op']}:output:0" for one in entries}
+    assert told(found["unmatched"], "right") == {one: [(other, "clear")] for one, other in pairs.items()}
+    of_left = told(found["unmatched"], "left")
+    assert {address: one for address, one in of_left.items() if one} == {
+        other: [(one, "clear")] for one, other in pairs.items()
+    }
+    assert len(of_left) > len(pairs)
+    assert all(one["why"] for entry in found["unmatched"] for one in entry["suggestions"])
+    assert (found["tensors"], found["coverage"]["right_paired"]) == ([], 0)
+    page = (report / "index.html").read_text("utf-8")
+    assert '"confidence":"clear"' in page.replace(" ", "")
+    assert main(["report", str(report / "results.json"), "--out", "again"]) == 0
+    assert (pytester.path / "again" / "index.html").read_text("utf-8") == page
+
+
+def test_unasked_no_tensor_is_read_for_it(pytester: pytest.Pytester, sides: tuple[str, str]) -> None:
+    pytester.runpytest(f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}")
+    assert not any("suggestions" in one for one in results(pytester.path / "msdump-report")["unmatched"])
+
+
+def test_compare_says_the_same(
+    pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytester.runpytest(f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}", "--msdump-suggest")
+    assert main(["compare", *sides, "--suggest", "--report-dir", "own"]) == 1
+    assert results(pytester.path / "own")["unmatched"] == results(pytester.path / "msdump-report")["unmatched"]
+    assert "msdump match --suggest" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", [{"all": 1}, ["fc1"], [{"address": "fc1", "confidence": "clear"}], [{"address": 1}]])
+def test_damaged_suggestions_are_refused(
+    pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str], damage: object
+) -> None:
+    main(["compare", *sides, "--suggest"])
+    file = pytester.path / "msdump-report" / "results.json"
+    found = results(file.parent)
+    found["unmatched"][0]["suggestions"] = damage
+    file.write_text(json.dumps(found), "utf-8")
+    capsys.readouterr()
+    assert main(["report", str(file)]) == 4
+    assert "unmatched[0]: suggestions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "damage", [{}, {"file": "net.py", "line": "1", "text": ""}, {"file": 1, "line": 1, "text": ""}]
+)
+def test_damaged_lines_are_refused(
+    pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str], damage: object
+) -> None:
+    main(["compare", sides[1], sides[1]])
+    file = pytester.path / "msdump-report" / "results.json"
+    found = results(file.parent)
+    found["tensors"][0]["source"] = damage
+    file.write_text(json.dumps(found), "utf-8")
+    capsys.readouterr()
+    assert main(["report", str(file), "--report", "github"]) == 4
+    assert "tensors[0]: source" in capsys.readouterr().err
+
+
+def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
+    pytester: pytest.Pytester, sides: tuple[str, str]
+) -> None:
+    suite = f'[msdump]\nleft = "{sides[0]}"\nright = "{sides[1]}"\nmin_coverage = 0.9\n[[msdump.map]]\n'
+    (pytester.path / "msdump.toml").write_text(
+        f'{suite}left = "Default/fc2-Dense/BiasAdd-op0"\nright = "fc2"\n', encoding="utf-8"
+    )
+    main(["compare"])
+    report = report_from(read_json(pytester.path / "msdump-report" / "results.json"))
+    assert "partners: msdump match --suggest looks for them by values" in coverage_text(report, width=200)
+    # Where nothing is wrong, nobody looks for partners.
+    enough = replace(report, coverage={**report.coverage, "min_coverage": 0.1})
+    assert "--suggest" not in coverage_text(enough, width=200)
+    for side in ("left", "right"):
+        alone = tuple(one for one in report.unmatched if one["side"] == side)
+        assert alone
+        assert "--suggest" not in coverage_text(replace(report, unmatched=alone), width=200)
