@@ -1,18 +1,24 @@
-"""Plain text in a given width: tables, labelled lines, long names and commands. No colour."""
+"""Plain text in a given width: tables, labelled lines, long names and commands. No colour.
+
+A Chinese character takes two columns of a terminal; widths are columns, never numbers of characters.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["command", "filled", "labelled", "pieces", "table"]
+__all__ = ["columns", "command", "filled", "labelled", "pieces", "table"]
 
 _GAP = "  "
 
 # Space that stands in no pair of brackets.
 _SPACE = re.compile(r"\s+(?![^\[\]]*\])")
 _NARROWEST_CELL = 16
+_CLINGS_TO_WHAT_PRECEDES = frozenset("，。、；：！？）》」』】”’)];:,.")
+_CLINGS_TO_WHAT_FOLLOWS = frozenset("（《「『【“‘([")
 
 
 def table(
@@ -23,10 +29,9 @@ def table(
     right: Iterable[int] = (),
     flexible: int | None = None,
     indent: int = 2,
+    same: str = "(same)",
 ) -> list[str]:
     """Lay out a table.
-
-    A text in the flexible column that is to be wrapped and repeats the row above is written ``(same)``.
 
     Parameters
     ----------
@@ -38,12 +43,16 @@ def table(
         Columns set flush right.
     flexible : int, optional
         The column whose cells are wrapped when the whole does not fit.
+    indent : int
+        Spaces before each line.
+    same : str
+        What stands for a text in the flexible column that is to be wrapped and repeats the row above.
     """
-    widths = [max(len(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
+    widths = [max(columns(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
     if flexible is not None:
         spare = width - indent - sum(widths) - len(_GAP) * (len(widths) - 1)
         if spare < 0:
-            rows = list(_without_repeats(rows, flexible))
+            rows = list(_without_repeats(rows, flexible, same))
             widths[flexible] = max(min(widths[flexible], _NARROWEST_CELL), widths[flexible] + spare)
     flush_right = frozenset(right)
     lines: list[str] = []
@@ -57,37 +66,93 @@ def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozens
     """One row of a table, as many lines as its longest cell."""
     for number in range(max(len(cell) for cell in cells)):
         texts = [cell[number] if number < len(cell) else "" for cell in cells]
-        placed = [
-            text.rjust(widths[column]) if column in flush_right else text.ljust(widths[column])
-            for column, text in enumerate(texts)
-        ]
+        placed = [_placed(text, widths[column], column in flush_right) for column, text in enumerate(texts)]
         yield _GAP.join(placed).rstrip()
 
 
-def _without_repeats(rows: Sequence[Sequence[str]], column: int) -> Iterator[Sequence[str]]:
+def _placed(text: str, width: int, flush_right: bool) -> str:
+    """A cell filled up with spaces."""
+    spaces = " " * (width - columns(text))
+    return spaces + text if flush_right else text + spaces
+
+
+def _without_repeats(rows: Sequence[Sequence[str]], column: int, same: str) -> Iterator[Sequence[str]]:
     """Replace a cell that says what the one above it says."""
     above = None
     for row in rows:
-        same = row[column] == above and len(row[column]) > len("(same)")
-        yield [*row[:column], "(same)", *row[column + 1 :]] if same else row
+        is_repeated = row[column] == above and columns(row[column]) > columns(same)
+        yield [*row[:column], same, *row[column + 1 :]] if is_repeated else row
         above = row[column]
 
 
 def labelled(label: str, text: str, *, width: int, column: int = 12, indent: int = 2) -> list[str]:
     """Write ``label  text``, with `text` wrapped under itself."""
-    start = " " * indent + label.ljust(column)
-    lines = filled(text, width - len(start))
-    return [start + lines[0], *(" " * len(start) + line for line in lines[1:])]
+    start = " " * indent + _placed(label, column, flush_right=False)
+    indent = columns(start)
+    lines = filled(text, width - indent)
+    return [start + lines[0], *(" " * indent + line for line in lines[1:])]
 
 
 def filled(text: str, width: int) -> list[str]:
-    """Break `text` at spaces into lines of at most `width`, longer words as names; an index like [0, 3] stays whole."""
+    """Break `text` into lines of at most `width`: at spaces, longer words as names; an index like [0, 3] stays whole.
+
+    Chinese has no spaces between words: it is broken between any two characters, but no line begins with a comma.
+
+    Examples
+    --------
+    >>> filled("右侧 12 个张量已配对 3 个，其余未配对", 16)
+    ['右侧 12 个张量已', '配对 3 个，其余', '未配对']
+    """
     lines = [""]
-    for word in (part for whole in _SPACE.split(text.strip()) for part in pieces(whole, width)):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append("")
-        lines[-1] += f" {word}" if lines[-1] else word
+    for word in _SPACE.split(text.strip()):
+        gap = " " if lines[-1] else ""
+        for part in _parts(word, width):
+            if lines[-1] and columns(lines[-1]) + len(gap) + columns(part) > width:
+                lines.append("")
+                gap = ""
+            lines[-1] += gap + part
+            gap = ""
     return lines
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes.
+
+    Examples
+    --------
+    >>> columns("conv2"), columns("算子 conv2")
+    (5, 10)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(char) else 1 + _is_wide(char) for char in text)
+
+
+def _is_wide(char: str) -> bool:
+    return unicodedata.east_asian_width(char) in ("W", "F")
+
+
+def _parts(word: str, width: int) -> Iterator[str]:
+    """What of a word without spaces stays together."""
+    if word.isascii():
+        yield from pieces(word, width)
+        return
+    for unit in _units(word):
+        yield from pieces(unit, width)
+
+
+def _units(word: str) -> Iterator[str]:
+    """Each wide character, and each run of others, with the marks that cling to it."""
+    unit = ""
+    for char in word:
+        last = unit[-1:]
+        is_bound = char in _CLINGS_TO_WHAT_PRECEDES or last in _CLINGS_TO_WHAT_FOLLOWS
+        if unit and not is_bound and (_is_wide(char) or _is_wide(last)):
+            yield unit
+            unit = ""
+        unit += char
+    if unit:
+        yield unit
 
 
 def pieces(name: str, width: int) -> list[str]:
@@ -100,7 +165,7 @@ def pieces(name: str, width: int) -> list[str]:
     """
     width = max(width, _NARROWEST_CELL)
     directory, slash, last = name.rpartition("/")
-    if slash and len(name) > width:
+    if slash and columns(name) > width:
         return [*_cut(directory + slash, width), *_cut(last, width)]
     return _cut(name, width)
 
@@ -108,11 +173,18 @@ def pieces(name: str, width: int) -> list[str]:
 def _cut(name: str, width: int) -> list[str]:
     """Cut what is too long, at the last separator of a line's second half."""
     parts: list[str] = []
-    while len(name) > width:
-        end = _break_at(name[:width])
+    while columns(name) > width:
+        end = _break_at(name[: _fitting(name, width)])
         parts.append(name[:end])
         name = name[end:]
     return [*parts, name] if name or not parts else parts
+
+
+def _fitting(name: str, width: int) -> int:
+    """How many characters fit."""
+    if name.isascii():
+        return width
+    return max(count for count in range(1, width + 1) if columns(name[:count]) <= width)
 
 
 def _break_at(head: str) -> int:
@@ -132,7 +204,7 @@ def command(text: str, *, width: int) -> list[str]:
         return [text]
     lines = [""]
     for word in words:
-        if lines[-1] and len(lines[-1]) + len(word) + len("  \\") > width:
+        if lines[-1] and columns(lines[-1]) + columns(word) + len("  \\") > width:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.reporting.numbers import beside, number, one_line_text, told_apart
-from pytest_msdump.reporting.tables import command, filled, labelled, pieces, table
+from pytest_msdump.reporting.tables import columns, command, filled, labelled, pieces, table
 
 names = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=300)
 
@@ -122,3 +122,34 @@ def test_exact_integers_read_differently():
 def test_no_name_can_break_a_line_or_colour_the_terminal():
     assert one_line_text("a\nb\x1b[31mc\udce9") == "a\\nb\\x1b[31mc\\udce9"
     assert one_line_text("名前 é") == "名前 é"
+
+
+def test_chinese_is_broken_between_characters_and_no_line_begins_with_a_comma():
+    text = "右侧张量，已配对；其余（未配对）见下表。"
+    for width in range(16, 42):
+        lines = filled(text, width)
+        assert "".join(lines) == text
+        assert all(columns(line) <= width for line in lines)
+        assert not any(line[0] in "，；）。" for line in lines)
+        assert not any(line[-1] == "（" for line in lines)
+
+
+def test_spaces_between_chinese_and_latin_stay():
+    assert filled("第 5 个算子 conv2 超限", 80) == ["第 5 个算子 conv2 超限"]
+
+
+def test_cells_are_filled_up_by_columns():
+    lines = table(("指标", "value"), [("cosine", "0.5"), ("最大", "数值")], width=40, right=(1,))
+    assert lines == ["  指标    value", "  cosine    0.5", "  最大     数值"]
+    assert labelled("疑似", "x", width=40) == ["  疑似        x"]
+
+
+def test_a_long_name_in_chinese_is_cut_by_columns():
+    name = "算子" * 20 + "_卷积.npy"
+    parts = pieces(name, 24)
+    assert "".join(parts) == name
+    assert max(map(columns, parts)) <= 24
+
+
+def test_a_mark_that_stands_over_a_letter_takes_no_column():
+    assert columns("e\u0301") == 1
