@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,13 @@ import pytest
 # pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
 import pytest_msdump.pipeline.asserting
 import pytest_msdump.plugin.collect  # noqa: F401
+from pytest_msdump.settings import language_of
 
 pytest_plugins = ["pytester"]
+
+# Texts are held against English ones, whatever the locale of who runs the tests.
+if language_of(None, os.environ) == "zh":
+    os.environ["LC_ALL"] = "C.UTF-8"
 
 
 @pytest.fixture(scope="session")

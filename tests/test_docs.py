@@ -186,13 +186,14 @@ def test_the_table_of_what_is_told_is_the_programs() -> None:
     rows = [
         (
             ", ".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.flags),
+            _code(option.ini),
             ", ".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.cli_flags),
             option.help,
             option.default or "–",
         )
         for option in TELLING_OPTIONS
     ]
-    table = _table(("pytest", "`msdump compare`", "meaning", "default"), rows)
+    table = _table(("pytest", "ini key", "`msdump compare`", "meaning", "default"), rows)
     assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
 
 

@@ -21,7 +21,7 @@ from pytest_msdump.reporting.json_report import read_json, report_from
 from pytest_msdump.reporting.records import StoredRecord, from_json, with_verdict
 from pytest_msdump.reporting.roles import without_roles
 from pytest_msdump.reporting.tally import FAILING
-from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
+from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
@@ -48,14 +48,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in OPTIONS:
         if option.name in _OPTIONS:
             parser.add_argument(*option.cli_flags, **argparse_kwargs(option) | {"help": _OPTIONS[option.name]})
+    for option in TELLING_OPTIONS:
+        if option.name == "lang":
+            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Judge each file; return the worst exit code."""
-    from pytest_msdump.cli.telling import tell_report, tell_saved
+    from pytest_msdump.cli.telling import phrases, tell_report, tell_saved
 
     options = {name: value for name, value in given(parsed).items() if name in _OPTIONS}
-    codes = []
+    codes, say = [], phrases(parsed)
     for name in parsed.files:
         report = report_from(read_json(Path(name)), place=name)
         if any(value is not None for value in options.values()):
@@ -63,8 +66,8 @@ def run(parsed: argparse.Namespace) -> int:
         else:
             # Reads every record, so that a damaged one is told and not passed over.
             [from_json(record, place=f"{name}: tensors[{number}]") for number, record in enumerate(report.records)]
-        tell_saved(name, report)
-        codes.append(tell_report(report, []))
+        tell_saved(name, report, say)
+        codes.append(tell_report(report, [], say=say))
     return max(codes)
 
 

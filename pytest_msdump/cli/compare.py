@@ -13,6 +13,7 @@ from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def _add_vendor_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan, compare pair by pair, tell, write reports; return the exit code."""
+    from pytest_msdump.cli.telling import phrases
     from pytest_msdump.pipeline.planning import plan
     from pytest_msdump.suite import load_suite
 
@@ -107,6 +109,7 @@ def run(parsed: argparse.Namespace) -> int:
         unfolded=parsed.msdump_all,
         quiet=parsed.quiet,
         suggests=parsed.msdump_suggest,
+        say=phrases(parsed),
     )
 
 
@@ -132,6 +135,7 @@ def gate(
     unfolded: bool = False,
     quiet: bool = False,
     suggests: bool = False,
+    say: Phrases = ENGLISH,
 ) -> int:
     """Compare pair by pair, tell, write the suite's reports; return the exit code.
 
@@ -147,19 +151,21 @@ def gate(
         Do not show how far it is.
     suggests : bool
         Look for partners of the tensors that have none.
+    say : Phrases
+        The language; the vendor's command lines speak English, as the vendor's do.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, measured, write_report
     from pytest_msdump.pipeline.suggestion_entries import with_suggestions
 
-    tell_header(planned)
+    tell_header(planned, say)
     progress = Progress("msdump compare", quiet=quiet)
     numbers = progress(range(len(planned.pairing.pairs)), "pairs")
     report = gathered(planned, {number: measured(planned, number) for number in numbers})
     if suggests:
         report = with_suggestions(planned, report, watch=progress)
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
-    code = tell_report(report, files, unfolded=unfolded)
+    code = tell_report(report, files, unfolded=unfolded, say=say)
     detail.tell_failing(planned, report)
     tell_github([report] if "github" in planned.suite.report else [])
     return code

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.detailing.detail import Detail, Wishes
@@ -87,6 +88,7 @@ def check_folder(text: str) -> None:
 
 def run(parsed: argparse.Namespace, planned: Plan) -> int:
     """Compare the operator, write its details; return the exit code."""
+    from pytest_msdump.cli.telling import phrases
     from pytest_msdump.detailing.detail import MOST_ROWS, MOST_TOP, Wishes
     from pytest_msdump.pipeline.choosing import wanted
     from pytest_msdump.pipeline.failing_details import FOLDER
@@ -99,7 +101,7 @@ def run(parsed: argparse.Namespace, planned: Plan) -> int:
     )
     folder = planned.suite.report_dir / FOLDER if parsed.table is None else Path(parsed.table).absolute()
     choice = wanted(parsed.detail_operator, parsed.detail_io, _count(parsed.detail_slot, "-i", 0, 10**9))
-    return detail_gate(planned, choice, folder, wishes)
+    return detail_gate(planned, choice, folder, wishes, say=phrases(parsed))
 
 
 def _count(text: str | None, flag: str, least: int, most: int) -> int | None:
@@ -110,7 +112,15 @@ def _count(text: str | None, flag: str, least: int, most: int) -> int | None:
     return int(text)
 
 
-def detail_gate(planned: Plan, choice: Wanted, folder: Path, wishes: Wishes, *, prints_top: bool = False) -> int:
+def detail_gate(
+    planned: Plan,
+    choice: Wanted,
+    folder: Path,
+    wishes: Wishes,
+    *,
+    prints_top: bool = False,
+    say: Phrases = ENGLISH,
+) -> int:
     """Compare the pairs that are meant, and write them in detail.
 
     Parameters
@@ -125,6 +135,8 @@ def detail_gate(planned: Plan, choice: Wanted, folder: Path, wishes: Wishes, *, 
         What is to be written.
     prints_top : bool
         Whether the largest errors are printed, too.
+    say : Phrases
+        The language of the gate.
 
     Returns
     -------
@@ -148,7 +160,7 @@ def detail_gate(planned: Plan, choice: Wanted, folder: Path, wishes: Wishes, *, 
         _write_all(narrowed, report, folder, wishes, (details, refused))
         return [file for detail in details for file in detail.files]
 
-    code = gate(narrowed, write)
+    code = gate(narrowed, write, say=say)
     for lines in (lines for detail in details for lines in (detail.top_absolute, detail.top_relative) if prints_top):
         print("\n".join(["", *lines]))  # noqa: T201 - what was asked for
     for sentence in refused:

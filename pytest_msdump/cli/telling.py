@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,39 +12,51 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from pytest_msdump.facts.messages import LANGUAGES
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import folded_line, with_causes_first
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.settings import language_of
 
-__all__ = ["tell_github", "tell_header", "tell_report", "tell_saved"]
+__all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]
 
 _IN_FULL = 3
 _ON_A_LINE = 20
 
 # First word of a line → how it is shown on a terminal.
-_STYLES = {"DRIFT": "bold red", "ERROR": "bold red", "UNDEFINED": "bold red", "WARN": "yellow", "PASS": "green"}
+_BY_VERDICT = {"FAIL": "bold red", "ERROR": "bold red", "UNDEFINED": "bold red", "WARN": "yellow", "PASS": "green"}
+_STYLES = {Phrases(language)(word): style for word, style in _BY_VERDICT.items() for language in LANGUAGES}
 
 
-def tell_header(plan: Plan) -> None:
+def phrases(parsed: argparse.Namespace) -> Phrases:
+    """Return the language that ``--lang``, or else the locale, asks for."""
+    return Phrases(language_of(parsed.msdump_lang, os.environ, encoding=sys.stdout.encoding))
+
+
+def tell_header(plan: Plan, say: Phrases = ENGLISH) -> None:
     """Say which directory is which."""
     sides = (side_info(plan.left), side_info(plan.right))
     pairs = len(plan.pairing.pairs)
-    _say(header_lines(*sides, pairs=pairs, profile=plan.suite.policy.profile, unseen=plan.unseen))
+    _say(header_lines(*sides, pairs=pairs, profile=plan.suite.policy.profile, unseen=plan.unseen, say=say))
 
 
-def tell_saved(name: str, report: Report) -> None:
+def tell_saved(name: str, report: Report, say: Phrases = ENGLISH) -> None:
     """Say what is judged again."""
     _say(
-        [f"msdump: {name}", *header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)]
+        [
+            f"msdump: {name}",
+            *header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile, say=say),
+        ]
     )
 
 
-def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False) -> int:
+def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False, say: Phrases = ENGLISH) -> int:
     """Print failures and summary; return the exit code: 1 for any failure, and for anything that was not compared.
 
     Parameters
@@ -53,19 +67,21 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
         The reports that were written.
     unfolded : bool
         Tell every failure whole.
+    say : Phrases
+        The language.
     """
     console = _console()
     failing = [record for record in report.records if record["verdict"] in FAILING]
-    _say(_failures(report, failing, console.width, unfolded))
+    _say(_failures(report, failing, console.width, unfolded, say))
     if not failing and len(report.records) == 1:
-        _say(["", record_text(report.records[0], operators=report.left.operators, width=console.width)])
-    problems = coverage_problems(report)
+        _say(["", record_text(report.records[0], operators=report.left.operators, width=console.width, say=say)])
+    problems = coverage_problems(report, say)
     if problems:
-        _say(["", coverage_text(report, width=console.width)])
+        _say(["", coverage_text(report, width=console.width, say=say)])
     shown = [os.path.relpath(file) for file in files]
-    _say(["", *summary_lines(report, width=console.width, files=shown, unfolded=unfolded)])
+    _say(["", *summary_lines(report, width=console.width, files=shown, unfolded=unfolded, say=say)])
     if not report.complete:
-        _say(["not every pair was run, and what was not compared has not passed"])
+        _say([say("not_complete")])
     return int(bool(failing or problems or not report.complete))
 
 
@@ -78,7 +94,9 @@ def tell_github(reports: Sequence[Report]) -> None:
             print(line)  # noqa: T201 - GitHub reads it as it is; nothing may wrap or colour it
 
 
-def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool) -> Iterable[str]:
+def _failures(
+    report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool, say: Phrases
+) -> Iterable[str]:
     """The first causes in full, the next on a line each; what is inherited is told by the summary."""
     orders = list(dict.fromkeys(record["order"] for record in with_causes_first(failing)))
     folded = {
@@ -97,13 +115,14 @@ def _failures(report: Report, failing: Sequence[Mapping[str, Any]], width: int, 
             width=width,
             left_root=report.left.directory,
             right_root=report.right.directory,
+            say=say,
         )
     rest = [record for record in failing if record["order"] in orders[in_full:]]
     if rest:
         yield ""
-    yield from (one_line(record) for record in rest[:_ON_A_LINE])
+    yield from (one_line(record, say) for record in rest[:_ON_A_LINE])
     if len(rest) > _ON_A_LINE:
-        yield f"and {len(rest) - _ON_A_LINE} more failing tensors; results.json has them all"
+        yield say("more_failing", n=len(rest) - _ON_A_LINE)
 
 
 def _console() -> Console:

@@ -10,12 +10,12 @@ from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
 from pytest_msdump.localising.amplification import amplification
 from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
-from pytest_msdump.localising.wording import reason
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorKey
 from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.standing import Standings, nodes_of
+from pytest_msdump.reporting.reasons import reason_text
 from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import decode
 
@@ -129,20 +129,28 @@ class _Found:
         told: dict[str, Any] = {}
         if record["verdict"] in FAILING:
             role = self._role(run, key)
+            why = self._why(role, run)
             told = {
                 "role": role.name,
                 "causes": self._addresses(role.causes),
                 "suspects": [self._label(one) for one in role.suspects],
-                "role_reason": reason(
-                    role.name,
-                    role.why,
-                    suspects=[self._described(one) for one in role.suspects],
-                    given=[self._label(one) for one in role.given],
-                    by_order=self.group.by == BY_ORDER and not self.has_own_evidence(run),
-                ),
+                "role_reason": "" if why is None else reason_text(why),
             }
+            told |= {} if why is None else {"role_why": why}
         grown = self._amplification(run) if key.io == "output" else None
         return told if grown is None else {**told, "amplification": grown}
+
+    def _why(self, role: Role[Run], run: Run) -> dict[str, Any] | None:
+        """Why it has its role, for a sentence in any language; an inherited failure mostly needs none."""
+        by_order = self.group.by == BY_ORDER and not self.has_own_evidence(run)
+        why = {"unknown": role.why, "cause": "first" if by_order else "passing", "inherited": "before"}[role.name]
+        if role.name == "inherited" and not role.suspects:
+            return None
+        return {
+            "why": why,
+            "suspects": [self._described(one) for one in role.suspects],
+            "given": [self._label(one) for one in role.given],
+        }
 
     def _role(self, run: Run, key: TensorKey) -> Role[Run]:
         """The operator's role; that of its source, where an input fails and the outputs tell no role."""
@@ -179,11 +187,15 @@ class _Found:
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
 
-    def _described(self, run: Run) -> str:
+    def _described(self, run: Run) -> dict[str, Any]:
+        """An operator without a verdict that counts; of a gap how many there are before whom."""
         node = self.nodes.get(run)
-        if node is not None and node.standing in ("fails", "passes"):
-            return f"{self._label(run)} ({node.standing})"
-        return f"{self._label(run)} ({self.standings.state(self.group, run)})"
+        is_judged = node is not None and node.standing in ("fails", "passes")
+        state = node.standing if node is not None and is_judged else self.standings.state(self.group, run)
+        if run.kind != "gap":
+            return {"operator": self._label(run), "state": state}
+        count, _, rest = run.name.partition(" ")
+        return {"operator": rest.removeprefix("before "), "state": state, "before": int(count)}
 
     def _amplification(self, run: Run) -> float | None:
         inputs = [self._error(key) for key in self._own_and_fed(run)]

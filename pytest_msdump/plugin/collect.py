@@ -134,7 +134,7 @@ class OperatorItem(_GateItem):
             first = plan.pairing.pairs[self.group.pairs[0]]
             gate = self.config.stash[GATE]
             command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
-            text, line = failure(plan, list(records.values()), command, self.columns)
+            text, line = failure(gate, plan, list(records.values()), command, self.columns)
             raise _GateFailureError(text + detail_text(gate, self.msdump_source, plan, records), line)
 
 
@@ -146,7 +146,7 @@ class CoverageItem(_GateItem):
         from pytest_msdump.plugin.telling import coverage
 
         self.report_records({})
-        problem, text = coverage(self.plan, self.columns)
+        problem, text = coverage(self.config.stash[GATE], self.plan, self.columns)
         if problem:
             raise _GateFailureError(text, problem)
         self.add_report_section("call", "msdump", text)

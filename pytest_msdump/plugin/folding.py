@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
 from pytest_msdump.plugin.detailing import DETAILS
+from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import FAILING
@@ -33,11 +34,11 @@ def fold_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
     """
     if terminal is None:
         return
-    unfolded = gate.config.option.msdump_all
+    unfolded, say = gate.config.option.msdump_all, Phrases(gate.language)
     for report in terminal.stats.get("failed", []):
         records = _records(gate, report)
         if records and isinstance(report.longrepr, ExceptionChainRepr):
-            report.longrepr = _told(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded)
+            report.longrepr = _told(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded, say=say)
 
 
 def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Mapping[str, Any]]:
@@ -51,19 +52,19 @@ def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Mapping[str, Any
 
 
 def _told(
-    longrepr: ExceptionChainRepr, records: Sequence[Mapping[str, Any]], width: int, *, unfolded: bool
+    longrepr: ExceptionChainRepr, records: Sequence[Mapping[str, Any]], width: int, *, unfolded: bool, say: Phrases
 ) -> ExceptionChainRepr:
     """The failure as it is told now; a style of traceback that shows no text stays without."""
     traceback, place, _ = longrepr.chain[-1]
     lines = [line for entry in traceback.reprentries for line in entry.lines]
-    folded = None if unfolded else folded_line(records)
+    folded = None if unfolded else folded_line(records, say)
     if folded is not None and place is not None:
-        place = ReprFileLocation(place.path, place.lineno, f"{folded}; {place.message}")
+        place = ReprFileLocation(place.path, place.lineno, say.joined((folded, place.message), "between_clauses"))
         # Where its details were written to is worth a line in any case.
         kept = [f"{line}\n" for text in lines for line in text.splitlines() if line.startswith(DETAILS)]
-        lines = ["".join([f"{folded}; --msdump-all shows it whole\n", *kept])] if lines else []
+        lines = ["".join([say("shown_whole", text=folded) + "\n", *kept])] if lines else []
     elif lines:
-        roles = dict.fromkeys(role_line(record) for record in records if record["verdict"] in FAILING)
+        roles = dict.fromkeys(role_line(record, say) for record in records if record["verdict"] in FAILING)
         told = [f"{line}\n" for role in roles if role for line in filled(role, width)]
         lines = ["".join([*told, lines[0]]), *lines[1:]]
     return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])

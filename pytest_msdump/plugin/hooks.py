@@ -44,6 +44,7 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["msdump_columns"] = node.config.get_terminal_writer().fullwidth
     node.workerinput["msdump_run"] = node.config.stash[GATE].run
     node.workerinput["msdump_plain"] = node.config.stash[GATE].plain
+    node.workerinput["msdump_language"] = node.config.stash[GATE].language
 
 
 @pytest.hookimpl(tryfirst=True)

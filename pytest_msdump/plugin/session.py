@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from pytest_msdump.plugin.sources import (
     is_given,
     is_suite_file,
 )
-from pytest_msdump.settings import given
+from pytest_msdump.settings import given, language_of
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
@@ -54,6 +55,7 @@ class Gate:
         # Test cases of JUnit XML, with the plan and the numbers of their pairs.
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
+        self.language = "en"
         self._own: Source | None = None
         self._announced: set[Source] = set()
 
@@ -61,6 +63,7 @@ class Gate:
 
     def prepare(self) -> None:
         """Find out what this session gates, and check it. Raises MsdumpError for what must be exit code 4."""
+        self.language = self._language()
         named = any(self.said(name) is not None for name in ("left", "right", "config"))
         distributed = getattr(self.config.option, "dist", "no") != "no"
         source = find_source(self.config, self.said("config"))
@@ -75,6 +78,14 @@ class Gate:
         known = [Source(file, None) for file in files if self._own is None or file != self._own.file]
         for planned in [*([self._own] if self._own else []), *known]:
             self.plan(planned)
+
+    def _language(self) -> str:
+        """In which language this session tells things: workers follow the controller, whose terminal it is."""
+        if self.is_worker:
+            return str(self.config.workerinput["msdump_language"])  # type: ignore[attr-defined]
+        wanted = self.config.option.msdump_lang or self.config.getini("msdump_lang")
+        # sys.stdout is pytest's own by now, and writes anything.
+        return language_of(wanted, os.environ, encoding=getattr(sys.__stdout__, "encoding", None))
 
     @property
     def plain(self) -> bool:
@@ -168,6 +179,7 @@ class Gate:
         """Raise what a suite file had to say, and refuse a gate that was asked for but not collected."""
         if self.errors:
             raise self.errors[0]
+        self.language = self._language()
         named = any(self.said(name) is not None for name in ("left", "right", "config"))
         if named and not any(hasattr(item, "msdump_source") for item in items) and not self._names_given():
             raise ConfigError(

@@ -15,6 +15,7 @@ from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line
+from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
 
@@ -39,8 +40,9 @@ __all__ = [
 _OF_THE_RUN = ("gitlab",)
 
 
-def failure(plan: Plan, records: Sequence[Mapping[str, Any]], command: str, width: int) -> tuple[str, str]:
+def failure(gate: Gate, plan: Plan, records: Sequence[Mapping[str, Any]], command: str, width: int) -> tuple[str, str]:
     """The full text of a failed item, and its one line."""
+    say = Phrases(gate.language)
     text = failure_text(
         records,
         operators=plan.operators,
@@ -48,22 +50,24 @@ def failure(plan: Plan, records: Sequence[Mapping[str, Any]], command: str, widt
         rerun=command,
         left_root=shown_path(plan.left.root),
         right_root=shown_path(plan.right.root),
+        say=say,
     )
     failing = [record for record in records if record["verdict"] in FAILING]
-    more = f" (and {len(failing) - 1} more tensors of this operator)" if len(failing) > 1 else ""
-    return text, one_line(failing[0]) + more
+    line = one_line(failing[0], say)
+    return text, say("more_of_operator", line=line, n=len(failing) - 1) if len(failing) > 1 else line
 
 
-def coverage(plan: Plan, width: int) -> tuple[str | None, str]:
+def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
     """Why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
+    say = Phrases(gate.language)
     report = gathered(plan, {})
     report = replace(
         report,
         left=replace(report.left, directory=shown_path(plan.left.root)),
         right=replace(report.right, directory=shown_path(plan.right.root)),
     )
-    problems = coverage_problems(report)
-    return "; ".join(problems) or None, coverage_text(report, width=width)
+    problems = coverage_problems(report, say)
+    return say.joined(problems, "between_clauses") or None, coverage_text(report, width=width, say=say)
 
 
 def header(gate: Gate) -> list[str]:
@@ -77,6 +81,7 @@ def header(gate: Gate) -> list[str]:
             pairs=len(plan.pairing.pairs),
             profile=plan.suite.policy.profile,
             unseen=plan.unseen,
+            say=Phrases(gate.language),
         )
     ]
 
@@ -141,27 +146,23 @@ def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
     """A few lines for each suite, under a heading of ours."""
     terminal.section("msdump", sep="=")
+    say = Phrases(gate.language)
     for number, (report, files) in enumerate(gate.reports):
         if number:
             terminal.line("")
         if len(gate.reports) > 1 or terminal.verbosity < 0:
-            terminal.line(
-                f"left {shown_path(Path(report.left.directory))}, right {shown_path(Path(report.right.directory))}"
-            )
+            left, right = (shown_path(Path(side.directory)) for side in (report.left, report.right))
+            terminal.line(say("both_sides", left=left, right=right))
         shown = [shown_path(file) for file in files]
         unfolded = gate.config.option.msdump_all
-        for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded):
+        for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded, say=say):
             terminal.line(line)
     for line in [*gate.detail_lines, *_for_github(gate)]:
         terminal.line(line)
     for error in gate.unwritten:
         terminal.line(f"ERROR: {error}", red=True)
     if gate.foreign:
-        terminal.line(
-            f"ERROR: {gate.foreign} results belong to other dumps than this process sees: "
-            "files changed during the run, or workers see other files",
-            red=True,
-        )
+        terminal.line(say("foreign_results", n=gate.foreign), red=True)
 
 
 def _for_github(gate: Gate) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import labelled
 
 __all__ = ["argument_lines"]
@@ -15,7 +16,7 @@ Entry = Mapping[str, Any]
 _MOST_LISTED = 12
 
 
-def argument_lines(record: Entry, width: int) -> list[str]:
+def argument_lines(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the arguments that differ between the sides, then those of the kernels.
 
     Parameters
@@ -24,35 +25,36 @@ def argument_lines(record: Entry, width: int) -> list[str]:
         As in results.json; without ``kernel_args`` and ``differing_arguments`` there is nothing to tell.
     width : int
         Columns to fill.
+    say : Phrases
+        The language.
     """
     lines: list[str] = []
     differing = record.get("differing_arguments", ())
     for one in differing[:_MOST_LISTED]:
-        text = f"{one['kind']} {one['name']}: left {_value(one['left'])}, right {_value(one['right'])}"
-        lines += labelled("differs", one_line_text(text), width=width)
+        both = say("both_sides", left=_value(one["left"], say), right=_value(one["right"], say))
+        text = say("after_label", label=f"{one['kind']} {one['name']}", text=both)
+        lines += labelled(say("differs"), one_line_text(text), width=width)
     if len(differing) > _MOST_LISTED:
-        lines += labelled("", f"and {len(differing) - _MOST_LISTED} more; results.json has them all", width=width)
-    for text in _saved(record.get("kernel_args", {})):
-        lines += labelled("arguments", one_line_text(text), width=width)
+        lines += labelled("", say("more_differ", n=len(differing) - _MOST_LISTED), width=width)
+    for text in _saved(record.get("kernel_args", {}), say):
+        lines += labelled(say("arguments"), one_line_text(text), width=width)
     return lines
 
 
-def _saved(sides: Mapping[str, Entry]) -> Iterator[str]:
+def _saved(sides: Mapping[str, Entry], say: Phrases) -> Iterator[str]:
     """The arguments of the kernels: of both sides at once where they are the same."""
-    texts = {side: _listed(one) for side, one in sides.items()}
+    texts = {side: _listed(one, say) for side, one in sides.items()}
     if len(texts) > 1 and len(set(texts.values())) == 1:
-        yield f"{next(iter(texts.values()))} (both sides)"
+        yield say("in_brackets", text=next(iter(texts.values())), aside=say("on_both_sides"))
         return
-    yield from (f"{side}: {text}" for side, text in texts.items())
+    yield from (say("after_label", label=say(side), text=text) for side, text in texts.items())
 
 
-def _listed(one: Entry) -> str:
+def _listed(one: Entry, say: Phrases) -> str:
     if "note" in one:
         return f"{one['file']} {one['note']}"
-    values = list(one["values"].items())
-    more = f" and {len(values) - _MOST_LISTED} more" if len(values) > _MOST_LISTED else ""
-    return (", ".join(f"{name} {value}" for name, value in values[:_MOST_LISTED]) or "none") + more
+    return say.named((f"{name} {value}" for name, value in one["values"].items()), _MOST_LISTED) or say("none")
 
 
-def _value(value: str | None) -> str:
-    return "has none" if value is None else value
+def _value(value: str | None, say: Phrases) -> str:
+    return say("has_none") if value is None else value

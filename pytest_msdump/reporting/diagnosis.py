@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import labelled
 
 __all__ = ["diagnosis_lines"]
@@ -14,7 +15,7 @@ __all__ = ["diagnosis_lines"]
 _SHOWN_DOUBTFUL = 2
 
 
-def diagnosis_lines(record: Mapping[str, Any], width: int) -> list[str]:
+def diagnosis_lines(record: Mapping[str, Any], width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return a line for each diagnosis worth telling; a low confidence stays in results.json."""
     found = record.get("diagnosis", ())
     told = [entry for entry in found if entry["confidence"] == "high"]
@@ -22,9 +23,8 @@ def diagnosis_lines(record: Mapping[str, Any], width: int) -> list[str]:
         told = [entry for entry in found if entry["confidence"] == "medium"][:_SHOWN_DOUBTFUL]
     lines: list[str] = []
     for entry in told:
-        fact = DIAGNOSES.get(entry["id"])
-        title = entry["id"] if fact is None else fact.title
-        lines += labelled(
-            "looks like", one_line_text(f"{title} ({entry['confidence']}): {entry['evidence']}"), width=width
-        )
+        title = say(f"looks_{entry['id']}") if entry["id"] in DIAGNOSES else entry["id"]
+        title = say("in_brackets", text=title, aside=say(f"confidence_{entry['confidence']}"))
+        text = one_line_text(say("after_label", label=title, text=entry["evidence"]))
+        lines += labelled(say("looks_like"), text, width=width)
     return lines

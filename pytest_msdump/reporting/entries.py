@@ -57,6 +57,8 @@ _ROLE: _Fields = {"role": str, "causes": list, "suspects": list, "role_reason": 
 # What is there where somebody knows, or asked for it.
 _SOURCE: _Fields = {"file": str, "line": int, "text": str}
 _SUGGESTION: _Fields = {"address": str, "confidence": str, "why": str}
+_ROLE_WHY: _Fields = {"why": str, "suspects": list, "given": list}
+_SUSPECT: _Fields = {"operator": str, "state": str}
 _ROLES = ("cause", "inherited", "unknown")
 _SIDES = ("left", "right")
 _PASSING = ("pass", "warn")
@@ -144,6 +146,7 @@ def _check_role(record: Mapping[str, Any], where: str) -> None:
             isinstance(name, str) for name in (*record["causes"], *record["suspects"])
         ):
             raise _damaged(f"{where}: 'role', 'causes' or 'suspects' is of another kind")
+        _check_role_why(record.get("role_why"), where)
     grown = record.get("amplification", 0.0)
     if not isinstance(grown, (int, float)) or isinstance(grown, bool):
         raise _damaged(f"{where}: 'amplification' is no number")
@@ -162,6 +165,17 @@ def _check_suggestions(entries: Any, where: str) -> None:
         raise _damaged(f"{where}: no list")
     for number, entry in enumerate(entries):
         _check(entry, _SUGGESTION, f"{where}[{number}]")
+
+
+def _check_role_why(why: Any, where: str) -> None:
+    """Why it has its role, as far as it is told."""
+    if why is None:
+        return
+    _check(why, _ROLE_WHY, f"{where}: role_why")
+    for suspect in why["suspects"]:
+        _check(suspect, _SUSPECT, f"{where}: role_why: suspects")
+    if not all(isinstance(name, str) for name in why["given"]):
+        raise _damaged(f"{where}: role_why: 'given' is no list of names")
 
 
 def _check_verdict(record: Mapping[str, Any], where: str) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Scalar
 from pytest_msdump.reporting.numbers import beside, index_text, number, one_line_text, plain, told_apart
-from pytest_msdump.reporting.tables import filled, labelled, table
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.sentences import finding_text
+from pytest_msdump.reporting.tables import columns, filled, labelled, table
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["metrics_table", "other_numbers", "sentences", "worst_elements", "would_pass"]
@@ -19,7 +21,10 @@ Entry = Mapping[str, Any]
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
 
-_SHOWN = {"fail": "FAIL", "undefined": "undefined", "warn": "warn", "ok": "ok", "skipped": "skipped"}
+# In the order they are told.
+_SHOWN = ("fail", "undefined", "warn", "ok", "skipped")
+
+_TOLD = ("fail", "undefined", "error", "warn", "note")
 
 # A limit on these cannot be written in a suite file as one number.
 _FLAG_ONLY = ("allclose", "bitwise_mismatch")
@@ -31,70 +36,73 @@ _COUNTS = ("allclose", "bitwise_mismatch")
 _FEW_DIGITS = 4
 
 
-def metrics_table(record: Entry, width: int) -> list[str]:
+def metrics_table(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the limits one by one, what fails first, then those that hold."""
     checks = [check for check in record["checks"] if check["outcome"] in _SHOWN and check["limit"] is not None]
-    checks.sort(key=lambda check: list(_SHOWN).index(check["outcome"]))
+    checks.sort(key=lambda check: _SHOWN.index(check["outcome"]))
     if not checks:
         return []
-    rows = [_table_row(check, width) for check in checks]
-    titles = ("metric", "value", "limit", "rule", "verdict")
-    return table(titles, rows, width=width, right=(1,), flexible=3)
+    rows = [_table_row(check, width, say) for check in checks]
+    titles = tuple(map(say, ("metric", "value", "limit", "rule", "verdict")))
+    return table(titles, rows, width=width, right=(1,), flexible=3, same=say("same"))
 
 
-def other_numbers(record: Entry, width: int) -> list[str]:
+def other_numbers(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return what has no limit, in few lines: further metrics, NaN and Inf, overflow."""
     lines: list[str] = []
     unlimited = [check for check in record["checks"] if check["outcome"] == "-" and check["metric"] not in _COUNTS]
-    told = [_measured(record, check, width) for check in unlimited]
+    told = [_measured(record, check, width, say) for check in unlimited]
     if told:
-        lines += labelled("also", ", ".join(told), width=width)
-    for label, text in (("NaN/Inf", _nonfinite(record["nonfinite"])), ("overflow", _overflow(record))):
+        lines += labelled(say("also"), say.joined(told, "between_numbers"), width=width)
+    for label, text in (("NaN/Inf", _nonfinite(record["nonfinite"], say)), (say("overflow"), _overflow(record, say))):
         if text:
             lines += labelled(label, text, width=width)
     return lines
 
 
-def worst_elements(record: Entry, width: int) -> list[str]:
+def worst_elements(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the elements furthest beyond their tolerance, with index and both values."""
     if not record["worst"]:
         return []
     rtol, atol = decode(record["rtol"]), decode(record["atol"])
     allowed = f"{plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "0"
     beyond = record["metrics"].get("allclose")
-    counted = f"allowed is {allowed}" if beyond is None else f"{beyond} exceed {allowed}"
-    title = f"worst elements: {record['differing']} of {record['elements']} differ; {counted}"
+    counted = say("allowed_is" if beyond is None else "exceed", n=beyond, allowed=allowed)
+    title = say("worst_elements", differing=record["differing"], elements=record["elements"], counted=counted)
     lines = [f"  {line}" for line in filled(title, width - 2)]
-    titles = ("index", "left", "right", "|l - r|", "err / allowed")
+    titles = (say("index"), say("left"), say("right"), "|l - r|", say("err_allowed"))
     rows = [_worst_row(element) for element in record["worst"]]
     laid_out = table(titles, rows, width=width, right=(1, 2, 3, 4))
-    if max(map(len, laid_out)) > width:
+    if max(map(columns, laid_out)) > width:
         laid_out = table(titles[:3] + titles[4:], [row[:3] + row[4:] for row in rows], width=width, right=(1, 2, 3))
-    if max(map(len, laid_out)) > width:
+    if max(map(columns, laid_out)) > width:
         laid_out = [line for row in rows for line in _stacked(titles, row)]
     return lines + laid_out
 
 
-def sentences(record: Entry, width: int) -> list[str]:
+def sentences(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the findings that the table does not tell already, and the notes."""
     lines, told = [], set()
     for finding in record["findings"]:
-        sentence = one_line_text(finding["sentence"])
+        sentence = one_line_text(finding_text(finding, record, say))
         if sentence not in told and not _in_table(finding, record["checks"]):
             told.add(sentence)
-            lines += labelled(finding["outcome"], sentence, width=width)
+            lines += labelled(_told(finding["outcome"], say), sentence, width=width)
     for note in record["notes"]:
         if one_line_text(note) not in told:
-            lines += labelled("note", one_line_text(note), width=width)
+            lines += labelled(say("told_note"), one_line_text(note), width=width)
     left_out = record.get("right_zero_mismatch", 0)
     if left_out and not any(finding["metric"] in RELATIVE_METRICS for finding in record["findings"]):
-        elements = "1 element" if left_out == 1 else f"{left_out} elements"
-        text = f"relative errors leave out {elements} where the right is 0 and the left is not"
-        lines += labelled("note", text, width=width)
+        lines += labelled(say("told_note"), say("zeros_left_out", n=left_out), width=width)
     return lines
 
 
-def would_pass(record: Entry, width: int) -> list[str]:
+def _told(outcome: str, say: Phrases) -> str:
+    """What stands before a sentence; a file of somebody else's may hold any word."""
+    return say(f"told_{outcome}") if outcome in _TOLD else one_line_text(outcome)
+
+
+def would_pass(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the limits that would have let the tensor pass, as they are typed; a hint, no advice."""
     if not record["would_pass"]:
         return []
@@ -103,14 +111,16 @@ def would_pass(record: Entry, width: int) -> list[str]:
         for metric, bound in record["would_pass"].items()
     ]
     failing = [finding for finding in record["findings"] if finding["outcome"] in ("fail", "undefined")]
-    beyond = [finding["metric"] or "the rest" for finding in failing if finding["metric"] not in record["would_pass"]]
-    text = f"with {', '.join(typed)}"
+    beyond = [
+        finding["metric"] or say("the_rest") for finding in failing if finding["metric"] not in record["would_pass"]
+    ]
+    text = say("pass_with", limits=say.joined(typed))
     if beyond:
-        text = f"not by limits alone ({', '.join(dict.fromkeys(beyond))}); the others {text}"
-    return labelled("would pass", text, width=width)
+        text = say("not_by_limits", names=say.joined(dict.fromkeys(beyond)), text=text)
+    return labelled(say("would_pass"), text, width=width)
 
 
-def _table_row(check: Entry, width: int) -> tuple[str, ...]:
+def _table_row(check: Entry, width: int, say: Phrases) -> tuple[str, ...]:
     """One limit: the value beside it with as many digits as tell them apart."""
     sign = ">=" if _direction(check["metric"]) == "high" else "<="
     limit = decode(check["limit"])
@@ -120,7 +130,7 @@ def _table_row(check: Entry, width: int) -> tuple[str, ...]:
         if not isinstance(measured, complex):
             value, bound = beside(measured, limit)
     metric, rule = _named(check["metric"], width), one_line_text(check["rule"] or "")
-    return metric, value, f"{sign} {bound}", rule, _SHOWN[check["outcome"]]
+    return metric, value, f"{sign} {bound}", rule, say(f"is_{check['outcome']}")
 
 
 def _named(metric: str, width: int) -> str:
@@ -135,45 +145,41 @@ def _direction(metric: str) -> str:
     return fact.direction if fact else "low"
 
 
-def _measured(record: Entry, check: Entry, width: int) -> str:
+def _measured(record: Entry, check: Entry, width: int, say: Phrases) -> str:
     """A metric without a limit: name, number, place."""
     metric, value = check["metric"], check["value"]
     if isinstance(value, list):
         texts = [number(decode(item), _FEW_DIGITS) for item in value]
         if len(texts) == 4:
-            return f"mean {texts[0]} (right {texts[2]}), deviation {texts[1]} (right {texts[3]})"
+            return say("moments", mean=texts[0], deviation=texts[1], right_mean=texts[2], right_deviation=texts[3])
         return f"{_named(metric, width)} {'; '.join(texts)}"
     place = record["where"].get(metric)
-    return f"{_named(metric, width)} {number(decode(value), _FEW_DIGITS)}" + (
-        f" at {index_text(place)}" if place else ""
-    )
+    text = f"{_named(metric, width)} {number(decode(value), _FEW_DIGITS)}"
+    return say("at", text=text, place=index_text(place)) if place else text
 
 
-def _nonfinite(counts: Entry) -> str:
+def _nonfinite(counts: Entry, say: Phrases) -> str:
     """Which NaN and Inf there are; nothing when there are none."""
-    sides = (("the same on both sides", "both"), ("left only", "left"), ("right only", "right"))
     parts = [
-        f"{counts[f'{kind}_{key}']} {title} {words}"
+        say(f"on_{key}", n=counts[f"{kind}_{key}"], title=title)
         for kind, title in (("nan", "NaN"), ("inf", "Inf"))
-        for words, key in sides
+        for key in ("both", "left", "right")
         if counts.get(f"{kind}_{key}")
     ]
     first = counts.get("first_mismatch")
     if parts and first is not None:
-        parts.append(f"first that differs at {index_text(first)}")
-    return "; ".join(parts)
+        parts.append(say("first_differing", place=index_text(first)))
+    return say.joined(parts, "between_clauses")
 
 
-def _overflow(record: Entry) -> str:
+def _overflow(record: Entry, say: Phrases) -> str:
     """How many elements of the left overflowed where the right did not."""
     count = record["metrics"].get("saturated_count")
     if not isinstance(count, int) or not count:
         return ""
     place = record["where"].get("saturated_count")
-    first = f"; first at {index_text(place)}" if place else ""
-    largest = f"at the largest {record['left']['dtype'] or 'number'}"
-    told = "element of the left is" if count == 1 else "elements of the left are"
-    return f"{count} {told} NaN, Inf or {largest} where the right is finite and different{first}"
+    text = say("overflowed", n=count, dtype=record["left"]["dtype"] or say("number"))
+    return say.joined((text, say("first_at", place=index_text(place))), "between_clauses") if place else text
 
 
 def _worst_row(element: Entry) -> tuple[str, ...]:
@@ -203,7 +209,8 @@ def _three_digits(value: Scalar) -> str:
 def _stacked(titles: Sequence[str], row: Sequence[str]) -> Iterator[str]:
     """An element whose numbers are too long for one line: one number a line."""
     yield f"  {row[0]}"
-    yield from (f"    {title:<13}  {text}" for title, text in zip(titles[1:], row[1:], strict=True))
+    for title, text in zip(titles[1:], row[1:], strict=True):
+        yield f"    {title}{' ' * (13 - columns(title))}  {text}"
 
 
 def _in_table(finding: Entry, checks: Sequence[Entry]) -> bool:

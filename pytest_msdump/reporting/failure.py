@@ -10,9 +10,11 @@ from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import role_line
+from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
-from pytest_msdump.reporting.tables import command, filled, pieces
+from pytest_msdump.reporting.tables import columns, command, filled, pieces
 from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import NONFINITE
 
@@ -20,21 +22,7 @@ __all__ = ["failure_text", "one_line", "record_text"]
 
 Entry = Mapping[str, Any]
 
-_WORDS = {
-    "pass": "PASS",
-    "warn": "WARN",
-    "fail": "DRIFT",
-    "undefined": "UNDEFINED",
-    "error": "ERROR",
-    "not_run": "NOT RUN",
-}
-
-_HOW = {
-    "name": "same true name",
-    "mangled": "same mangled name",
-    "mapped": "a map entry",
-    "fused": "the fusion file",
-}
+_HOW = {"name": "by_name", "mangled": "by_mangled_name", "mapped": "by_map", "fused": "by_rule_file"}
 
 _NARROWEST = 80
 
@@ -47,6 +35,7 @@ def failure_text(
     rerun: str | None = None,
     left_root: str = "",
     right_root: str = "",
+    say: Phrases = ENGLISH,
 ) -> str:
     """Return the text of one test item: its failing tensors in full, the others on a line each.
 
@@ -62,6 +51,8 @@ def failure_text(
         The shell command that runs just this item.
     left_root, right_root : str
         The two dumps as the user named them; they are put before the file names.
+    say : Phrases
+        The language.
 
     Returns
     -------
@@ -73,22 +64,30 @@ def failure_text(
     lines: list[str] = []
     for record in records:
         if record["verdict"] in FAILING:
-            lines += ["", *_block(record, operators, width, (left_root, right_root))]
-    others = [one_line(record) for record in records if record["verdict"] not in FAILING]
+            lines += ["", *_block(record, operators, width, (left_root, right_root), say)]
+    others = [one_line(record, say) for record in records if record["verdict"] not in FAILING]
     if others:
         lines.append("")
         lines += [line for text in others for line in _hanging(text, width)]
     if rerun:
-        lines += ["", "re-run just this:", *(f"  {line}" for line in command(rerun, width=width - 2))]
+        lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return "\n".join(lines[1:])
 
 
-def record_text(record: Entry, *, operators: int, width: int = 80, left_root: str = "", right_root: str = "") -> str:
+def record_text(
+    record: Entry,
+    *,
+    operators: int,
+    width: int = 80,
+    left_root: str = "",
+    right_root: str = "",
+    say: Phrases = ENGLISH,
+) -> str:
     """Return one record in full, whatever its verdict; parameters as of `failure_text`."""
-    return "\n".join(_block(record, operators, max(width, _NARROWEST), (left_root, right_root)))
+    return "\n".join(_block(record, operators, max(width, _NARROWEST), (left_root, right_root), say))
 
 
-def one_line(record: Entry) -> str:
+def one_line(record: Entry, say: Phrases = ENGLISH) -> str:
     """Return one record as one line, for ``-q``, ``--tb=line`` and JUnit.
 
     Examples
@@ -97,22 +96,23 @@ def one_line(record: Entry) -> str:
     """
     verdict, address = record["verdict"], one_line_text(record["left"]["address"])
     told = [finding for finding in record["findings"] if finding["outcome"] == verdict]
-    parts = [one_line_text(told[0]["sentence"])] if told else []
+    parts = [one_line_text(finding_text(told[0], record, say))] if told else []
     if len(told) > 1:
-        parts.append(f"and {len(told) - 1} more")
+        parts.append(say("and_more", n=len(told) - 1))
     if not told and (record["elements"] is not None or "statistics" in record):
-        parts.append("equal" if record["equal"] else "every limit met")
+        parts.append(say("equal" if record["equal"] else "every_limit_met"))
     if "statistics" in record:
-        parts.append("by statistics only")
-    parts += _largest_error(record, told)
-    text = f"{_WORDS[verdict]} {address}{_where_in_run(record)}{_short_line(record)}"
-    return f"{text}: {'; '.join(parts)}" if parts else text
+        parts.append(say("statistics_only"))
+    parts += _largest_error(record, told, say)
+    text = f"{say(verdict.upper())} {address}"
+    text = f"{_where_in_run(text, record, say)}{_short_line(record)}"
+    return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
 
 
-def _where_in_run(record: Entry) -> str:
-    """The coordinates that a line of its own needs: those beyond the first of everything."""
+def _where_in_run(text: str, record: Entry, say: Phrases) -> str:
+    """Add the coordinates that a line of its own needs: those beyond the first of everything."""
     later = [f"{name} {record[name]}" for name in ("rank", "graph", "iteration", "occurrence") if record[name]]
-    return f" ({', '.join(later)})" if later else ""
+    return say("in_brackets", text=text, aside=say.joined(later)) if later else text
 
 
 def _short_line(record: Entry) -> str:
@@ -121,74 +121,76 @@ def _short_line(record: Entry) -> str:
     return f" [{one_line_text(source['file'].rpartition('/')[2])}:{source['line']}]" if source else ""
 
 
-def _largest_error(record: Entry, told: Sequence[Entry]) -> list[str]:
+def _largest_error(record: Entry, told: Sequence[Entry], say: Phrases) -> list[str]:
     """The greatest difference and its place, unless a sentence has told it."""
     value = record["metrics"].get("max_absolute_error")
     if value is None or record["equal"] or any(finding["metric"] == "max_absolute_error" for finding in told[:1]):
         return []
     place = record["where"].get("max_absolute_error")
-    at = f" at {index_text(place)}" if place else ""
-    return [f"max abs {number(NONFINITE[value] if isinstance(value, str) else value)}{at}"]
+    text = say("largest_error", value=number(NONFINITE[value] if isinstance(value, str) else value))
+    return [say("at", text=text, place=index_text(place)) if place else text]
 
 
-def _block(record: Entry, operators: int, width: int, roots: tuple[str, str]) -> Iterator[str]:
+def _block(record: Entry, operators: int, width: int, roots: tuple[str, str], say: Phrases) -> Iterator[str]:
     """One failing tensor in full."""
-    yield from _heading(record, operators, width)
+    yield from _heading(record, operators, width, say)
     for side, root in zip(("left", "right"), roots, strict=True):
-        yield from _side(side, record[side], root, width)
-    beside = statistics_table(record, width)
+        yield from _side(side, record[side], root, width, say)
+    beside = statistics_table(record, width, say)
     if beside:
         yield from ("", *beside)
     if record["elements"] is not None or beside:
         yield ""
-        yield from evidence.metrics_table(record, width)
-    yield from evidence.other_numbers(record, width)
-    worst = list(evidence.worst_elements(record, width))
+        yield from evidence.metrics_table(record, width, say)
+    yield from evidence.other_numbers(record, width, say)
+    worst = list(evidence.worst_elements(record, width, say))
     if worst:
         yield from ("", *worst)
-    told = [*diagnosis_lines(record, width), *argument_lines(record, width)]
-    told += [*evidence.sentences(record, width), *evidence.would_pass(record, width)]
+    told = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
+    told += [*evidence.sentences(record, width, say), *evidence.would_pass(record, width, say)]
     if told:
         yield from ("", *told)
 
 
-def _heading(record: Entry, operators: int, width: int) -> Iterator[str]:
+def _heading(record: Entry, operators: int, width: int, say: Phrases) -> Iterator[str]:
     """Verdict and address, place in the run, and why these two met."""
-    word = _WORDS[record["verdict"]]
-    indent = " " * (len(word) + 2)
+    word = say(record["verdict"].upper())
+    indent = " " * (columns(word) + 2)
     first, *rest = pieces(one_line_text(record["left"]["address"]), width - len(indent))
     yield f"{word}  {first}"
-    for parts in ((_place(record, operators), _at(record)), (_paired(record), _transform(record))):
-        text = "; ".join(part for part in parts if part)
+    for parts in ((_place(record, operators, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
+        text = say.joined((part for part in parts if part), "between_clauses")
         rest += filled(one_line_text(text), width - len(indent)) if text else []
-    rest += [part for text in _made_by(record) for part in pieces(one_line_text(text), width - len(indent))]
-    rest += filled(role_line(record), width - len(indent)) if "role" in record else []
+    rest += [part for text in _made_by(record, say) for part in pieces(one_line_text(text), width - len(indent))]
+    rest += filled(role_line(record, say), width - len(indent)) if "role" in record else []
     yield from (indent + line for line in rest)
 
 
-def _place(record: Entry, operators: int) -> str:
+def _place(record: Entry, operators: int, say: Phrases) -> str:
     """Where in the run the operator is; two loose files are in no run."""
-    return "" if record["how"] == "file" else f"op {record['order'] + 1} of {operators} in execution order"
+    return "" if record["how"] == "file" else say("place", place=record["order"] + 1, operators=operators)
 
 
-def _at(record: Entry) -> str:
+def _at(record: Entry, say: Phrases) -> str:
     """Which run of the operator."""
-    return ", ".join(f"{name} {value}" for name, value in _shown(record))
+    return say.joined(f"{name} {value}" for name, value in _shown(record, say))
 
 
-def _paired(record: Entry) -> str:
+def _paired(record: Entry, say: Phrases) -> str:
     """Why these two met; that two loose files were given together needs no words."""
-    by = record["by"] or _HOW.get(record["how"], record["how"])
-    return f"paired: {by}" if record["how"] != "file" else ""
+    if record["how"] == "file":
+        return ""
+    how = record["how"]
+    return say("paired", by=record["by"] or (say(_HOW[how]) if how in _HOW else how))
 
 
-def _made_by(record: Entry) -> Iterator[str]:
+def _made_by(record: Entry, say: Phrases) -> Iterator[str]:
     """The line of the user's program, to go to and to read; the right side's too where it has one of its own."""
     source, other = record.get("source"), record["right"].get("source")
     if source:
-        yield from _line("made by", source)
+        yield from _line(say("made_by"), source)
     if other and other != source:
-        yield from _line("right made by", other)
+        yield from _line(say("right_made_by"), other)
 
 
 def _line(label: str, source: Entry) -> Iterator[str]:
@@ -198,34 +200,38 @@ def _line(label: str, source: Entry) -> Iterator[str]:
         yield f"  {source['text']}"
 
 
-def _shown(record: Entry) -> Iterator[tuple[str, Any]]:
+def _shown(record: Entry, say: Phrases) -> Iterator[tuple[str, Any]]:
     """The coordinates to tell: those the left side has, and where the right side's differ, those too."""
     for name in COORDINATES:
         value, other = record[name], record["right"]["at"].get(name)
         # The first occurrence is the ordinary case and would only be noise.
         if value is not None and (name != "occurrence" or value or other):
-            yield name, f"{value} (right {other})" if other is not None and other != value else value
+            is_other = other is not None and other != value
+            yield name, say("right_is", value=value, other=other) if is_other else value
 
 
-def _transform(record: Entry) -> str:
+def _transform(record: Entry, say: Phrases) -> str:
     """How the right side was brought to the left; an axis order concerns 4-D tensors alone."""
     transform, shape = record["transform"], record["right"]["shape"]
     sides = ("left", "right") if shape is None or len(shape) == 4 else ()
-    parts = [f"{side} read as {transform[f'{side}_format']}" for side in sides if f"{side}_format" in transform]
+    formats = {side: transform[f"{side}_format"] for side in sides if f"{side}_format" in transform}
+    parts = [say(f"{side}_read_as", memory_format=name) for side, name in formats.items()]
     if "transpose" in transform:
-        parts.append(f"right side transposed {index_text(transform['transpose'])}")
+        parts.append(say("right_transposed", axes=index_text(transform["transpose"])))
     if transform.get("reshape"):
-        parts.append("right side reshaped")
-    return ", ".join(parts)
+        parts.append(say("right_reshaped"))
+    return say.joined(parts)
 
 
-def _side(label: str, side: Entry, root: str, width: int) -> Iterator[str]:
+def _side(label: str, side: Entry, root: str, width: int, say: Phrases) -> Iterator[str]:
     """One side: its file, whole, and what is in it."""
-    start, column = f"  {label:<5}  ", 9
-    path = one_line_text(_path(root, side["file"])) + (f", line {side['row']}" if "row" in side else "")
-    described = [side["dtype"] or "dtype unknown,"]
+    title = say(label)
+    start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
+    path = one_line_text(_path(root, side["file"]))
+    path = say("row_of_file", file=path, row=side["row"]) if "row" in side else path
+    described = [side["dtype"] or say("dtype_unknown")]
     described += [side["memory_format"]] if side["memory_format"] else []
-    described.append("shape unknown: not opened" if side["shape"] is None else _shape(side["shape"]))
+    described.append(say("shape_unknown") if side["shape"] is None else _shape(side["shape"]))
     if "logical_shape" in side:
         described.append(f"-> {_shape(side['logical_shape'])}")
     lines = [*pieces(path, width - column), *filled(one_line_text(" ".join(described)), width - column)]

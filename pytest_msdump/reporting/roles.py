@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.numbers import number, one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.reasons import reason_of
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import FAILING
 
@@ -15,14 +18,10 @@ __all__ = ["ROLE_KEYS", "folded_line", "role_line", "role_lines", "with_causes_f
 Entry = Mapping[str, Any]
 
 # What localising adds to a failing record.
-ROLE_KEYS = ("role", "causes", "suspects", "role_reason")
+ROLE_KEYS = ("role", "causes", "suspects", "role_reason", "role_why")
 
 _ORDER = ("cause", "unknown", "inherited")
-_BY = {
-    "graph": "the run's own graph",
-    "fusion": "the fusion JSON",
-    "execution order": "execution order, since no graph tells who feeds whom",
-}
+_BY = {"graph": "by_graph", "fusion": "by_fusion", "execution order": "by_order"}
 _MOST_CAUSES = 10
 _MOST_NAMED = 3
 _MOST_AMPLIFYING = 3
@@ -32,7 +31,7 @@ _NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
 _ERROR = "relative_euclidean_distance"
 
 
-def role_lines(report: Report, *, width: int, unfolded: bool = False) -> list[str]:
+def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
     """Return how many operators caused and inherited it, and who they are.
 
     Parameters
@@ -43,15 +42,17 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False) -> list[st
         Columns to fill.
     unfolded : bool
         Name every operator.
+    say : Phrases
+        The language.
     """
     operators = _operators(report.records)
     lines: list[str] = []
     if operators:
-        lines += _wrapped(_headline(operators.values(), report.localised_by), width)
-        lines += _causes(operators.values(), report.left.operators, width, unfolded)
-        lines += _unknown(operators.values(), width, unfolded)
-        lines += _without_cause(operators.values(), width, unfolded)
-    return [*lines, *_amplifying(report.records, width, unfolded)]
+        lines += _wrapped(_headline(operators.values(), report.localised_by, say), width)
+        lines += _causes(operators.values(), report.left.operators, width, unfolded, say)
+        lines += _unknown(operators.values(), width, unfolded, say)
+        lines += _without_cause(operators.values(), width, unfolded, say)
+    return [*lines, *_amplifying(report.records, width, unfolded, say)]
 
 
 def with_causes_first(records: Iterable[Entry]) -> list[Entry]:
@@ -59,7 +60,7 @@ def with_causes_first(records: Iterable[Entry]) -> list[Entry]:
     return sorted(records, key=lambda record: _ORDER.index(record.get("role", "unknown")))
 
 
-def folded_line(records: Sequence[Entry]) -> str | None:
+def folded_line(records: Sequence[Entry], say: Phrases = ENGLISH) -> str | None:
     """Return the one line that is enough for an operator whose failures are all inherited; ``None`` for others.
 
     Examples
@@ -70,17 +71,19 @@ def folded_line(records: Sequence[Entry]) -> str | None:
     if not failing or any(record.get("role") != "inherited" or not record["causes"] for record in failing):
         return None
     causes = list(dict.fromkeys(cause for record in failing for cause in record["causes"]))
-    return f"inherited from {_named(map(_operator_of, causes), _MOST_NAMED)}"
+    return say("inherited_from", names=say.named(map(_operator_of, causes), _MOST_NAMED))
 
 
-def role_line(record: Entry) -> str:
+def role_line(record: Entry, say: Phrases = ENGLISH) -> str:
     """Return a failing record's role with its reason; empty where nobody gave it one."""
     role = record.get("role")
     if role is None:
         return ""
-    from_ = f" from {_named(map(_operator_of, record['causes']), _MOST_NAMED)}" if record["causes"] else ""
-    because = f": {one_line_text(record['role_reason'])}" if record["role_reason"] else ""
-    return f"role {role}{from_}{because}"
+    text = say(f"role_{role}")
+    if record["causes"]:
+        text = say("role_from", role=text, names=say.named(map(_operator_of, record["causes"]), _MOST_NAMED))
+    because = reason_of(record, say)
+    return say("role_because", role=text, reason=because) if because else text
 
 
 def without_roles(record: Entry) -> dict[str, Any]:
@@ -96,16 +99,16 @@ def _operators(records: Iterable[Entry]) -> dict[int, Entry]:
     return dict(sorted(found.items()))
 
 
-def _headline(operators: Iterable[Entry], by: str) -> str:
-    roles = [record["role"] for record in operators]
-    words = {"cause": "causes" if roles.count("cause") != 1 else "cause"}
-    parts = [f"{roles.count(role)} {words.get(role, role)}" for role in ("cause", "inherited", "unknown")]
-    told = [part for part, role in zip(parts, ("cause", "inherited", "unknown"), strict=True) if role in roles]
-    source = " and ".join(_BY.get(part, part) for part in by.split(" and ")) if by else ""
-    return f"{', '.join(told)}{f'; told by {source}' if source else ''}"
+def _headline(operators: Iterable[Entry], by: str, say: Phrases) -> str:
+    roles = Counter(record["role"] for record in operators)
+    text = say.joined(say(f"count_{role}", n=roles[role]) for role in ("cause", "inherited", "unknown") if roles[role])
+    if not by:
+        return text
+    sources = (say(_BY[part]) if part in _BY else part for part in by.split(" and "))
+    return say("told_by", text=text, source=say.joined(sources, "between_sources"))
 
 
-def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool) -> Iterator[str]:
+def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Each cause, and below it what it brought about."""
     entries = list(operators)
     causes = [record for record in entries if record["role"] == "cause"]
@@ -113,11 +116,17 @@ def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool) 
     followers = _followers(entries)
     for record in shown:
         address = record["left"]["address"]
-        text = f"cause  {_label(record)} (op {record['order'] + 1} of {count}): {record['role_reason']}"
+        text = say(
+            "cause_line",
+            operator=_label(record),
+            place=record["order"] + 1,
+            operators=count,
+            reason=reason_of(record, say),
+        )
         yield from _indented(text, width, 2)
-        yield from _inherited(followers.get((_where(record), address), []), width, unfolded)
+        yield from _inherited(followers.get((_where(record), address), []), width, unfolded, say)
     if len(causes) > len(shown):
-        yield f"  and {len(causes) - len(shown)} more causes; --msdump-all shows them"
+        yield f"  {say('more_causes', n=len(causes) - len(shown))}"
 
 
 def _followers(entries: Iterable[Entry]) -> dict[tuple[Any, str], list[Entry]]:
@@ -134,43 +143,41 @@ def _where(record: Entry) -> tuple[Any, ...]:
     return tuple(record.get(name) for name in ("rank", "net", "graph", "iteration"))
 
 
-def _inherited(followers: Sequence[Entry], width: int, unfolded: bool) -> Iterator[str]:
+def _inherited(followers: Sequence[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
-        names = _named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
-        yield from _indented(f"{len(followers)} inherited: {names}", width, 9)
+        names = say.named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
+        yield from _indented(say("inherited_line", n=len(followers), names=names), width, 9)
 
 
-def _unknown(operators: Iterable[Entry], width: int, unfolded: bool) -> Iterator[str]:
+def _unknown(operators: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Failures that may be causes, those of one reason together."""
     entries = list(operators)
     by_reason: dict[str, list[Entry]] = {}
     for record in entries:
         if record["role"] == "unknown":
-            by_reason.setdefault(record["role_reason"], []).append(record)
+            by_reason.setdefault(reason_of(record, say), []).append(record)
     followers = _followers(entries)
     reasons = list(by_reason.items())
     for because, members in reasons if unfolded else reasons[:_MOST_CAUSES]:
-        names = _named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
-        yield from _indented(f"unknown  {names}: {because}", width, 2)
+        names = say.named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
+        yield from _indented(say("unknown_line", names=names, reason=because), width, 2)
         below = {
             one["order"]: one for record in members for one in followers.get((_where(record), _address(record)), [])
         }
-        yield from _inherited([below[order] for order in sorted(below)], width, unfolded)
+        yield from _inherited([below[order] for order in sorted(below)], width, unfolded, say)
     if len(reasons) > _MOST_CAUSES and not unfolded:
-        yield f"  and {len(reasons) - _MOST_CAUSES} more reasons; --msdump-all shows them"
+        yield f"  {say('more_unknown', n=len(reasons) - _MOST_CAUSES)}"
 
 
-def _without_cause(operators: Iterable[Entry], width: int, unfolded: bool) -> Iterator[str]:
+def _without_cause(operators: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Failures whose own inputs fail, while nothing that was compared says where that begins."""
     alone = [record for record in operators if record["role"] == "inherited" and not record["causes"]]
     if alone:
-        names = _named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
-        yield from _indented(
-            f"inherited  {names}: their inputs fail, and what these come from was not compared", width, 2
-        )
+        names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
+        yield from _indented(say("without_cause", names=names), width, 2)
 
 
-def _amplifying(records: Iterable[Entry], width: int, unfolded: bool) -> Iterator[str]:
+def _amplifying(records: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Who makes errors grow most; all of them in execution order when unfolded."""
     grown = [record for record in records if "amplification" in record]
     if not unfolded:
@@ -179,7 +186,7 @@ def _amplifying(records: Iterable[Entry], width: int, unfolded: bool) -> Iterato
         grown = sorted(grown, key=lambda record: (-record["amplification"], record["order"]))[:_MOST_AMPLIFYING]
     if grown:
         names = [f"{_label(record)} {number(record['amplification'], 3)}x" for record in grown]
-        yield from _wrapped(f"error out over error in: {', '.join(names)}", width)
+        yield from _wrapped(say("amplifying", names=say.joined(names, "between_names")), width)
 
 
 def _is_noise(record: Entry) -> bool:
@@ -200,12 +207,6 @@ def _operator_of(address: str) -> str:
     """The operator of an address."""
     parts = address.rsplit(":", 2)
     return one_line_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
-
-
-def _named(names: Iterable[str], most: int) -> str:
-    listed = list(names)
-    more = len(listed) - most
-    return ", ".join(listed[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _wrapped(text: str, width: int) -> list[str]:

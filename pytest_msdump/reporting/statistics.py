@@ -9,6 +9,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.model.statistics import Statistic, StatisticComparison, Statistics
 from pytest_msdump.reporting.numbers import number, plain
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import table
 from pytest_msdump.reporting.values import decode, encode
 
@@ -60,39 +61,39 @@ def statistics_of_entry(entry: Any, *, place: str) -> StatisticComparison:
         raise ConfigError(f"{place}.statistics: is not what this package writes ({error}); compare again") from error
 
 
-def statistics_table(record: Entry, width: int) -> list[str]:
+def statistics_table(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the statistics that both sides have, side by side."""
     told = record.get("statistics")
     if not told or not told["compared"]:
         return []
     rows = [
-        (STATISTICS[name].columns[0].removesuffix(" value"), *_texts(told["left"][name], told["right"][name]))
+        (STATISTICS[name].columns[0].removesuffix(" value"), *_texts(told["left"][name], told["right"][name], say))
         for name in told["compared"]
         if name in STATISTICS
     ]
-    return table(("statistic", "left", "right", "|l - r|"), rows, width=width, right=(1, 2, 3))
+    return table((say("statistic"), say("left"), say("right"), "|l - r|"), rows, width=width, right=(1, 2, 3))
 
 
-def sentence_on_unseen(records: Iterable[Entry]) -> str:
+def sentence_on_unseen(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
     """Say how many pairs were judged by statistics; nothing when there are none."""
     entries = list(records)
     unseen = sum("statistics" in record for record in entries)
-    return unseen_text(unseen, len(entries))
+    return unseen_text(unseen, len(entries), say)
 
 
-def unseen_text(unseen: int, pairs: int) -> str:
+def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:
     """Say of how many pairs there are statistics only; nothing when there are none."""
     if not unseen:
         return ""
-    return f"{unseen} of {pairs} {'pair' if pairs == 1 else 'pairs'} by statistics only: tensors were not seen"
+    return say("by_statistics", unseen=unseen, n=pairs)
 
 
-def _texts(left: Any, right: Any) -> tuple[str, str, str]:
+def _texts(left: Any, right: Any, say: Phrases) -> tuple[str, str, str]:
     """Two values and how far they are apart; of digests the beginning."""
     try:
         one, other = decode(left), decode(right)
     except ValueError:
-        same = "equal" if left == right else "differ"
+        same = say("equal" if left == right else "differ")
         return str(left)[:_DIGEST_SHOWN], str(right)[:_DIGEST_SHOWN], same
     apart = abs(one - other)
     return plain(one), plain(other), "-" if apart != apart else number(apart, 3)

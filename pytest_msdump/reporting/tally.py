@@ -7,6 +7,7 @@ from math import floor
 from typing import Any
 
 from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 __all__ = ["FAILING", "counts", "coverage_problems", "first_failing", "percent", "sides_are_identical"]
 
@@ -39,28 +40,25 @@ def sides_are_identical(records: Iterable[Entry]) -> bool:
     return bool(entries) and all(_bit_equal(record) for record in entries)
 
 
-def coverage_problems(report: Report) -> tuple[str, ...]:
+def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
     """Return why the item `coverage` fails, a sentence each; empty when it passes (INTERFACE 3)."""
     coverage, problems = report.coverage, []
     if not coverage.get("right_paired") or not report.records:
-        problems.append("nothing was compared: no left tensor has a partner on the right")
+        problems.append(say("nothing_compared"))
     if report.missing:
-        problems.append(f"{len(report.missing)} {_who_asked(report)} tensors that were not dumped")
+        problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
     wanted, value = coverage.get("min_coverage"), coverage.get("value", 0.0)
     if wanted is not None and value < wanted:
         problems.append(
-            f"coverage is {percent(value)}, below the {percent(wanted)} asked for: "
-            f"{coverage['right_paired']} of {coverage['right_total']} right tensors have a partner"
+            say(
+                "coverage_below",
+                share=percent(value),
+                wanted=percent(wanted),
+                paired=coverage["right_paired"],
+                total=coverage["right_total"],
+            )
         )
     return tuple(problems)
-
-
-def _who_asked(report: Report) -> str:
-    """Who names the tensors that are missing: map entries, or also what a rule file pairs."""
-    one = len(report.missing) == 1
-    if report.network:
-        return "mapped or fused pair has" if one else "mapped or fused pairs have"
-    return "map entry names" if one else "map entries name"
 
 
 def percent(share: float) -> str:

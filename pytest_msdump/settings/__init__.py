@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_msdump.settings.language import language_of
 from pytest_msdump.settings.options import (
     FIXTURE_OPTIONS,
     OPTIONS,
@@ -30,6 +31,7 @@ __all__ = [
     "argparse_kwargs",
     "given",
     "ini_kwargs",
+    "language_of",
     "parse_count",
     "parse_coverage",
     "parse_report",

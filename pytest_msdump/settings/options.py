@@ -226,6 +226,17 @@ TELLING_OPTIONS: tuple[Option, ...] = (
         metavar="",
         cli_flags=("--suggest",),
     ),
+    Option(
+        name="lang",
+        flags=("--msdump-lang",),
+        kind="choice",
+        help="language of the terminal: en, zh, or auto, as the locale says",
+        metavar="LANG",
+        default="auto",
+        choices=("en", "zh", "auto"),
+        ini="msdump_lang",
+        cli_flags=("--lang",),
+    ),
 )
 
 

@@ -101,7 +101,7 @@ def a_report(*records, pairs=None, alone_left=(), alone_right=(), missing=(), mi
     pairing = samples.pairing(
         [samples.pair()] * (len(records) if pairs is None else pairs), alone_left, alone_right, missing
     )
-    entries = [samples.entry(record) for record in records]
+    entries = [record if isinstance(record, dict) else samples.entry(record) for record in records]
     return assemble(left, right, pairing, entries, profile="default", min_coverage=min_coverage)
 
 

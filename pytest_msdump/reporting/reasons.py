@@ -1,0 +1,60 @@
+"""Why an operator has its role, in a sentence of either language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pytest_msdump.facts.messages import MESSAGES
+from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+
+__all__ = ["reason_of", "reason_text"]
+
+_MOST_NAMED = 4
+
+
+def reason_of(record: Mapping[str, Any], say: Phrases) -> str:
+    """Return why a failing record has its role; records of an older version have the English sentence alone."""
+    why = record.get("role_why")
+    if say == ENGLISH or why is None or f"why_{why['why']}" not in MESSAGES:
+        return one_line_text(record["role_reason"])
+    return one_line_text(reason_text(why, say))
+
+
+def reason_text(why: Mapping[str, Any], say: Phrases = ENGLISH) -> str:
+    """Say why.
+
+    Parameters
+    ----------
+    why : mapping
+        As `role_why` of a record: `why` is the part of a message's id after ``why_``; `suspects` are operators with
+        what is known of each, `given` names.
+    say : Phrases
+        The language.
+
+    Examples
+    --------
+    >>> reason_text({"why": "unseen", "suspects": [{"operator": "conv3", "state": "not dumped"}], "given": []})
+    'what feeds it was not all compared: conv3 (not dumped)'
+    """
+    suspects = say.named((_described(one, say) for one in why["suspects"]), _MOST_NAMED)
+    text = say(f"why_{why['why']}", suspects=suspects)
+    if why["why"] not in ("first", "passing"):
+        return text
+    parts = [text]
+    parts += [say("or_before", suspects=suspects)] if suspects else []
+    parts += [say("given_unseen", names=_names(why["given"], say))] if why["given"] else []
+    return say.joined(parts, "between_clauses")
+
+
+def _names(names: Iterable[str], say: Phrases) -> str:
+    return say.named(names, _MOST_NAMED)
+
+
+def _described(suspect: Mapping[str, Any], say: Phrases) -> str:
+    """An operator, or how many there are before one, and why there is no verdict."""
+    operator, state = suspect["operator"], suspect["state"]
+    message = f"state_{state.replace(' ', '_')}"
+    name = say("operators_before", n=suspect["before"], operator=operator) if "before" in suspect else operator
+    return say("in_brackets", text=name, aside=say(message) if message in MESSAGES else state)

@@ -1,0 +1,110 @@
+"""`--msdump-lang`: what a terminal is told in, and that nothing else changes with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from plugin.suites import write_suite
+
+from pytest_msdump.cli import main
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.settings import language_of
+
+GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
+CHINESE = ("1 个起因，6 个继承；依据：运行自身的计算图", "角色：起因；", "继承自 ", "超限  ", "右侧 = 参考")
+ENGLISH = ("1 cause, 6 inherited", "role cause", "inherited from ", "DRIFT  ", "right = reference")
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, lenet: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    return write_suite(pytester.path / "msdump.toml", lenet, "target_bad", extra=f"graph_files = ['{GRAPH}']")
+
+
+def _results(pytester: pytest.Pytester) -> bytes:
+    return (pytester.path / "msdump-report" / "results.json").read_bytes()
+
+
+def test_a_run_speaks_chinese_and_its_results_do_not(pytester: pytest.Pytester, suite: Path) -> None:
+    english = pytester.runpytest(suite)
+    results = _results(pytester)
+    chinese = pytester.runpytest(suite, "--msdump-lang=zh")
+    chinese.assert_outcomes(failed=7, passed=4)
+    for word, other in zip(CHINESE, ENGLISH, strict=True):
+        assert word in chinese.stdout.str()
+        assert other not in chinese.stdout.str()
+        assert other in english.stdout.str()
+    assert _results(pytester) == results
+
+
+def test_workers_speak_as_their_controller_does(pytester: pytest.Pytester, suite: Path) -> None:
+    pytester.makeini("[pytest]\nmsdump_lang = zh\n")
+    text = pytester.runpytest_subprocess(suite, "-n2").stdout.str()
+    assert all(word in text for word in CHINESE)
+
+
+def test_the_locale_decides_unless_somebody_says_it(
+    pytester: pytest.Pytester, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert CHINESE[3] in pytester.runpytest_subprocess(suite, "-k", "conv2").stdout.str()
+    assert ENGLISH[3] in pytester.runpytest_subprocess(suite, "-k", "conv2", "--msdump-lang=en").stdout.str()
+
+
+def test_an_unknown_language_is_a_usage_error(pytester: pytest.Pytester, suite: Path) -> None:
+    pytester.makeini("[pytest]\nmsdump_lang = tlh\n")
+    result = pytester.runpytest(suite)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*msdump_lang: there is no language 'tlh'; give en, zh or auto*"])
+
+
+def test_coverage_is_told_in_chinese(pytester: pytest.Pytester, suite: Path) -> None:
+    suite.write_text(suite.read_text("utf-8").rpartition("[[msdump.map]]")[0], "utf-8")
+    result = pytester.runpytest(suite, "-k", "coverage", "--msdump-min-coverage=100", "--msdump-lang=zh")
+    result.stdout.fnmatch_lines(["*覆盖率为 * %，低于要求的 100 %：右侧 * 个张量中有 * 个已配对*"])
+
+
+def test_the_command_speaks_chinese(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--config", str(suite), "--lang", "zh"]) == 1
+    text = capsys.readouterr().out
+    assert all(word in text for word in (CHINESE[0], "起因 Default/conv2", CHINESE[3], CHINESE[4]))
+
+
+def test_a_saved_result_is_judged_again_in_chinese(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["compare", "--config", str(suite), "--report-dir", "out"])
+    capsys.readouterr()
+    assert main(["check", "out/results.json", "--lang", "zh"]) == 1
+    text = capsys.readouterr().out
+    assert CHINESE[0] in text
+    assert "已比较的输入来源均通过" in text
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environ", "encoding", "language"),
+    [
+        ("zh", {}, None, "zh"),
+        ("en", {"LANG": "zh_CN.UTF-8"}, None, "en"),
+        (None, {}, None, "en"),
+        ("", {"LANG": "zh_CN.UTF-8"}, "utf-8", "zh"),
+        ("auto", {"LANG": "zh_CN.UTF-8"}, "utf-8", "zh"),
+        ("auto", {"LANG": "zh"}, "utf-8", "zh"),
+        ("auto", {"LANG": "zh-Hans-CN"}, "utf-8", "zh"),
+        ("auto", {"LANG": "zha_CN.UTF-8"}, "utf-8", "en"),
+        ("auto", {"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_CN.UTF-8"}, "utf-8", "zh"),
+        ("auto", {"LANG": "zh_CN.UTF-8", "LC_ALL": "C.UTF-8"}, "utf-8", "en"),
+        ("auto", {"LANG": "zh_CN.UTF-8", "LC_ALL": ""}, "utf-8", "zh"),
+        ("auto", {"LANG": "zh_CN.GB2312"}, "gb2312", "zh"),
+        ("auto", {"LANG": "zh_TW.Big5"}, "big5", "en"),
+        ("auto", {"LANG": "zh_CN"}, "ascii", "en"),
+        ("zh", {"LANG": "zh_CN"}, "ascii", "zh"),
+    ],
+)
+def test_which_language(wanted: str | None, environ: dict[str, str], encoding: str | None, language: str) -> None:
+    assert language_of(wanted, environ, encoding=encoding) == language
+
+
+def test_another_language_is_refused() -> None:
+    with pytest.raises(ConfigError, match="give en, zh or auto"):
+        language_of("fr", {})

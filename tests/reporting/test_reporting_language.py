@@ -1,0 +1,365 @@
+"""Chinese in the terminal: one table, the same fields in both languages, nothing that goes around it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from reporting import samples
+from reporting.test_reporting_failure import RERUN, a_report, nothing_met, overflowed
+
+import pytest_msdump
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.diagnoses import DIAGNOSES
+from pytest_msdump.facts.messages import LANGUAGES, MESSAGES
+from pytest_msdump.model.pairing import Missing, Unmatched
+from pytest_msdump.model.verdict import Finding, Verdict
+from pytest_msdump.reporting.coverage import coverage_text
+from pytest_msdump.reporting.diagnosis import diagnosis_lines
+from pytest_msdump.reporting.failure import failure_text, one_line, record_text
+from pytest_msdump.reporting.html.words import WORDS
+from pytest_msdump.reporting.json_report import document, report_from
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.reasons import reason_of, reason_text
+from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.roles import role_line, role_lines
+from pytest_msdump.reporting.sentences import finding_text
+from pytest_msdump.reporting.summary import header_lines, summary_lines
+from pytest_msdump.reporting.tables import columns
+
+CHINESE = Phrases("zh")
+PACKAGE = Path(pytest_msdump.__file__).parent
+# Latin words that Chinese text has, too: names that are typed, and what numpy and MindSpore call things.
+KEPT = {
+    *("NaN", "Inf", "msdump", "toml", "results", "json", "profile", "default", "JSON", "npy", "op", "index"),
+    *("timestamp", "min_coverage", "max_abs", "select", "deselect", "io", "iteration", "rank", "graph", "map", "left"),
+    *("right", "net", "occurrence", "all", "threshold"),
+}
+
+
+def _fields(template):
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_both_languages_take_the_same_fields(name):
+    message = MESSAGES[name]
+    assert _fields(message.en) == _fields(message.zh)
+    if message.one is not None:
+        assert "n" in _fields(message.en)
+        assert _fields(message.one) == _fields(message.en)
+
+
+def test_what_has_words_in_english_has_chinese_ones():
+    for name, message in MESSAGES.items():
+        words = re.sub(r"\{\w+\}", "", message.en)
+        if re.search(r"[a-z]", words):
+            assert re.search(r"[\u4e00-\u9fff]", message.zh), name
+
+
+def test_one_is_singular_in_english_and_the_same_in_chinese():
+    assert ENGLISH("outcomes", n=1, counts="x") == "1 tensor: x"
+    assert ENGLISH("outcomes", n=2, counts="x") == "2 tensors: x"
+    assert CHINESE("outcomes", n=1, counts="x") == "1 个张量：x"
+
+
+def test_a_value_is_never_taken_for_a_template():
+    assert CHINESE("after_label", label="{text}", text="{0} %s {label}") == "{text}：{0} %s {label}"
+
+
+def _said_in_code():
+    """The strings of the modules that speak, and the beginnings of those that are put together."""
+    whole, begun = set(), set()
+    for folder in ("reporting", "plugin", "cli"):
+        for file in (PACKAGE / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    whole.add(node.value)
+                if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+                    begun.add(node.values[0].value)
+    return whole, {text for text in begun if re.fullmatch(r"[a-z]+_", text)}
+
+
+def test_no_message_is_left_over():
+    whole, begun = _said_in_code()
+    sides = {f"{side}_read_as" for side in ("left", "right")}
+    verdicts = {"PASS", "WARN", "FAIL", "UNDEFINED", "ERROR", "NOT_RUN"}
+    for name in set(MESSAGES) - sides - verdicts:
+        assert name in whole or any(name.startswith(start) for start in begun), name
+
+
+def test_every_message_that_the_code_asks_for_is_there():
+    for folder in ("reporting", "plugin", "cli"):
+        for file in (PACKAGE / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                is_said = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say"
+                if is_said and isinstance(node.args[0], ast.Constant):
+                    message = MESSAGES[node.args[0].value]
+                    given = {keyword.arg for keyword in node.keywords}
+                    assert None in given or _fields(message.en) <= given, (file.name, node.lineno)
+
+
+@pytest.mark.parametrize("name", DIAGNOSES)
+def test_a_drift_is_called_what_the_page_and_the_table_of_kinds_call_it(name):
+    assert MESSAGES[f"looks_{name}"].en == DIAGNOSES[name].title
+    assert WORDS[f"looks_{name}"][1].startswith(MESSAGES[f"looks_{name}"].zh)
+
+
+def test_a_word_that_the_page_has_too_is_the_same_one():
+    same = {name for name in MESSAGES if name in WORDS and MESSAGES[name].en == WORDS[name][0]}
+    assert len(same) > 20
+    for name in same - {"left", "right", "tensors", "differs"}:
+        assert MESSAGES[name].zh == WORDS[name][1], name
+    for verdict in ("fail", "warn", "undefined", "error", "ok", "skipped"):
+        assert MESSAGES[f"is_{verdict}"].zh == WORDS[verdict][1] if f"is_{verdict}" in MESSAGES else True
+
+
+# -- nothing goes around the table ------------------------------------------------------------------------------------
+
+
+def _strings(value):
+    """Every text of a record but the sentences."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from (key,) if not isinstance(key, str) or key != "sentence" else ()
+            yield from () if key == "sentence" else _strings(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def _english_in(text, *sources):
+    known = {word for source in _strings(list(sources)) for word in re.findall(r"[A-Za-z_]+", source)}
+    shorts = {"cosine", "rel_euclid", "norm_max", "acc_rel", "kld", "mean_abs", "rmse", "max_rel", "mean_rel"}
+    return sorted({word for word in re.findall(r"[A-Za-z_]{2,}", text) if word not in known | KEPT | shorts})
+
+
+def _told(record, width=80):
+    return failure_text(
+        [record], operators=14, width=width, left_root="target_bad", right_root="reference", say=CHINESE
+    )
+
+
+# What the English of judging and of the errors says, that the numbers of a record do not tell.
+UNTOLD = ("undefined", "note", "error")
+
+
+def _without_untold(record):
+    return {
+        **record,
+        "findings": [
+            {**finding, "rule": finding["rule"] or "profile default"}
+            for finding in record["findings"]
+            if finding["outcome"] not in UNTOLD
+        ],
+        "notes": [],
+    }
+
+
+def _record(name):
+    made = {"drift": samples.drifted, "pass": samples.passed, "overflow": overflowed, "error": samples.unreadable}
+    return _without_untold(samples.entry(made[name]()))
+
+
+@pytest.mark.parametrize("name", ["drift", "pass", "overflow", "error"])
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_tensor_is_told_in_chinese(name, width):
+    record = _record(name)
+    for text in (_told(record, width), one_line(record, CHINESE), record_text(record, operators=3, say=CHINESE)):
+        assert _english_in(text, record, "target_bad reference") == []
+        assert re.search(r"[\u4e00-\u9fff]", text)
+
+
+def test_the_summary_and_the_match_report_are_told_in_chinese():
+    drifted = samples.drifted()
+    left, right = samples.dumps()
+    alone = [Unmatched("left", ref, "LEFT-OUT", ("conv1:output:0",)) for ref in left.refs]
+    gone = [Missing("a:output:0", "b:output:0", "GONE")]
+    reports = [
+        a_report(samples.passed(), drifted, min_coverage=0.9),
+        a_report(samples.passed(), samples.passed()),
+        a_report(alone_left=alone, alone_right=[Unmatched("right", right.refs[0], "LEFT-OUT")]),
+        a_report(drifted, alone_left=alone * 5, missing=gone * 9),
+        a_report(not_run(samples.pair(), left_root=Path("a"), right_root=Path("b"))),
+        nothing_met(),
+    ]
+    for report in reports:
+        lines = [
+            *header_lines(report.left, report.right, pairs=3, profile="default", unseen=1, say=CHINESE),
+            *summary_lines(report, files=["a.json"], say=CHINESE),
+            *coverage_text(report, say=CHINESE).splitlines(),
+        ]
+        sources = [report.left.directory, report.left.reader, report.right.directory, report.right.reader]
+        sources += [*report.left.labels.values(), *report.records, *report.unmatched, *report.missing, "MindSpore"]
+        assert _english_in("\n".join(lines), *sources, "GONE LEFT OUT json") == []
+
+
+ROLES = [
+    {"role": "cause", "causes": [], "suspects": [], "role_reason": "WHY"},
+    {"role": "inherited", "causes": ["Default/conv2:output:0"], "suspects": [], "role_reason": ""},
+    {"role": "inherited", "causes": [], "suspects": [], "role_reason": ""},
+    {"role": "unknown", "causes": [], "suspects": [], "role_reason": "WHY"},
+]
+
+
+def _with_roles():
+    report = a_report(*[samples.drifted()] * 4)
+    for number, (record, role) in enumerate(zip(report.records, ROLES, strict=True)):
+        record.update(role, order=number, amplification=20.0)
+    return report
+
+
+def test_roles_are_told_in_chinese():
+    report = _with_roles()
+    lines = [*role_lines(report, width=80, say=CHINESE), *(role_line(record, CHINESE) for record in report.records)]
+    assert _english_in("\n".join(lines), *report.records, "WHY Default conv") == []
+    assert lines[0] == "1 个起因，2 个继承，1 个来源不明"
+
+
+@pytest.mark.parametrize("name", DIAGNOSES)
+def test_a_drift_looks_like_something_in_chinese(name):
+    lines = diagnosis_lines({"diagnosis": [{"id": name, "confidence": "high", "evidence": "EVIDENCE"}]}, 120, CHINESE)
+    assert _english_in("\n".join(lines), "EVIDENCE") == []
+
+
+# -- sentences are said again from numbers ----------------------------------------------------------------------------
+
+
+def test_a_finding_is_said_again_from_its_numbers():
+    record = samples.entry(samples.drifted())
+    said = [finding_text(finding, record, CHINESE) for finding in record["findings"]]
+    assert said[0].startswith("cosine_similarity 为 0.390511，低于限值 0.999（")
+    assert all("is below" not in text and "is above" not in text for text in said)
+
+
+def test_in_english_it_is_the_sentence_of_the_record():
+    record = samples.entry(samples.drifted())
+    for finding in record["findings"]:
+        assert finding_text(finding, record, ENGLISH) == finding["sentence"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"value": None}, {"value": "many"}, {"limit": None}, {"rule": None}, {"metric": "x"}]
+)
+def test_what_its_numbers_do_not_tell_stays_as_it_is(change):
+    record = samples.entry(samples.drifted())
+    finding = {**record["findings"][0], **change}
+    assert finding_text(finding, record, CHINESE) == finding["sentence"]
+
+
+def test_a_value_within_its_bound_is_no_drift_beyond_it():
+    """A known drift warns although its own bound holds; the other bound stands in the sentence alone."""
+    record = samples.entry(samples.drifted())
+    finding = {**record["findings"][0], "outcome": "warn", "value": 0.5, "limit": 0.3}
+    assert finding_text(finding, record, CHINESE) == finding["sentence"]
+
+
+def test_a_warning_names_its_level():
+    record = samples.entry(samples.drifted())
+    finding = {**record["findings"][0], "outcome": "warn"}
+    assert "低于警告值 0.999" in finding_text(finding, record, CHINESE)
+
+
+def test_a_stranger_s_word_for_an_outcome_is_shown_as_it_is():
+    odd = Verdict("fail", (Finding("odd", "something"),))
+    record = samples.entry(samples.drifted(verdict=odd))
+    assert "odd         something" in _told(json.loads(json.dumps(record)))
+
+
+# -- widths -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("name", ["drift", "overflow", "error"])
+def test_no_line_takes_more_columns_than_there_are(name, width):
+    record = _record(name)
+    assert max(columns(line) for line in _told(record, width).splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_summary_fits(width):
+    report = a_report(samples.passed(), samples.drifted(), samples.unreadable(), min_coverage=0.9)
+    lines = [
+        *summary_lines(report, width=width, say=CHINESE),
+        *coverage_text(report, width=width, say=CHINESE).split("\n"),
+    ]
+    assert max(map(columns, lines)) <= width
+
+
+def test_the_command_stays_what_it_is():
+    text = failure_text([samples.entry(samples.drifted())], operators=3, rerun=RERUN, say=CHINESE)
+    english = failure_text([samples.entry(samples.drifted())], operators=3, rerun=RERUN)
+    assert text.split("\n")[-2:] == english.split("\n")[-2:]
+
+
+def test_there_are_two_languages():
+    assert LANGUAGES == ("en", "zh")
+
+
+# -- why an operator has its role -------------------------------------------------------------------------------------
+
+SUSPECTS = [
+    {"operator": "conv3", "state": "not dumped"},
+    {"operator": "conv4", "state": "no partner", "before": 3},
+]
+WHYS = [name.removeprefix("why_") for name in MESSAGES if name.startswith("why_")]
+
+
+@pytest.mark.parametrize("why", WHYS)
+def test_a_reason_is_told_in_chinese(why):
+    record = {"role_reason": "WHY", "role_why": {"why": why, "suspects": SUSPECTS, "given": ["conv1"]}}
+    text = reason_of(record, CHINESE)
+    assert _english_in(text, "conv") == []
+    assert reason_of(record, ENGLISH) == "WHY"
+    if why not in ("order", "feeds", "earlier", "ranks"):
+        assert "conv3（未转储）、conv4 之前的 3 个算子（未配对）" in text
+
+
+def test_the_english_of_a_reason_is_the_one_that_results_hold():
+    told = reason_text({"why": "first", "suspects": SUSPECTS, "given": ["a", "b", "c", "d", "e"]})
+    assert told == (
+        "the first to fail in execution order; it, or one before it that was not compared: conv3 (not dumped), "
+        "3 operators before conv4 (no partner); not compared: a, b, c, d and 1 more"
+    )
+
+
+@pytest.mark.parametrize("why", [None, {"why": "another", "suspects": [], "given": []}])
+def test_a_reason_of_another_version_stays_as_it_is(why):
+    assert reason_of({"role_reason": "WHY", "role_why": why}, CHINESE) == "WHY"
+
+
+def test_every_state_that_an_operator_can_be_in_has_its_message():
+    tree = ast.parse((PACKAGE / "pipeline" / "standing.py").read_text("utf-8"))
+    (state,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "state"]
+    constants = {
+        node.value
+        for statement in state.body[1:]
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Constant) and node.value not in ("output", None)
+    }
+    assert {"not dumped", "no partner"} < constants
+    for word in (*constants, "fails", "passes"):
+        assert MESSAGES[f"state_{word.replace(' ', '_')}"].en == word
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "unseen",
+        {"why": "unseen", "suspects": []},
+        {"why": "unseen", "suspects": ["conv3"], "given": []},
+        {"why": "unseen", "suspects": [], "given": [1]},
+    ],
+)
+def test_a_damaged_reason_is_refused(why):
+    record = samples.entry(samples.drifted()) | ROLES[0] | {"role_why": why}
+    values = json.loads(json.dumps(document(a_report(samples.drifted()))))
+    values["tensors"] = [record]
+    with pytest.raises(ConfigError, match="role_why"):
+        report_from(values, place="results.json")
