@@ -142,7 +142,13 @@ def _english_in(text, *sources):
 
 def _told(record, width=80):
     return failure_text(
-        [record], operators=14, width=width, left_root="target_bad", right_root="reference", say=CHINESE
+        [record],
+        operators=14,
+        width=width,
+        rerun="pytest -q",
+        left_root="target_bad",
+        right_root="reference",
+        say=CHINESE,
     )
 
 
@@ -172,8 +178,78 @@ def _record(name):
 def test_a_tensor_is_told_in_chinese(name, width):
     record = _record(name)
     for text in (_told(record, width), one_line(record, CHINESE), record_text(record, operators=3, say=CHINESE)):
-        assert _english_in(text, record, "target_bad reference") == []
+        assert _english_in(text, record, "target_bad reference pytest") == []
         assert re.search(r"[\u4e00-\u9fff]", text)
+
+
+def _rare():
+    """A record with what few records have."""
+    record = _record("drift")
+    statistics = {"unseen": ["left"], "compared": ["max", "md5"]}
+    statistics |= {side: {"max": 1.0 + (side == "left"), "md5": side[0] * 32} for side in ("left", "right")}
+    same = {"file": "Conv2D.json", "values": {"pad": "1"}}
+    return record | {
+        "right_zero_mismatch": 3,
+        "findings": record["findings"][:1],
+        "metrics": record["metrics"] | {"saturated_count": 1},
+        "differing_arguments": [{"kind": "attribute", "name": "pad_mode", "left": "same", "right": None}] * 14,
+        "kernel_args": {"left": same, "right": same},
+        "source": {"file": "net.py", "line": 3, "text": "x = f(x)"},
+        "right": record["right"] | {"source": {"file": "other.py", "line": 4, "text": ""}, "row": 7, "shape": None},
+        "transform": {"left_format": "NHWC", "right_format": "NCHW", "transpose": [0, 1], "reshape": True},
+        "statistics": statistics,
+        "graph": 3,
+    }
+
+
+@pytest.mark.parametrize("how", ["name", "mangled", "mapped", "fused"])
+def test_what_few_tensors_have_is_told_in_chinese(how):
+    record = _rare() | {"how": how, "by": ""}
+    text = _told(record)
+    for told in (
+        "net.py:3",
+        "右侧产生于 other.py:4",
+        "第 7 行",
+        "参数不同",
+        "另有 2 个",
+        "（两侧相同）",
+        "统计量",
+        "右侧已变形",
+        "溢出",
+    ):
+        assert told in text
+    assert "相对误差未计入" in text
+    assert (
+        _english_in(text + one_line(record, CHINESE), record, "target_bad reference pytest llllllllllll rrrrrrrrrrrr")
+        == []
+    )
+
+
+def test_no_line_of_code_has_words_of_its_own():
+    """Whatever is said stands in the table: these modules hold no two words in a row, and no label."""
+    said_by = ("failure", "evidence", "summary", "coverage", "roles", "diagnosis", "arguments", "tally", "reasons")
+    known = {"execution order", "older run", " and ", "[[msdump.map]]"}
+    for name in said_by:
+        tree = ast.parse((PACKAGE / "reporting" / f"{name}.py").read_text("utf-8"))
+        documented = (ast.Module, ast.FunctionDef, ast.ClassDef)
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                assert node.value in known or not re.search(r"[a-z]+:?;? [a-z]+|[a-z]+:$", node.value), (
+                    name,
+                    node.lineno,
+                )
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("labelled", "_hanging")
+            ):
+                label = node.args[0]
+                assert not isinstance(label, ast.Constant) or label.value == "", (name, node.lineno)
 
 
 def test_the_summary_and_the_match_report_are_told_in_chinese():
