@@ -16,7 +16,6 @@ __all__ = ["coverage_text"]
 
 _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
-_SUGGEST = "msdump match --suggest looks for them by values, names and order, and writes the entries"
 
 
 def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> str:
@@ -43,7 +42,7 @@ def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) ->
     if not report.coverage.get("right_paired"):
         lines += ["", *_what_to_do(report, width, say)]
     elif problems and {entry["side"] for entry in report.unmatched} == {"left", "right"}:
-        lines += ["", *_hanging(f"partners: {_SUGGEST}", width)]
+        lines += ["", *_hanging(say("partners", how=say("do_suggest")), width)]
     return "\n".join(lines)
 
 
@@ -106,7 +105,7 @@ def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
     yield "    [[msdump.map]]"
     yield f'    left  = "{left}"'
     yield f'    right = "{right}"'
-    yield from (f"  {line}" for line in _hanging(_SUGGEST, width - 2))
+    yield from (f"  {line}" for line in _hanging(say("do_suggest"), width - 2))
 
 
 def _example(report: Report, say: Phrases) -> tuple[str, str]:

@@ -37,7 +37,7 @@ PACKAGE = Path(pytest_msdump.__file__).parent
 KEPT = {
     *("NaN", "Inf", "msdump", "toml", "results", "json", "profile", "default", "JSON", "npy", "op", "index"),
     *("timestamp", "min_coverage", "max_abs", "select", "deselect", "io", "iteration", "rank", "graph", "map", "left"),
-    *("right", "net", "occurrence", "all", "threshold"),
+    *("right", "net", "occurrence", "all", "threshold", "match", "suggest"),
 }
 
 

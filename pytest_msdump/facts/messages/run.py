@@ -152,6 +152,11 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "what to do: give both sides the same operator names, or name the pairs in msdump.toml:",
         "下一步：让两侧算子同名，或在 msdump.toml 中写明配对：",
     ),
+    "do_suggest": Message(
+        "msdump match --suggest looks for them by values, names and order, and writes the entries",
+        "msdump match --suggest 按数值、名称和顺序查找，并写出这些条目",
+    ),
+    "partners": Message("partners: {how}", "可能的配对：{how}"),
     "the_left_operator": Message("the left operator", "左侧算子"),
     "the_right_operator": Message("the right operator", "右侧算子"),
     "more_tensors": Message("and {n} more tensors; results.json has them all", "另有 {n} 个张量，全部见 results.json"),
