@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 
@@ -10,6 +12,7 @@ __all__ = ["canonical", "coarser"]
 _KINDS = {"opaque": 0, "bool": 1, "integer": 2, "float": 3, "complex": 3}
 
 
+@lru_cache(maxsize=256)
 def canonical(name: str) -> str | None:
     """Return the name that `facts.dtypes` uses for a data type.
 
@@ -33,6 +36,7 @@ def canonical(name: str) -> str | None:
     return known if known in DTYPES else None
 
 
+@lru_cache(maxsize=256)
 def coarser(left: str, right: str) -> str:
     """Return the one of two data types that a pair is judged by.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,6 +128,7 @@ def can_decode(name: str) -> bool:
     return known is not None and DTYPES[known].native != ""
 
 
+@lru_cache(maxsize=256)
 def stored_as(name: str) -> StoredAs:
     """Return how a binary dump stores elements of a data type: little-endian, without gaps.
 
@@ -200,6 +202,22 @@ def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
     TensorFileError
         For types that cannot be compared as numbers, and when header and claim contradict each other.
     """
+    known = _kept_storage(descr, claimed) if isinstance(descr, str) else None
+    return known or _storage_of(descr, claimed, where)
+
+
+# A dump has many files and few types.
+@lru_cache(maxsize=256)
+def _kept_storage(descr: str, claimed: str | None) -> Storage | None:
+    """What is true of any file; ``None`` where its name has to be told."""
+    try:
+        found = _storage_of(descr, claimed, "")
+    except TensorFileError:
+        return None
+    return None if found.logical == "float4_e2m1" else found
+
+
+def _storage_of(descr: object, claimed: str | None, where: str) -> Storage:
     order, code = _code_of(descr, where)
     logical = _logical_of(code, claimed, descr, where)
     code = _BITS.get(code, code)

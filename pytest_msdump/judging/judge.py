@@ -28,6 +28,7 @@ def judge(
     right_dtype: str,
     overflows: Sequence[str] = (),
     right_overflows: Sequence[str] = (),
+    judged: Sequence[Judgement] | None = None,
 ) -> Verdict:
     """Hold the numbers of one pair against its limits.
 
@@ -45,6 +46,8 @@ def judge(
     overflows, right_overflows : sequence of str
         What the device's own check says of the operator of either side: an overflow of the left fails where the limit
         of `saturated_count` is 0 and the sides differ.
+    judged : sequence of Judgement, optional
+        What `judgements` makes of both, where the caller has it already.
 
     Returns
     -------
@@ -55,9 +58,9 @@ def judge(
     -----
     An undefined metric that has a limit, of either level, fails the pair: what was not computed was not compared.
     """
+    judged = judgements(comparison, limits) if judged is None else judged
     types = list(_types(comparison, limits, left_dtype, right_dtype))
     hopeless = any(finding.outcome == "fail" for finding in types)
-    judged = list(judgements(comparison, limits))
     told = [
         *types,
         *_forbidden(comparison, limits),
@@ -68,18 +71,18 @@ def judge(
         *(finding for one in judged if (finding := one.finding()) and not _told_by_types(one, types, limits)),
         *(Finding("note", sentence) for sentence in limits.notes),
     ]
-    findings = tuple(sorted(told, key=lambda finding: _TOLD.index(finding.outcome)))
+    findings = tuple(sorted(told, key=_told_when)) if len(told) > 1 else tuple(told)
     opinions = (finding.outcome for finding in findings if finding.outcome != "note")
     outcome = max(opinions, key=OUTCOMES.index, default="pass")
     return Verdict(outcome, findings, {} if hopeless else would_pass(judged))
 
 
-def rows(comparison: Comparison, limits: Limits) -> list[Check]:
+def rows(comparison: Comparison, limits: Limits, judged: Sequence[Judgement] | None = None) -> list[Check]:
     """Return the failure table: every metric that has a limit or a number, in the order of `facts.metrics`.
 
     Parameters
     ----------
-    comparison, limits
+    comparison, limits, judged
         As for `judge`.
 
     Returns
@@ -87,7 +90,11 @@ def rows(comparison: Comparison, limits: Limits) -> list[Check]:
     list of Check
         `outcome` is "ok", "FAIL", "warn", "undefined", "skipped" or "-" (no limit).
     """
-    return [_row(one) for one in judgements(comparison, limits)]
+    return [_row(one) for one in (judgements(comparison, limits) if judged is None else judged)]
+
+
+def _told_when(finding: Finding) -> int:
+    return _TOLD.index(finding.outcome)
 
 
 def _row(one: Judgement) -> Check:
@@ -158,7 +165,7 @@ def _not_all_compared(comparison: Comparison) -> Iterator[Finding]:
         )
 
 
-def _nothing_compared(comparison: Comparison, judged: list[Judgement]) -> Iterator[Finding]:
+def _nothing_compared(comparison: Comparison, judged: Sequence[Judgement]) -> Iterator[Finding]:
     """Nothing that was not compared may count as passed."""
     if comparison.elements == 0:
         yield Finding("warn", "nothing was compared: both sides are empty")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.judging.wording import apart, bound_text, number, position
@@ -18,8 +18,7 @@ _UNMEASURED = "it was not measured"
 _ABOUT_BITS = "bitwise_mismatch"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """One metric, its number, and the limit that decided.
 
     `outcome` is "ok", "fail", "warn", "undefined", "skipped" or "-" (no limit); `sentence` is what to tell of it.
@@ -42,15 +41,26 @@ class Judgement:
         return Finding(outcome, self.sentence, self.metric, value, self.limit.bound, self.limit.rule)
 
 
-def judgements(comparison: Comparison, limits: Limits) -> Iterator[Judgement]:
-    """Yield one for every metric that has a limit or a number, in the order of `facts.metrics`."""
+def judgements(comparison: Comparison, limits: Limits) -> list[Judgement]:
+    """Return one for every metric that has a limit or a number, in the order of `facts.metrics`."""
+    found: list[Judgement] = []
+    measurements, levels = comparison.measurements, _levels(limits.limits)
     for metric in METRICS:
-        measured = comparison.measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
-        levels = [limit for limit in limits.limits if limit.metric == metric]
-        if levels:
-            yield _judgement(measured, levels, comparison, limits)
-        elif measured.value is not None:
-            yield Judgement(metric, measured.value, None, "-")
+        measured = measurements.get(metric)
+        if metric in levels:
+            measured = measured or Measurement(metric, undefined=_UNMEASURED)
+            found.append(_judgement(measured, levels[metric], comparison, limits))
+        elif measured is not None and measured.value is not None:
+            found.append(Judgement(metric, measured.value, None, "-"))
+    return found
+
+
+def _levels(limits: tuple[Limit, ...]) -> Mapping[str, list[Limit]]:
+    """Limits by metric, in their order."""
+    found: dict[str, list[Limit]] = {}
+    for limit in limits:
+        found.setdefault(limit.metric, []).append(limit)
+    return found
 
 
 def meets(value: float | int, limit: Limit) -> bool:

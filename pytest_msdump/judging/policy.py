@@ -14,6 +14,7 @@ from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.judging.bounds import Bounds, checked_bounds, checked_tolerance, metric_id
 from pytest_msdump.judging.wording import bound_text
+from pytest_msdump.model.verdict import Limits
 
 __all__ = ["Bounds", "KnownDrift", "Policy", "Rule", "metric_id", "profile_names"]
 
@@ -157,6 +158,8 @@ class Policy:
     nan: str = "match"
     nan_rule: str = ""
     threshold_flag: str = "--msdump-threshold"
+    # What `judging.resolve` made of it, by type, day and the numbers of rules that apply; no part of what it says.
+    resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pytest_msdump.dtypes import coarser
@@ -53,15 +53,43 @@ def resolve(
     Limits
         In the order of `facts.metrics`.
     """
+    judged_as = _component(coarser(left_dtype, right_dtype))
+    rules, drifts = _which(policy, left, right, left_dtype, right_dtype, judged_as)
+    today = today or datetime.datetime.now(datetime.timezone.utc).date()
+    # A network has many pairs and few kinds of them: what the same rules say of the same types is worked out once.
+    key = (judged_as, rules, drifts, today)
+    kept = policy.resolved
+    if key not in kept:
+        kept[key] = _limits(
+            policy,
+            judged_as,
+            [policy.rules[number] for number in rules],
+            [policy.known_drift[number] for number in drifts],
+            today,
+        )
+    return kept[key]
+
+
+def _which(
+    policy: Policy, left: TensorKey, right: TensorKey, left_dtype: str, right_dtype: str, judged_as: str
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of the rules and of the known drifts that are about this pair."""
+    if not policy.rules and not policy.known_drift:
+        return (), ()
     names = frozenset(_names(left)) | frozenset(_names(right))
     types = frozenset({left.op.op_type, right.op.op_type} - {None})
-    judged_as = _component(coarser(left_dtype, right_dtype))
     dtypes = frozenset({judged_as, *(name for name in (left_dtype, right_dtype) if _component(name) == judged_as)})
-    rules = [rule for rule in policy.rules if _applies(rule, names, types, dtypes)]
+    return (
+        tuple(number for number, rule in enumerate(policy.rules) if _applies(rule, names, types, dtypes)),
+        tuple(number for number, drift in enumerate(policy.known_drift) if _matches(drift.match, names)),
+    )
 
+
+def _limits(
+    policy: Policy, judged_as: str, rules: Sequence[Rule], drifts: Sequence[KnownDrift], today: datetime.date
+) -> Limits:
+    """What the profile, the rules that apply, the known drifts and the command line make together."""
     ordered = _thresholds(policy)
-    today = today or datetime.datetime.now(datetime.timezone.utc).date()
-    drifts = [drift for drift in policy.known_drift if _matches(drift.match, names)]
     holding = [drift for drift in drifts if today <= drift.until]
     accepted = {metric: limit for metric, limit in _accepted(holding).items() if metric not in ordered}
     normal = {**_profile_limits(policy.profile, judged_as), **_rule_limits(rules), **ordered}

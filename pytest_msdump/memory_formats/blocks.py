@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import prod
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, MemoryFormat
@@ -38,14 +40,49 @@ class Part:
     block: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+class Whole(NamedTuple):
+    """How a whole stored tensor becomes the logical one: shaped, transposed, its parts merged, padding cut off."""
+
+    sizes: Shape
+    axes: Shape
+    merged: Shape
+    cut: tuple[slice, ...]
+
+
+@dataclass(frozen=True)
 class Placement:
     """Stored axes of a tensor, outermost first, and its logical shape in the order that they are read in."""
 
     shape: Shape
     parts: tuple[Part, ...]
 
+    # Many tensors of a network share one placement, and with it what follows from it.
+    @cached_property
+    def sizes(self) -> Shape:
+        """Lengths of the stored axes."""
+        return tuple(part.size for part in self.parts)
 
+    @cached_property
+    def stored_elements(self) -> int:
+        """Number of stored elements, padding included."""
+        return prod(self.sizes)
+
+    @cached_property
+    def whole(self) -> Whole:
+        """How all of it is read at once, in the order of `shape`."""
+        numbers = range(len(self.parts))
+        places = [[number for number in numbers if self.parts[number].axis == axis] for axis in range(len(self.shape))]
+        for mine in places:
+            mine.sort(key=lambda number: self.parts[number].kind == "inner")
+        return Whole(
+            self.sizes,
+            tuple(number for mine in places for number in mine),
+            tuple(prod(self.sizes[number] for number in mine) for mine in places),
+            tuple(slice(length) for length in self.shape),
+        )
+
+
+@lru_cache(maxsize=256)
 def format_name(name: str | None) -> str | None:
     """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -70,11 +71,10 @@ class BlockedView:
         self._order = tuple(range(len(placement.shape))) if order is None else order
         self._shape = tuple(placement.shape[axis] for axis in self._order)
         self._limit = window_elements or WINDOW_BYTES // _native_bytes(view.dtype)
-        self._sizes = tuple(part.size for part in placement.parts)
-        self._strides = tuple(prod(self._sizes[number + 1 :]) for number in range(len(self._sizes)))
-        # How many logical elements one step of each axis is, and their number.
-        self._steps = tuple(prod(self._shape[place + 1 :]) for place in range(len(self._shape)))
+        self._sizes = placement.sizes
+        self._is_usual = order is None
         self._held: tuple[_Window, Array] | None = None
+        self._all: Array | None = None
 
     @property
     def spec(self) -> TensorSpec:
@@ -98,6 +98,10 @@ class BlockedView:
 
     def read(self, start: int, stop: int) -> Array:
         """Return logical elements `start` to `stop` in C order."""
+        if start == 0 and self._is_usual and stop == self.size and self._placement.stored_elements <= self._limit:
+            if self._all is None:
+                self._all = self._whole()
+            return self._all
         pieces: list[Array] = []
         while start < stop:
             if self._held is None or not self._held[0].start <= start < self._held[0].stop:
@@ -126,6 +130,23 @@ class BlockedView:
     def close(self) -> None:
         """Give back the file."""
         self._view.close()
+
+    @cached_property
+    def _strides(self) -> tuple[int, ...]:
+        return tuple(prod(self._sizes[number + 1 :]) for number in range(len(self._sizes)))
+
+    @cached_property
+    def _steps(self) -> tuple[int, ...]:
+        """How many logical elements one step of each axis is."""
+        return tuple(prod(self._shape[place + 1 :]) for place in range(len(self._shape)))
+
+    def _whole(self) -> Array:
+        """Read a small tensor at once."""
+        whole = self._placement.whole
+        stored = self._view.read(0, self._placement.stored_elements).reshape(whole.sizes)
+        logical = stored.transpose(whole.axes).reshape(whole.merged)[whole.cut]
+        # As in `_gathered`; the caller may hold two pieces of one tensor at a time.
+        return (logical.copy() if np.may_share_memory(logical, stored) else np.ascontiguousarray(logical)).reshape(-1)
 
     def _around(self, element: int) -> _Window:
         """Choose the window that has an element: as many leading indexes fixed as the limit needs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -29,6 +30,7 @@ _ORDERS: Mapping[int, tuple[str, ...]] = {
 NAMELESS = frozenset({"", "IJ"})
 
 
+@lru_cache(maxsize=256)
 def is_device_format(name: str | None) -> bool:
     """Tell whether a memory format has blocks, so that stored and logical shape differ in rank or padding.
 
@@ -41,6 +43,8 @@ def is_device_format(name: str | None) -> bool:
     return known is None or any(len(token) == 2 for entry in MEMORY_FORMATS[known].stored for token in entry.split())
 
 
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=1024)
 def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | None) -> tuple[Shape | None, str | None]:
     """Choose the logical shape of a stored tensor and the order of its axes.
 
@@ -223,6 +227,7 @@ def _plain(view: TensorView, shape: Shape) -> TensorView:
     return UnfoldedView(view, shape) if same_but_ones or told_by_header else view
 
 
+@lru_cache(maxsize=1024)
 def _placed(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement | None:
     """Return how a logical shape lies in a stored one; ``None`` when it does not."""
     if spec.shape is None or min(shape, default=1) < 0:

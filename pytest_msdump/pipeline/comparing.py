@@ -8,6 +8,7 @@ from dataclasses import replace
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.judging.judge import judge, rows
+from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.model.pairing import Pair
@@ -80,6 +81,7 @@ def compare_views(
         return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
+    judged = judgements(comparison, limits)
     verdict = judge(
         comparison,
         limits,
@@ -87,12 +89,13 @@ def compare_views(
         right_dtype=right.dtype,
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
+        judged=judged,
     )
     return Record(
         pair=pair,
         verdict=verdict,
         limits=limits,
-        checks=rows(comparison, limits),
+        checks=rows(comparison, limits, judged),
         comparison=comparison,
         left_spec=met.left_logical.spec,
         right_spec=met.right_logical.spec,

@@ -12,7 +12,7 @@ nano         u64 length, magic number, blocks of (tag, length, value), then the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from functools import lru_cache
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import (
@@ -27,60 +27,23 @@ from pytest_msdump.facts.dump_proto import (
     SHAPE,
     DataType,
 )
+from pytest_msdump.readers.ascend_contents import Header, StoredTensor
 from pytest_msdump.readers.ascend_nano import NanoTensor, parse_nano
-from pytest_msdump.readers.ascend_raw import RawPart, raw_parts
-from pytest_msdump.readers.wire import Source, Span, named_fields, span_of, varint_of, varints
+from pytest_msdump.readers.ascend_raw import raw_parts
+from pytest_msdump.readers.wire import Memory, Source, Span, named_fields, span_of, varint_of, varints
 
 __all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "parse_header"]
 
 MAX_HEADER_BYTES = 64 * 2**20
 
 _LENGTH_BYTES = 8
+_SMALL_BYTES = 2**9
 _MAX_RANK = 32
 _MAX_NAME_BYTES = 2**12
 _MOST_GROUPS = 2**31 - 1
 # Fused optimisers have the most, some hundreds. An empty entry takes two bytes of the file, and far more here.
 _MAX_TENSORS = 2**13
 _FIELDS = {"input": OP_INPUT, "output": OP_OUTPUT}
-
-
-class StoredTensor(NamedTuple):
-    """One tensor of a dump file.
-
-    `start` is the byte of the file where its data begins, `size` the bytes that the header gives it. `shape` is the
-    stored one, ``()`` when the header has none; `original_shape` is ``None`` when the header has none. `address` is
-    where the tensor was on the device, 0 when nobody says.
-    """
-
-    io: str
-    slot: int
-    data_type: DataType
-    memory_format: str
-    shape: tuple[int, ...]
-    original_shape: tuple[int, ...] | None
-    groups: int
-    start: int
-    size: int
-    address: int = 0
-
-
-class Header(NamedTuple):
-    """What is in a dump file: tensors in stored order, and where its first attribute's value is.
-
-    `raw` are buffers and workspaces, which are no tensors; `end` is the byte behind all that is told of.
-    """
-
-    container: str
-    op_name: str
-    tensors: tuple[StoredTensor, ...]
-    attribute: Span | None = None
-    raw: tuple[RawPart, ...] = ()
-    end: int = 0
-
-    @property
-    def untyped(self) -> int:
-        """Number of buffers and workspaces."""
-        return len(self.raw)
 
 
 class _Parts:
@@ -91,7 +54,7 @@ class _Parts:
         self.untyped: dict[str, list[Span]] = {"buffer": [], "space": []}
         self.op_name = ""
         self.attribute: Span | None = None
-        self.known = 0
+        self.met = 0
 
 
 def parse_header(source: Source) -> Header:
@@ -174,7 +137,8 @@ def _parts(source: Source, span: Span) -> _Parts:
             parts.attribute = _attribute(source, span_of(source, field))
         elif name == "dump_time":
             varint_of(source, field)
-        if sum(map(len, (*parts.untyped.values(), *parts.tensors.values()))) > _MAX_TENSORS:
+        parts.met += name in parts.tensors or name in parts.untyped
+        if parts.met > _MAX_TENSORS:
             raise TensorFileError(
                 f"{source.where}: its header lists more than {_MAX_TENSORS} tensors; it is damaged or forged"
             )
@@ -199,7 +163,25 @@ def _tensors(source: Source, parts: _Parts) -> list[StoredTensor]:
 
 
 def _tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
-    """Read one `OpInput` or `OpOutput`. A field that is there twice counts by its last, as in protobuf."""
+    """Read one `OpInput` or `OpOutput`."""
+    if span.length > _SMALL_BYTES:
+        return _tensor_at(source, span, io, slot)
+    try:
+        known = _tensor_of(source.peek(span.start, span.length), io)
+    except TensorFileError:
+        # Once more where it is, for a text that names the file and the byte.
+        return _tensor_at(source, span, io, slot)
+    return known._replace(slot=slot, start=known.start + span.start if known.start else 0)
+
+
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=2048)
+def _tensor_of(message: bytes, io: str) -> StoredTensor:
+    return _tensor_at(Memory(message), Span(0, len(message)), io, 0)
+
+
+def _tensor_at(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
+    """Read a message where it is. A field that is there twice counts by its last, as in protobuf."""
     numbers = {"data_type": 0, "format": 0, "size": 0, "sub_format": 0, "address": 0}
     shapes: dict[str, tuple[int, ...]] = {}
     data = Span(0, 0)

@@ -141,6 +141,10 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
     position, stop = span
     if not 0 <= position <= stop <= source.size:
         raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")
+    whole = _walked(source, span) if span.length <= _PIECE_BYTES else None
+    if whole is not None:
+        yield from whole
+        return
     cursor = _Cursor(source, stop)
     for _ in range(_MOST_FIELDS):
         if position >= stop:
@@ -163,6 +167,48 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
         position = end
     if position < stop:
         raise _damaged(source, position, f"more than {_MOST_FIELDS} fields in one message")
+
+
+def _walked(source: Source, span: Span) -> list[Field] | None:
+    """Return the fields of a small message whose numbers are all small; ``None`` of one to be walked with care."""
+    found: list[Field] = []
+    start, stop, at = span.start, span.length, 0
+    data = source.peek(start, stop)
+    try:
+        while at < stop:
+            tag, value, begin = data[at], 0, at + 1
+            wire_type = tag & 7
+            if wire_type == VARINT:
+                value, end = data[begin], begin + 1
+                if value >= 0x80:
+                    value, end = _small_varint(data, begin)
+            elif wire_type == _LEN:
+                length, begin = data[begin], begin + 1
+                if length >= 0x80:
+                    length, begin = _small_varint(data, begin - 1)
+                end = begin + length
+            else:
+                return None
+            # A number of a field that takes two bytes, no field at all, or a field beyond the end.
+            if not 8 <= tag < 0x80 or end > stop:
+                return None
+            found.append(Field(tag >> 3, wire_type, value, Span(start + begin, start + end)))
+            at = end
+    except IndexError:
+        return None
+    return found
+
+
+def _small_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number of at most nine bytes at a place, and the place behind it; IndexError of any other."""
+    value = shift = 0
+    for place in range(at, at + _LONGEST_VARINT - 1):
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place + 1
+        shift += 7
+    raise IndexError
 
 
 def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:

@@ -186,6 +186,6 @@ def _value(key: str, value: Any) -> str:
     return "[\n  " + ",\n  ".join(_dumps(entry) for entry in value) + "\n]"
 
 
-def _dumps(value: Any) -> str:
-    """Strict JSON in ASCII, so that any byte a file name can hold survives."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=True)
+# Strict JSON in ASCII, so that any byte a file name can hold survives. Nothing in a report holds itself: looking for
+# that takes a third of the time.
+_dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False).encode

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.report import Check, CheckRow, Record
+from pytest_msdump.model.report import CheckRow, Record
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.reporting.statistics import statistics_entry
@@ -17,6 +20,11 @@ from pytest_msdump.reporting.stored import StoredRecord, from_json
 from pytest_msdump.reporting.values import encode
 
 __all__ = ["StoredRecord", "from_json", "not_run", "relative_file", "to_json", "with_verdict"]
+
+# Of dataclasses with plain fields; `dataclasses.asdict` takes ten times as long.
+_NONFINITE = tuple(field.name for field in fields(Nonfinite))
+_nonfinite_of = attrgetter(*_NONFINITE)
+_coordinates_of = attrgetter(*COORDINATES)
 
 
 def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, Any]:
@@ -35,19 +43,20 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
         Only dict, list, str, int, float, bool and None; NaN and Inf are strings.
     """
     pair = record.pair
+    right = _side(pair.right, record.right_spec, right_root)
+    right.update(_source(pair.right))
     entry: dict[str, Any] = {
         "order": pair.order,
         "left": _side(pair.left, record.left_spec, left_root),
-        "right": _side(pair.right, record.right_spec, right_root),
+        "right": right,
         **_coordinates(pair.left.key.op.at),
         **_source(pair.left),
         "how": pair.how,
         "by": pair.by,
-        "transform": _transform(pair.transform),
+        "transform": dict(_transform(pair.transform)),
         "verdict": record.verdict.outcome,
         **_measured(record.comparison),
     }
-    entry["right"].update(_source(pair.right))
     if pair.note:
         entry["pair_note"] = pair.note
     if record.statistics is not None:
@@ -61,9 +70,7 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
         entry["spread"] = dict(record.spread)
     if record.custom:
         entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
-    entry["right"]["at"] = {
-        name: value for name, value in _coordinates(pair.right.key.op.at).items() if value is not None
-    }
+    right["at"] = {name: value for name, value in _coordinates(pair.right.key.op.at).items() if value is not None}
     return with_verdict(entry, record.verdict, record.limits, record.checks)
 
 
@@ -76,7 +83,7 @@ def with_verdict(
         "verdict": verdict.outcome,
         "would_pass": {metric: encode(bound) for metric, bound in verdict.would_pass.items()},
         "findings": [_finding(finding) for finding in verdict.findings],
-        "checks": [_check(Check(*check)) for check in checks],
+        "checks": [_check(*check) for check in checks],
         "judged_as": limits.judged_as,
         "nan": limits.nan,
         "known_drift": limits.known_drift,
@@ -93,9 +100,20 @@ def not_run(pair: Pair, *, left_root: Path, right_root: Path) -> dict[str, Any]:
 
 def relative_file(path: Path, root: Path) -> str:
     """Return `path` below `root` with forward slashes; the bare name when `root` is the file itself."""
+    text, prefix = str(path), _prefix(root)
+    # Nearly every file is below the root: cutting a text costs a tenth of what comparing paths does.
+    if os.sep == "/" and prefix and text.startswith(prefix):
+        return text[len(prefix) :]
     if path == root:
         return path.name
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+@lru_cache(maxsize=8)
+def _prefix(root: Path) -> str:
+    """What the names of files below `root` begin with; empty of the folder one is in, and of the file system's root."""
+    text = str(root)
+    return "" if text == "." or text.endswith("/") else text + "/"
 
 
 def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> dict[str, Any]:
@@ -129,9 +147,10 @@ def _source(ref: TensorRef) -> dict[str, Any]:
 
 def _coordinates(at: Coordinates) -> dict[str, Any]:
     """All five coordinates, ``None`` where the dump does not have one."""
-    return {name: getattr(at, name) for name in COORDINATES}
+    return dict(zip(COORDINATES, _coordinates_of(at), strict=True))
 
 
+@lru_cache(maxsize=1024)
 def _transform(transform: Transform) -> dict[str, Any]:
     """What was done to make the sides meet; empty when nothing was."""
     return {
@@ -146,7 +165,7 @@ def _measured(comparison: Comparison | None) -> dict[str, Any]:
     if comparison is None:
         keys = ("metrics", "undefined", "not_applicable", "where", "vendor", "nonfinite")
         return {"elements": None, "equal": None, **{key: {} for key in keys}, "worst": []}
-    nonfinite = asdict(comparison.nonfinite)
+    nonfinite = zip(_NONFINITE, _nonfinite_of(comparison.nonfinite), strict=True)
     sampled: dict[str, Any] = {} if comparison.total_elements is None else {"total_elements": comparison.total_elements}
     if comparison.sampled:
         sampled["sampled"] = True
@@ -162,16 +181,18 @@ def _measured(comparison: Comparison | None) -> dict[str, Any]:
         "absolute_error_sum": encode(comparison.absolute_error_sum),
         **_measurements(comparison.measurements),
         "vendor": {metric: encode(value) for metric, value in comparison.vendor.items()},
-        "nonfinite": {name: list(value) if isinstance(value, tuple) else value for name, value in nonfinite.items()},
-        "worst": [
-            {
-                "index": list(element.index),
-                "left": encode(element.left),
-                "right": encode(element.right),
-                "ratio": encode(element.ratio),
-            }
-            for element in comparison.worst
-        ],
+        "nonfinite": {name: list(value) if type(value) is tuple else value for name, value in nonfinite},
+        "worst": [_worst(element) for element in comparison.worst],
+    }
+
+
+def _worst(element: WorstElement) -> dict[str, Any]:
+    """One of the worst elements."""
+    return {
+        "index": list(element.index),
+        "left": encode(element.left),
+        "right": encode(element.right),
+        "ratio": encode(element.ratio),
     }
 
 
@@ -202,13 +223,20 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
-    """One line of the table."""
+def _check(
+    metric: str,
+    value: float | int | tuple[float, ...] | None,
+    limit: float | None,
+    level: str | None,
+    rule: str | None,
+    outcome: str,
+) -> dict[str, Any]:
+    """One line of the table: a `Check`."""
     return {
-        "metric": check.metric,
-        "value": encode(check.value),
-        "limit": encode(check.limit),
-        "level": check.level,
-        "rule": check.rule,
-        "outcome": check.outcome.lower(),
+        "metric": metric,
+        "value": encode(value),
+        "limit": encode(limit),
+        "level": level,
+        "rule": rule,
+        "outcome": outcome.lower(),
     }

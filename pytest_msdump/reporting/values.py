@@ -21,6 +21,10 @@ def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
     >>> encode(float("-inf")), encode(2**60 + 1), encode(complex(0.5, float("nan")))
     ('-Infinity', 1152921504606846977, [0.5, 'NaN'])
     """
+    kind = type(value)
+    # Nearly all are plain floats, ints and nothing: told by their type alone, before anything is asked of a number.
+    if kind is float and math.isfinite(value):  # type: ignore[arg-type]
+        return value
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, Integral):

@@ -1,0 +1,147 @@
+"""What an npy file says of itself, before its data.
+
+References
+----------
+NEP 1, "A Simple File Format for NumPy Arrays": versions 1.0 (2-byte header length), 2.0 (4-byte) and 3.0 (UTF-8).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_msdump.errors import TensorFileError
+
+__all__ = ["NpyHeader", "cut_off", "extent", "parse_header"]
+
+_MAGIC = b"\x93NUMPY"
+_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+_KEYS = {"descr", "fortran_order", "shape"}
+
+# Plain arrays need under 2 KiB; the bound keeps a forged length from being believed.
+_MAX_HEADER_BYTES = 2**16
+_KEPT_BYTES = 2**8
+
+# The lower of what numpy 1.26 (32) and 2.x (64) hold; a dump's tensors have at most 8 axes.
+_MAX_RANK = 32
+_MAX_LENGTH = 2**63 - 1
+
+# All that a header may consist of, so that `literal_eval` meets no operators, names, escapes or odd numbers.
+_LITERALS = re.compile(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
+
+_FOREIGN = (
+    (b"version https://git-lfs", "is a Git LFS pointer, not the tensor itself; run `git lfs pull`"),
+    (b"PK\x03\x04", "is a zip archive (.npz?); unpack it, one .npy file for each tensor"),
+    (b"\x1f\x8b", "is compressed with gzip; unpack it first"),
+    (b"\x80", "looks like a pickle, which is never loaded; save the tensor with numpy.save"),
+)
+
+
+class NpyHeader(NamedTuple):
+    """What an npy file says of itself; `descr` as it stands there, `data_offset` in bytes."""
+
+    version: tuple[int, int]
+    descr: object
+    fortran_order: bool
+    shape: tuple[int, ...]
+    data_offset: int
+
+
+def parse_header(head: bytes, *, where: str) -> NpyHeader:
+    """Parse the beginning of an npy file.
+
+    Parameters
+    ----------
+    head : bytes
+        At least the whole header; what follows is not looked at.
+    where : str
+        The file, for error texts.
+
+    Raises
+    ------
+    TensorFileError
+        When this is no npy file, the header is cut off or longer than 64 KiB, or says anything but a plain array's
+        `descr`, `fortran_order` and `shape`.
+    """
+    version, end = extent(head, where)
+    if len(head) < end:
+        raise cut_off(where, f"inside its header, {len(head)} of {end} bytes")
+    begin = len(_MAGIC) + 2 + _LENGTH_BYTES[version]
+    entries = _entries(head[begin:end], "utf-8" if version == (3, 0) else "latin-1")
+    if not isinstance(entries, dict) or entries.keys() != _KEYS:
+        raise _damaged(where, "does not hold exactly descr, fortran_order and shape")
+    shape, fortran = entries["shape"], entries["fortran_order"]
+    if not isinstance(fortran, bool):
+        raise _damaged(where, f"says fortran_order {str(fortran)[:40]}, which is neither True nor False")
+    if not _is_shape(shape):
+        raise _damaged(where, f"says shape {str(shape)[:80]}, which is no tuple of at most {_MAX_RANK} lengths")
+    return NpyHeader(version, entries["descr"], fortran, shape, end)
+
+
+def _entries(text: bytes, encoding: str) -> object:
+    """What a header says, ``None`` of one that is no literal. Not to be changed: files share it."""
+    return _kept_entries(text, encoding) if len(text) <= _KEPT_BYTES else _evaluated(text, encoding)
+
+
+# A dump has many files and few headers.
+@lru_cache(maxsize=1024)
+def _kept_entries(text: bytes, encoding: str) -> object:
+    return _evaluated(text, encoding)
+
+
+def _evaluated(content: bytes, encoding: str) -> object:
+    try:
+        text = content.decode(encoding)
+        entries: object = ast.literal_eval(text.strip()) if _LITERALS.fullmatch(text) else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return entries
+
+
+def extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
+    """Return the npy version and the number of bytes before the data.
+
+    Raises
+    ------
+    TensorFileError
+        It is no npy file of a known version, or claims a header longer than 64 KiB.
+    """
+    for start, sentence in _FOREIGN:
+        if head.startswith(start):
+            raise TensorFileError(f"{where}: {sentence}")
+    if not head:
+        raise TensorFileError(f"{where}: is empty (0 bytes); the run was probably killed while writing: dump it again")
+    if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
+        raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
+    if len(head) < len(_MAGIC) + 6:
+        raise cut_off(where, f"inside its header, after {len(head)} bytes")
+    version = (head[6], head[7])
+    length_bytes = _LENGTH_BYTES.get(version)
+    if length_bytes is None:
+        raise TensorFileError(
+            f"{where}: is npy version {head[6]}.{head[7]}; known: 1.0, 2.0, 3.0. Save it again as 1.0"
+        )
+    begin = len(_MAGIC) + 2 + length_bytes
+    length = int.from_bytes(head[8:begin], "little")
+    if length > _MAX_HEADER_BYTES:
+        raise _damaged(where, f"claims to be {length} bytes long, at most {_MAX_HEADER_BYTES} are believed")
+    return version, begin + length
+
+
+def _is_shape(shape: object) -> bool:
+    return (
+        isinstance(shape, tuple)
+        and len(shape) <= _MAX_RANK
+        and all(type(length) is int and 0 <= length <= _MAX_LENGTH for length in shape)
+    )
+
+
+def cut_off(where: str, how: str) -> TensorFileError:
+    """Return the error of a file that ends too early; `how` says where."""
+    return TensorFileError(f"{where}: cut off {how}; the run was probably killed while writing: dump it again")
+
+
+def _damaged(where: str, how: str) -> TensorFileError:
+    return TensorFileError(f"{where}: its npy header {how}; the file is damaged or forged, dump it again")
