@@ -49,6 +49,7 @@ EXPECTED = [
     ("report_dir", ("--msdump-report-dir",), "msdump_report_dir", "report_dir"),
     ("detail", ("--msdump-detail",), "msdump_detail", "detail"),
     ("spread", ("--msdump-spread",), "msdump_spread", "spread"),
+    ("jobs", ("--msdump-jobs",), "msdump_jobs", "jobs"),
     ("report", ("--msdump-report",), "msdump_report", "report"),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,13 +156,18 @@ def gate(
         The language; the vendor's command lines speak English, as the vendor's do.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
-    from pytest_msdump.pipeline.gathering import gathered, measured, write_report
+    from pytest_msdump.pipeline.gathering import gathered, write_report
     from pytest_msdump.pipeline.suggestion_entries import with_suggestions
+    from pytest_msdump.scheduling.running import Runner
+    from pytest_msdump.scheduling.threads import Workers
 
     tell_header(planned, say)
     progress = Progress("msdump compare", quiet=quiet)
-    numbers = progress(range(len(planned.pairing.pairs)), "pairs")
-    report = gathered(planned, {number: measured(planned, number) for number in numbers})
+    with closing(Workers(planned.suite.jobs)) as workers:
+        numbers = range(len(planned.pairing.pairs))
+        runner = Runner(planned, numbers, workers if workers.jobs > 1 else None)
+        records = {number: runner.record(number) for number in progress(numbers, "pairs")}
+    report = gathered(planned, records)
     if suggests:
         report = with_suggestions(planned, report, watch=progress)
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]

@@ -14,7 +14,7 @@ from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.annotating import write_for_gitlab
 from pytest_msdump.pipeline.arguments import argument_entries
-from pytest_msdump.pipeline.comparing import compare_pair
+from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.localising import localised
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
@@ -22,10 +22,10 @@ from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.html.page import write_html
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.markdown import append_summary, write_markdown
-from pytest_msdump.reporting.records import not_run, to_json
+from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.tally import FAILING
 
-__all__ = ["WRITERS", "gathered", "measured", "policy_entry", "write_report"]
+__all__ = ["WRITERS", "completed", "gathered", "measured", "policy_entry", "write_report"]
 
 # Report kind → writer: (report, directory) → the file.
 WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
@@ -40,12 +40,15 @@ _PRINTED = ("github",)
 
 def measured(plan: Plan, number: int) -> dict[str, Any]:
     """Compare pair `number` of the plan and return its record as results.json holds it."""
+    return completed(plan, number, entry_of(plan.pairing.pairs[number], conditions_of(plan)))
+
+
+def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the record of pair `number` what only the plan knows: arguments of the operators of a failing pair."""
+    if entry["verdict"] not in FAILING:
+        return dict(entry)
     pair = plan.pairing.pairs[number]
-    record = compare_pair(pair, plan.suite.policy, replace(plan.extras, spread=plan.suite.spread))
-    entry = to_json(record, left_root=plan.left.root, right_root=plan.right.root)
-    if record.verdict.outcome in FAILING:
-        entry.update(argument_entries(pair, plan.left, plan.right, plan.argument_books))
-    return entry
+    return {**entry, **argument_entries(pair, plan.left, plan.right, plan.argument_books)}
 
 
 def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:

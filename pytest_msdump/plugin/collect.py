@@ -121,13 +121,14 @@ class OperatorItem(_GateItem):
 
     def runtest(self) -> None:
         """Measure and judge every pair of this item; fail when one of them does."""
-        from pytest_msdump.pipeline.gathering import measured
         from pytest_msdump.plugin.detailing import detail_text
         from pytest_msdump.plugin.junit import properties
+        from pytest_msdump.plugin.measuring import runner_of
         from pytest_msdump.plugin.telling import failure
 
         plan = self.plan
-        records = {number: measured(plan, number) for number in self.group.pairs}
+        runner = runner_of(self)
+        records = {number: runner.record(number) for number in self.group.pairs}
         self.report_records(records)
         self.user_properties.extend(properties(records.values()))
         if any(record["verdict"] not in ("pass", "warn") for record in records.values()):

@@ -124,6 +124,10 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports, in the process that has all records."""
     gate = session.config.stash[GATE]
+    if gate.plans:
+        from pytest_msdump.plugin.measuring import stop_measuring
+
+        stop_measuring(session.config)
     if gate.has_results:
         from pytest_msdump.plugin.detailing import close_details
         from pytest_msdump.plugin.folding import fold_failures

@@ -233,7 +233,7 @@ class Gate:
             f"--msdump-{option.replace('_', '-')}={value}"
             for option, values in self.options.items()
             for value in (values if isinstance(values, (list, tuple)) else [values])
-            if value is not None and option not in ("select", "report", "report_dir", "detail")
+            if value is not None and option not in ("select", "report", "report_dir", "detail", "jobs")
         ]
         if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)

@@ -176,6 +176,7 @@ OPTIONS: tuple[Option, ...] = (
         default="none",
         choices=("none", "failing", "all"),
     ),
+    _option("jobs", "number", "N", "workers for one pass: threads that measure large tensors at once", default="1"),
     _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json"),
 )
 

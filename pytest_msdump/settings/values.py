@@ -14,6 +14,7 @@ __all__ = [
     "USUAL_DETAILS",
     "parse_count",
     "parse_coverage",
+    "parse_jobs",
     "parse_report",
     "parse_spec",
     "parse_threshold",
@@ -27,6 +28,9 @@ _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
 # A coordinate's set is held in memory; no run has more iterations, and a typing mistake must not fill it.
 _MOST_SPEC_VALUES = 1_000_000
+
+# Each is a thread with a pair open; more than any machine has use for.
+_MOST_JOBS = 256
 
 
 def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
@@ -197,6 +201,32 @@ def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -
         if kind not in REPORT_KINDS:
             raise UnknownNameError(f"{where}: unknown report {kind!r}; known: {', '.join(REPORT_KINDS)}")
     return tuple(dict.fromkeys(kinds))
+
+
+def parse_jobs(value: str | int, *, where: str = "--msdump-jobs") -> int:
+    """Read how many workers there are to be.
+
+    Parameters
+    ----------
+    value : str or int
+        At least 1.
+    where : str
+        How the option or key is spelled there, for the message.
+
+    Raises
+    ------
+    ConfigError
+        If it is no such number, or more than 256.
+
+    Examples
+    --------
+    >>> parse_jobs("4")
+    4
+    """
+    text = str(value).strip()
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= _MOST_JOBS:
+        raise ConfigError(f"{where}: {value!r} is not a number of workers; write a number from 1 to {_MOST_JOBS}")
+    return int(text)
 
 
 def parse_count(value: str | int | bool, *, where: str = "--msdump-detail") -> int:

@@ -170,6 +170,7 @@ def _assemble(
         report=said.get("report", ("json",)),
         detail=said.get("detail", 0),
         spread=said.get("spread", "none"),
+        jobs=said.get("jobs", 1),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
         **rule_files,

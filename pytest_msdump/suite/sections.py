@@ -12,7 +12,15 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.judging.policy import profile_names
 from pytest_msdump.matching.align import Align, parse_align
 from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.settings import OPTIONS, parse_count, parse_coverage, parse_report, parse_spec, parse_threshold
+from pytest_msdump.settings import (
+    OPTIONS,
+    parse_count,
+    parse_coverage,
+    parse_jobs,
+    parse_report,
+    parse_spec,
+    parse_threshold,
+)
 from pytest_msdump.suite.keys import (
     Reader,
     choice,
@@ -124,6 +132,7 @@ def _shared(base: Path) -> dict[str, Reader]:
         "graph": _spec,
         "report": _report,
         "detail": _detail,
+        "jobs": _jobs,
         "report_dir": path,
         "fusion": path,
         "quant_fusion": path,
@@ -222,6 +231,10 @@ def _report(value: object, where: str) -> tuple[str, ...]:
 
 def _detail(value: object, where: str) -> int:
     return parse_count(value if isinstance(value, str | bool) else whole(value, where), where=where)
+
+
+def _jobs(value: object, where: str) -> int:
+    return parse_jobs(value if isinstance(value, str) else whole(value, where), where=where)
 
 
 def _coverage_per_cent(value: object, where: str) -> float:

@@ -70,6 +70,8 @@ class Suite:
         How many failing tensors are written element by element.
     spread : str
         Of which tensors small arrays tell how errors are spread: ``"none"``, ``"failing"`` or ``"all"``.
+    jobs : int
+        How many pairs are measured side by side.
     fusion, quant_fusion, close_fusion : Path, optional
         Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
         model compiled with fusion off.
@@ -92,6 +94,7 @@ class Suite:
     graph_files: tuple[Path, ...]
     detail: int = 0
     spread: str = "none"
+    jobs: int = 1
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None

@@ -36,6 +36,7 @@ FLOORS = {
     "detailing": 4,
     "localising": 4,
     "pipeline": 5,
+    "scheduling": 6,
     "cli": 7,
     "plugin": 7,
     "": 7,

@@ -1,0 +1,1 @@
+"""In which order and by whom pairs are measured: threads, other machines, earlier runs."""

@@ -1,0 +1,43 @@
+"""Dumps of a few operators, some of which drift, and what a run of them says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.testing.builder import write_reference
+
+LARGE = 40_000
+
+
+def write_pairs(folder: Path, sizes: list[int], *, drifting: tuple[int, ...] = ()) -> Path:
+    """Write `folder`/left and `folder`/right: op0, op1 … of these sizes, those of `drifting` apart by 10 %."""
+    random = np.random.default_rng(7)
+    right = {f"op{number}": random.standard_normal(size).astype(np.float32) for number, size in enumerate(sizes)}
+    left = {
+        name: values * np.float32(1.1 if number in drifting else 1.000001)
+        for number, (name, values) in enumerate(right.items())
+    }
+    write_reference(folder / "left", left)
+    write_reference(folder / "right", right)
+    return folder
+
+
+def file_of(side: Path, name: str) -> Path:
+    """The one file of an operator."""
+    (file,) = side.glob(f"{name}.*.npy")
+    return file
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """What results.json below `folder` holds."""
+    found: dict[str, Any] = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
+    return found
+
+
+def as_written(folder: Path) -> bytes:
+    """The bytes of results.json below `folder`."""
+    return (folder / "msdump-report" / "results.json").read_bytes()
