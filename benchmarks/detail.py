@@ -43,7 +43,7 @@ def main() -> int:
         print(f"{'run':<34} {'exit':>4} {'peak MiB':>9} {'seconds':>8} {'on CPU':>8} {'MiB written':>12}")
         runs = []
         for title, command in commands():
-            run = measured(title, command, folder)
+            run = measured(command, folder)
             written = sum(path.stat().st_size for path in (folder / "out").rglob("*") if path.is_file()) / 2**20
             times = f"{run.seconds:>8.2f} {run.cpu_seconds:>8.2f}"
             print(f"{title:<34} {run.exit_code:>4} {run.peak_mib:>9.1f} {times} {written:>12.1f}", flush=True)

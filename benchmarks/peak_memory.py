@@ -14,9 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import NamedTuple
+
+from measuring.processes import Run, run
 
 _SIDES = ("left", "right", "fortran")
 
@@ -31,16 +31,6 @@ numpy.save(folder + "/left/big.0.1600000000000001.npy", left)
 numpy.save(folder + "/right/big.0.1600000000000002.npy", right)
 numpy.save(folder + "/fortran/big.0.1600000000000003.npy", numpy.asfortranarray(right))
 """
-
-
-class Run(NamedTuple):
-    """One comparison: what ran, its exit code, its peak resident memory, its time, and that of it on a processor."""
-
-    title: str
-    exit_code: int
-    peak_mib: float
-    seconds: float
-    cpu_seconds: float
 
 
 def main() -> int:
@@ -60,7 +50,7 @@ def main() -> int:
         print(f"{'run':<34} {'exit':>4} {'peak MiB':>9} {'seconds':>8}")
         runs = []
         for title, command in commands(folder):
-            runs.append(measured(title, command, folder))
+            runs.append(measured(command, folder))
             print(f"{title:<34} {runs[-1].exit_code:>4} {runs[-1].peak_mib:>9.1f} {runs[-1].seconds:>8.2f}", flush=True)
     above = arguments.limit_mib is not None and any(run.peak_mib > arguments.limit_mib for run in runs)
     return int(above or any(run.exit_code for run in runs))
@@ -80,22 +70,12 @@ def commands(folder: Path) -> list[tuple[str, list[str]]]:
     ]
 
 
-def measured(title: str, arguments: list[str], folder: Path) -> Run:
+def measured(arguments: list[str], folder: Path) -> Run:
     """Run one comparison with the working directory `folder`."""
-    began = time.perf_counter()
-    child = subprocess.Popen(
-        [sys.executable, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert child.stdout is not None
-    said = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        print(said, file=sys.stderr)
-    # Linux counts in KiB, macOS in bytes.
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    seconds, cpu = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
-    return Run(title, child.returncode, usage.ru_maxrss / unit, seconds, cpu)
+    done = run([sys.executable, *arguments], folder)
+    if done.exit_code:
+        print(done.said, file=sys.stderr)
+    return done
 
 
 if __name__ == "__main__":

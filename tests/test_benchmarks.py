@@ -1,9 +1,16 @@
-"""The memory benchmark works, on files small enough for every run of the tests; its figures are no test's business."""
+"""The benchmarks work, on data small enough for every run of the tests; their figures are no test's business."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from cases.items import outermost
+from cases.setting import NotTimedError, Program, Setting
+from measuring.figures import Figure, Limit, Sample
+from measuring.tables import into_page
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "peak_memory.py"
 
@@ -67,3 +74,91 @@ def test_the_benchmark_of_details_writes_every_element(tmp_path: Path) -> None:
     assert all(20 < float(row[2]) < 150 for row in rows)
     assert float(rows[1][3]) > 1 > float(rows[0][3])
     assert list(tmp_path.iterdir()) == []
+
+
+SPEED = BENCHMARK.with_name("speed.py")
+MEASURED = ("pair-float32", "tiny", "index", "pytest", "dormant")
+
+
+def _speed(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, SPEED, "--small", "--no-vendor", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    marks = "\n\n".join(f"<!-- figures: {name} -->\nold\n<!-- end of {name} -->" for name in ("machine", *MEASURED))
+    page.write_text(f"before\n\n{marks}\n\nbehind\n", encoding="utf-8")
+    data = tmp_path / "data"
+    data.mkdir()
+    ran = _speed(*MEASURED, "--json", tmp_path / "runs.json", "--markdown", page, "--dir", data)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert list(data.iterdir()) == []
+
+    cases = json.loads((tmp_path / "runs.json").read_text("utf-8"))["cases"]
+    assert list(cases) == list(MEASURED)
+    programs = cases["pair-float32"]["programs"]
+    assert {"reads both files", "msdump compare", "numpy.testing.assert_allclose"} <= set(programs)
+    assert all(len(program["runs"]) == 1 for program in programs.values())
+    # An interpreter with numpy alone is above 20 MiB.
+    assert 20 < programs["msdump compare"]["runs"][0]["peak_mib"] < 150
+    numbers = {limit["number"] for case in cases.values() for limit in case["limits"]}
+    assert numbers == {"1", "2", "3", "4"}
+    assert len(
+        re.findall(r"^[1-4]\. .+: limit [≤≥] .+, measured .+, (ok|over|not measured: .+)$", ran.stdout, re.M)
+    ) == sum(len(case["limits"]) for case in cases.values())
+
+    written = page.read_text("utf-8")
+    assert written.startswith("before\n")
+    assert written.endswith("\nbehind\n")
+    assert "old" not in written.split()
+    assert all(f"| {name} |" in written for name in programs)
+
+
+def test_a_program_that_does_something_else_is_not_timed(tmp_path: Path) -> None:
+    setting = Setting(folder=tmp_path, runs=1, small=True, kernel=False)
+    for program in (
+        Program([sys.executable, "-c", "raise SystemExit(3)"], only_starts=True),
+        Program([sys.executable, "-c", ""], only_starts=True, check=_refused),
+    ):
+        with pytest.raises(NotTimedError):
+            setting.figures({"it": program})
+
+
+def _refused(said: str) -> None:
+    raise NotTimedError(said)
+
+
+def test_what_only_starts_is_taken_away() -> None:
+    start = Figure("start", [Sample(1.0, 0.5, 20.0), Sample(9.0, 0.6, 22.0), Sample(2.0, 0.4, 21.0)], only_starts=True)
+    work = Figure("work", [Sample(3.0, 2.5, 51.0)], start)
+    assert (work.seconds, work.cpu_beyond, work.mib_beyond) == (3.0, 2.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("bound", "measured", "at_least", "verdict"),
+    [(4, 4.0, False, "ok"), (4, 4.1, False, "over"), (20, 20.0, True, "ok"), (20, 19.9, True, "over")],
+)
+def test_a_limit_is_kept_or_missed(bound: float, measured: float, at_least: bool, verdict: str) -> None:
+    assert Limit("1", "a ratio", bound, measured, at_least=at_least).verdict == verdict
+
+
+def test_a_limit_that_nothing_was_measured_for_is_not_kept() -> None:
+    assert Limit("1", "a ratio", 4, None, why="no kernel").verdict == "not measured: no kernel"
+
+
+def test_a_page_without_marks_is_left_alone() -> None:
+    with pytest.raises(ValueError, match="figures: tiny"):
+        into_page("<!-- figures: pair -->\n<!-- end of pair -->\n", "tiny", "text")
+
+
+def test_only_modules_of_ours_that_none_of_ours_imports_are_added_up() -> None:
+    said = """
+import time: self [us] | cumulative | imported package
+import time:       100 |        100 |     argparse
+import time:        50 |        150 |   pytest_msdump.settings
+import time:        30 |        180 | pytest_msdump.plugin
+import time:      4000 |       4000 | unittest
+import time:        20 |         20 | pytest_msdump.errors
+"""
+    assert outermost(said) == (0.2, 3)

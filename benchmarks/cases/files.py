@@ -1,0 +1,55 @@
+"""Very many files: what indexing and matching them takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from measuring.figures import Case, Limit
+
+from cases.setting import IMPORTS_NUMPY, NotTimedError, Program, Setting, msdump, numpy_start
+
+__all__ = ["index"]
+
+OURS = "msdump match"
+
+# A process of its own, which may be as large as it will. The files are MindSpore's own: output 0 of every operator.
+_MAKE = """
+import io, pathlib, sys, numpy
+folder, count = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+buffer = io.BytesIO()
+numpy.save(buffer, numpy.arange(8, dtype=numpy.float32))
+content = buffer.getvalue()
+for side in ("left", "right"):
+    tree = folder / side / "rank_0" / "Net" / "0" / "0"
+    tree.mkdir(parents=True)
+    for number in range(count):
+        name = f"Default_network-Net_layer{number // 10}-Block_op{number}"
+        op_type = ("Conv2D", "ReLU", "MatMul", "Add", "BatchNorm")[number % 5]
+        file = f"{op_type}.{name}.0.0.{1700000000000000 + 100 * number}.output.0.DefaultFormat.Float32.npy"
+        (tree / file).write_bytes(content)
+"""
+
+
+def index(setting: Setting) -> Iterator[Case]:
+    """A hundred thousand files in all: two MindSpore trees of one layout whose names agree."""
+    count = 500 if setting.small else 50_000
+    folder = setting.folder / "index"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", _MAKE, folder, str(count)], check=True)
+
+    def check(said: str) -> None:
+        if f"{count} of {count} right tensors have a partner" not in said:
+            raise NotTimedError(f"{count} tensors should be matched, but msdump match says:\n{said[-2000:]}")
+
+    command = msdump("match", Path("index", "left"), Path("index", "right"), "--quiet")
+    programs = {IMPORTS_NUMPY: numpy_start(), OURS: Program(command, IMPORTS_NUMPY, check=check)}
+    figures = setting.figures(programs)
+    text = f"indexing and matching {2 * count:,} files"
+    limits = [
+        Limit("4", f"{text}: time", 5, figures[OURS].seconds, "s"),
+        Limit("4", f"{text}: peak of the whole process", 300, figures[OURS].peak_mib, "MiB"),
+    ]
+    yield Case("index", f"two MindSpore trees of {count:,} files each, matched by name", figures, limits)

@@ -1,0 +1,92 @@
+"""Comparisons that are functions of a library: the work alone is timed, loading and imports are not.
+
+python in_process.py reads|allclose|torch|polygraphy LEFT RIGHT
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Neighbours of few bits are 0.8 % apart.
+_RELATIVE = 0.05
+
+
+def main() -> int:
+    """Load, compare, print what the comparison took."""
+    work = WORKS[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    began, began_cpu = time.perf_counter(), time.process_time()
+    work()
+    took = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - began_cpu}
+    print(json.dumps(took))
+    return 0
+
+
+def _reads(*paths: Path) -> Callable[[], None]:
+    """Nothing but reading both files."""
+
+    def work() -> None:
+        for path in paths:
+            with path.open("rb") as file:
+                while file.read(1 << 20):
+                    pass
+
+    return work
+
+
+def _allclose(left: Path, right: Path) -> Callable[[], None]:
+    import numpy as np
+
+    ours, theirs = np.load(left), np.load(right)
+    return lambda: np.testing.assert_allclose(ours, theirs, rtol=_RELATIVE)
+
+
+def _torch(left: Path, right: Path) -> Callable[[], None]:
+    import torch
+
+    ours, theirs = _tensor(left), _tensor(right)
+    return lambda: torch.testing.assert_close(ours, theirs, rtol=_RELATIVE, atol=0)
+
+
+def _tensor(path: Path) -> Any:
+    import numpy as np
+    import torch
+
+    try:
+        return torch.from_numpy(np.load(path))
+    except ValueError:
+        # bfloat16: the header's length stands in bytes 8 and 9.
+        with path.open("rb") as file:
+            header = 10 + int.from_bytes(file.read(10)[8:], "little")
+        return torch.from_numpy(np.fromfile(path, np.int16, offset=header)).view(torch.bfloat16)
+
+
+def _polygraphy(left: Path, right: Path) -> Callable[[], None]:
+    import numpy as np
+    from polygraphy.comparator import CompareFunc, IterationResult
+    from polygraphy.logger import G_LOGGER
+
+    G_LOGGER.module_severity = G_LOGGER.CRITICAL
+    results = [IterationResult({"x": np.load(path)}) for path in (left, right)]
+    compare = CompareFunc.simple(rtol=_RELATIVE, atol=0)
+
+    def work() -> None:
+        assert all(bool(each) for each in compare(*results).values())
+
+    return work
+
+
+WORKS: dict[str, Callable[[Path, Path], Callable[[], None]]] = {
+    "reads": _reads,
+    "allclose": _allclose,
+    "torch": _torch,
+    "polygraphy": _polygraphy,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""Networks through their fusion JSON: few large tensors, and very many tiny ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from measuring.figures import Case, Figure, Limit
+
+from cases.environments import vendor_script
+from cases.setting import (
+    FALLBACK,
+    IMPORTS_NUMPY,
+    NO_KERNEL,
+    NotTimedError,
+    Program,
+    Setting,
+    msdump,
+    numpy_start,
+    search_path,
+    sought,
+)
+
+__all__ = ["network", "tiny"]
+
+_MAKE = Path(__file__).parent.parent / "ascend_network.py"
+
+OURS = "msdump compare -f"
+NUMPY = "msdump compare -f, MSDUMP_KERNEL=numpy"
+VENDOR = "the vendor's compare"
+VENDOR_STARTS = "only starts: the vendor's compare"
+# Seconds of release 26.2.0 on two cores without load, with a stand-in for the part of CANN that reads headers.
+RECORDED = {"network": 17.1, "tiny": 49.0}
+_LIBRARY = "libascend_dump_parser.so"
+
+
+def network(setting: Setting) -> Iterator[Case]:
+    """Four hundred operators of 200,000 elements: NC1HWC0, FRACTAL_NZ and ND, fused, renamed and put in."""
+    operators, elements = (20, 2000) if setting.small else (400, 200_000)
+    _make(setting.folder / "network", operators, elements)
+    figures = _figures(setting, "network", operators)
+    limit = Limit("3", "the vendor's seconds over ours, whole process", 20, None, at_least=True)
+    yield Case(
+        "network",
+        f"{operators} operators of about {elements:,} float16 elements against float32, through the fusion JSON",
+        figures,
+        [_faster(setting, figures, limit, OURS, "network")],
+        notes=_recorded(figures, "network"),
+    )
+
+
+def tiny(setting: Setting) -> Iterator[Case]:
+    """Four thousand operators of 1,024 elements in NC1HWC0, and ten times as many."""
+    few, many = (40, 400) if setting.small else (4_000, 40_000)
+    for count in (few, many):
+        _make(setting.folder / f"tiny{count}", count, 1024, "--channels-in-blocks")
+    figures = _figures(setting, f"tiny{few}", few)
+    more = _figures(replace(setting, vendor=None, runs=min(setting.runs, 3)), f"tiny{many}", many)
+    figures |= {f"{name}, {many:,} operators": figure for name, figure in more.items() if not figure.only_starts}
+    faster = Limit("3", "the vendor's seconds over ours, whole process", 50, None, at_least=True)
+    limits = [
+        _faster(setting, figures, replace(faster, text=f"{faster.text}: kernel"), OURS, "tiny"),
+        _faster(setting, figures, replace(faster, text=f"{faster.text}: fallback", bound=20), NUMPY, "tiny"),
+        *(
+            Limit(
+                "3",
+                f"CPU of {many:,} operators over that of {few:,}: {program}",
+                11,
+                more[program].cpu_seconds / figures[program].cpu_seconds,
+            )
+            for program in (OURS, NUMPY)
+        ),
+    ]
+    title = f"{few:,} operators of 1,024 float16 elements in NC1HWC0 against float32, through the fusion JSON"
+    yield Case("tiny", title, _named(figures), limits, notes=_recorded(figures, "tiny"))
+
+
+def _named(figures: Mapping[str, Figure]) -> dict[str, Figure]:
+    return {name: replace(figure, program=name) for name, figure in figures.items()}
+
+
+def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
+    folder.mkdir()
+    count = ["--operators", str(operators), "--elements", str(elements)]
+    subprocess.run([sys.executable, _MAKE, *count, *words, "--make", folder], check=True)
+
+
+def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
+    words = ["compare", f"{name}/left", f"{name}/right", "-f", f"{name}/fusion.json", "--report", "json,csv", "--quiet"]
+    check = _all_compared(setting.folder, operators)
+    programs = {
+        IMPORTS_NUMPY: numpy_start(),
+        OURS: Program(msdump(*words), IMPORTS_NUMPY, check=check),
+        NUMPY: Program(msdump(*words), IMPORTS_NUMPY, FALLBACK, check=check),
+        **_vendor(setting, name),
+    }
+    return setting.figures(programs)
+
+
+def _all_compared(folder: Path, operators: int) -> Callable[[str], None]:
+    """Hold that every operator that was dumped was compared, and passes."""
+
+    def check(_: str) -> None:
+        counts = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))["counts"]
+        if counts["pass"] != operators:
+            raise NotTimedError(f"{operators} operators should pass, but counts are {counts}")
+
+    return check
+
+
+def _vendor(setting: Setting, name: str) -> dict[str, Program]:
+    """The vendor's command, where the part of CANN is that it cannot read a header without."""
+    toolkit = search_path("ASCEND_TOOLKIT_HOME") or [Path("/usr/local/Ascend/ascend-toolkit/latest")]
+    places = [*search_path("LD_LIBRARY_PATH"), *(place / "tools/adump/lib64" for place in toolkit)]
+    if not setting.vendor or not sought(_LIBRARY, places):
+        return {}
+    command: list[str | Path] = [setting.vendor, vendor_script(setting.vendor), "compare"]
+    (setting.folder / "vendor").mkdir(exist_ok=True)
+    words = ["-m", f"{name}/left", "-g", f"{name}/right", "-f", f"{name}/fusion.json", "-out", "vendor"]
+    return {
+        VENDOR_STARTS: Program([*command, "-h"], only_starts=True),
+        # 2: some operator of the JSON was not dumped.
+        VENDOR: Program([*command, *words], VENDOR_STARTS, exits=(0, 2)),
+    }
+
+
+def _recorded(figures: Mapping[str, Figure], name: str) -> list[str]:
+    if VENDOR in figures:
+        return []
+    return [f"the vendor's tool took {RECORDED[name]:g} seconds, recorded earlier: {_LIBRARY} of CANN is not here"]
+
+
+def _faster(setting: Setting, figures: Mapping[str, Figure], limit: Limit, program: str, name: str) -> Limit:
+    if setting.small:
+        return replace(limit, why="small data")
+    if "kernel" in limit.text and not setting.kernel:
+        return replace(limit, why=NO_KERNEL)
+    measured = VENDOR in figures
+    seconds = figures[VENDOR].seconds if measured else RECORDED[name]
+    why = "" if measured else f"of the recorded {seconds:g} s"
+    return replace(limit, measured=seconds / figures[program].seconds, why=why)

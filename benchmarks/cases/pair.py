@@ -1,0 +1,183 @@
+"""One pair of large files: what a comparison costs beside reading them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from measuring.figures import Case, Figure, Limit
+
+from cases.environments import vendor_script
+from cases.setting import (
+    FALLBACK,
+    IMPORTS_NUMPY,
+    NO_KERNEL,
+    NotTimedError,
+    Program,
+    Setting,
+    msdump,
+    numpy_start,
+    without_kl,
+)
+
+__all__ = ["ITEM_BYTES", "pair", "pair1g"]
+
+_HERE = Path(__file__).parent
+_SIDES = ("left.npy", "right.npy")
+ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+# What neither the vendor nor numpy can load.
+_OURS_ALONE = "bfloat16"
+# Integers are held to be equal unless a limit says otherwise.
+_LIMITS = {"int8": ("--threshold", "max_absolute_error=1")}
+
+FLOOR = "reads both files"
+START = "msdump compare of one element"
+OURS = "msdump compare"
+OURS_NINE = "msdump compare --without kl_divergence"
+NUMPY = "msdump compare, MSDUMP_KERNEL=numpy"
+NUMPY_NINE = "msdump compare --without kl_divergence, MSDUMP_KERNEL=numpy"
+VENDOR = "the vendor's file_compare"
+VENDOR_STARTS = "only starts: the vendor's file_compare"
+ALLCLOSE = "numpy.testing.assert_allclose"
+
+_OVER_FLOOR = (
+    ("kernel, without KL", 4, OURS_NINE),
+    ("kernel, all metrics", 12, OURS),
+    ("fallback, without KL", 15, NUMPY_NINE),
+    ("fallback, all metrics", 40, NUMPY),
+)
+_UNDER_OTHERS = (
+    ("kernel, without KL", 20, VENDOR, OURS_NINE),
+    ("kernel, without KL", 4, ALLCLOSE, OURS_NINE),
+    ("kernel, all metrics", 1.5, ALLCLOSE, OURS),
+)
+
+
+def pair(dtype: str, setting: Setting) -> Iterator[Case]:
+    """Two files of 33,554,433 elements: one more than a power of two, as tensors never end with a block."""
+    count = (1 << 18 if setting.small else 128 << 18) + 1
+    _make(setting.folder, dtype, count)
+    programs = {FLOOR: _inside("reads"), IMPORTS_NUMPY: numpy_start(), **_ours(setting, dtype, count)}
+    if dtype != _OURS_ALONE:
+        programs |= _vendor(setting)
+        programs[ALLCLOSE] = _inside("allclose")
+    if setting.peers:
+        programs["torch.testing.assert_close"] = _inside("torch", setting.peers)
+        if dtype != _OURS_ALONE:
+            programs["Polygraphy's CompareFunc.simple"] = _inside("polygraphy", setting.peers)
+    figures = setting.figures(programs)
+    limits = _limits(setting, figures) if dtype == "float32" else []
+    yield Case(f"pair-{dtype}", _title(dtype, count), figures, limits, pairs=count, floor=FLOOR)
+
+
+def pair1g(setting: Setting) -> Iterator[Case]:
+    """Two files of 1 GiB: the peak is what counts."""
+    count = 1 << 19 if setting.small else 1 << 28
+    _make(setting.folder, "float32", count)
+    programs = {FLOOR: _inside("reads"), IMPORTS_NUMPY: numpy_start(), **_ours(setting, "float32", count)}
+    figures = setting.figures(programs, min(setting.runs, 2))
+    limits = _peak(figures, "2 × 1 GiB")
+    yield Case("pair1g", _title("float32", count), figures, limits, pairs=count, floor=FLOOR)
+
+
+def _title(dtype: str, count: int) -> str:
+    return (
+        f"two files of {count:,} elements of {dtype} that all differ, {count * ITEM_BYTES[dtype] / 2**20:.3g} MiB each"
+    )
+
+
+def _make(folder: Path, dtype: str, count: int) -> None:
+    subprocess.run([sys.executable, _HERE / "made_pairs.py", folder, dtype, str(count)], check=True)
+
+
+def _ours(setting: Setting, dtype: str, count: int) -> dict[str, Program]:
+    compared = _compared(setting.folder, count)
+    limits = _LIMITS.get(dtype, ())
+
+    def program(without: bool, environment: Mapping[str, str] | None) -> Program:
+        words = ("compare", *_SIDES, *limits, *(("--without", "kl_divergence") if without else ()))
+        return Program(msdump(*words), IMPORTS_NUMPY, environment, check=compared)
+
+    one = Program(msdump("compare", *_one_element(setting, dtype), *limits), IMPORTS_NUMPY)
+    programs = {START: one, OURS: program(False, None), NUMPY: program(False, FALLBACK)}
+    if without_kl(setting.folder):
+        programs |= {OURS_NINE: program(True, None), NUMPY_NINE: program(True, FALLBACK)}
+    return programs
+
+
+def _one_element(setting: Setting, dtype: str) -> list[Path]:
+    """Make the smallest pair there is: what a comparison of it takes is the start of the command."""
+    folder = setting.folder / "one"
+    folder.mkdir(exist_ok=True)
+    _make(folder, dtype, 1)
+    return [folder / side for side in _SIDES]
+
+
+def _compared(folder: Path, count: int) -> Callable[[str], None]:
+    """Hold that every element was compared and found to differ: a program that skips them is fast for nothing."""
+
+    def check(_: str) -> None:
+        results = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
+        found = [(each["elements"], each["differing"]) for each in results["tensors"]]
+        if found != [(count, count)]:
+            raise NotTimedError(f"{count} elements differ, but (elements, differing) is {found}")
+
+    return check
+
+
+def _vendor(setting: Setting) -> dict[str, Program]:
+    if not setting.vendor:
+        return {}
+    command: list[str | Path] = [setting.vendor, vendor_script(setting.vendor), "file_compare"]
+    (setting.folder / "vendor").mkdir(exist_ok=True)
+    words = ["-m", _SIDES[0], "-g", _SIDES[1], "-out", "vendor"]
+    return {
+        VENDOR_STARTS: Program([*command, "-h"], only_starts=True),
+        VENDOR: Program([*command, *words], VENDOR_STARTS, check=_eight),
+    }
+
+
+def _eight(said: str) -> None:
+    """Hold that the vendor's eight numbers are there."""
+    if "CosineSimilarity" not in said or "MeanRelativeError" not in said:
+        raise NotTimedError(f"{VENDOR}:\n{said}")
+
+
+def _inside(work: str, python: str | Path = sys.executable) -> Program:
+    return Program([python, _HERE / "in_process.py", work, *_SIDES])
+
+
+def _limits(setting: Setting, figures: Mapping[str, Figure]) -> list[Limit]:
+    """The lines of acceptance 1 and 2."""
+    floors = [
+        _ratio(
+            setting, figures, Limit("1", f"CPU beyond import numpy over the floor's: {text}", bound, None), ours, FLOOR
+        )
+        for text, bound, ours in _OVER_FLOOR
+    ]
+    others = [
+        _ratio(setting, figures, Limit("2", f"CPU of {over} over ours: {text}", bound, None, at_least=True), over, ours)
+        for text, bound, over, ours in _UNDER_OTHERS
+    ]
+    return [*floors, *_peak(figures, "2 × 128 MiB"), *others]
+
+
+def _ratio(setting: Setting, figures: Mapping[str, Figure], limit: Limit, over: str, under: str) -> Limit:
+    """Fill in one program's CPU over another's, or why there is no such figure."""
+    if "kernel" in limit.text and not setting.kernel:
+        return replace(limit, why=NO_KERNEL)
+    missing = [program for program in (over, under) if program not in figures]
+    if missing:
+        return replace(limit, why=f"no {missing[0]} here")
+    return replace(limit, measured=figures[over].cpu_beyond / figures[under].cpu_beyond)
+
+
+def _peak(figures: Mapping[str, Figure], size: str) -> list[Limit]:
+    return [
+        Limit("1", f"peak above import numpy, {size}: {program}", 40, figures[program].mib_beyond, "MiB")
+        for program in (OURS, NUMPY)
+    ]
