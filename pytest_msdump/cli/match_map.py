@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from typing import Any
 
 from pytest_msdump.localising.suggest import Fit, Suggestion
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.suggesting import Suggested
 from pytest_msdump.pipeline.suggestion_entries import what_speaks_for
+from pytest_msdump.reporting.map_entry import map_entry_lines
 from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["map_lines", "summary"]
@@ -59,13 +60,15 @@ def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
 def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
     meeting = found.meetings[fit.left, fit.right]
     yield f"# {what_speaks_for(one, fit, meeting)}"
-    yield "[[msdump.map]]"
-    yield f"left = {_text(_address(found.left[fit.left], types))}"
-    yield f"right = {_text(_address(found.right[fit.right], types))}"
+    entry: dict[str, Any] = {
+        "left": _address(found.left[fit.left], types),
+        "right": _address(found.right[fit.right], types),
+    }
     if meeting.transform.transpose is not None:
-        yield f"transpose = {list(meeting.transform.transpose)}"
+        entry["transpose"] = list(meeting.transform.transpose)
     if meeting.transform.reshape:
-        yield "reshape = true"
+        entry["reshape"] = True
+    yield from map_entry_lines(entry)
 
 
 def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iterator[str]:
@@ -79,8 +82,3 @@ def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iter
 def _address(ref: TensorRef, types: frozenset[str]) -> str:
     op = ref.key.op
     return f"{op.op_type}.{ref.key.address}" if op.label in types and op.op_type else ref.key.address
-
-
-def _text(text: str) -> str:
-    """A basic string of TOML: JSON's, but that DEL is escaped as well."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

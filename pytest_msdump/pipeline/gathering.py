@@ -17,6 +17,7 @@ from pytest_msdump.pipeline.arguments import argument_entries
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.localising import localised
 from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.pipeline.suspecting import suspicious_pairs
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.html.page import write_html
@@ -62,12 +63,13 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         What was done, by number of the pair.
     """
     found = localised(plan, records)
+    suspicious = suspicious_pairs(plan, records, found.entries)
     report = assemble(
         plan.left,
         plan.right,
         plan.pairing,
         [
-            {**records[number], **found.entries.get(number, {})}
+            {**records[number], **found.entries.get(number, {}), **_suspicious(suspicious.get(number))}
             if number in records
             else not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
             for number, pair in enumerate(plan.pairing.pairs)
@@ -80,6 +82,11 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         rerun=rerun_arguments(plan),
     )
     return replace(report, localised_by=found.by, edges=found.edges)
+
+
+def _suspicious(found: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """What the record of a pair that looks wrong gets."""
+    return {"suspicious": found} if found else {}
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:

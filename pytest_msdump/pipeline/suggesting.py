@@ -19,7 +19,7 @@ from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.watching import Watch, unwatched
 
-__all__ = ["Meeting", "Suggested", "Unread", "suggest_partners"]
+__all__ = ["USUAL_AXES", "Meeting", "Suggested", "Unread", "best_meeting", "shape_word", "suggest_partners"]
 
 # Drift up to here leaves a tensor recognisable; what is compared element by element is bounded.
 _MOST_APART = 0.02
@@ -29,7 +29,7 @@ _CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
 _MOST_TRIED = 6
 
 # Axes of the right side that lead from one usual order to another.
-_AXES = ((1, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
+USUAL_AXES = ((1, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     meetings: dict[tuple[int, int], Meeting] = {}
     for number in watch(range(len(right.refs)), "right tensors tried"):
         for other in _candidates(left, right, number):
-            meeting = _meeting(left.refs[other], right.refs[number], formats)
+            meeting = best_meeting(left.refs[other], right.refs[number], formats)
             if meeting is None:
                 continue
             meetings[other, number] = meeting
@@ -175,8 +175,21 @@ def _candidates(left: _Side, right: _Side, number: int) -> list[int]:
     return list(dict.fromkeys([*tried, *by_name[:_MOST_TRIED]]))
 
 
-def _meeting(left: TensorRef, right: TensorRef, formats: Transform) -> Meeting | None:
-    """The simplest way to bring the right to the left that no other one is clearly better than."""
+def best_meeting(left: TensorRef, right: TensorRef, formats: Transform) -> Meeting | None:
+    """Return the simplest way to bring the right to the left that no other one is clearly better than.
+
+    Parameters
+    ----------
+    left, right : TensorRef
+        Both are read whole, in blocks.
+    formats : Transform
+        The axis orders that the suite tells of.
+
+    Returns
+    -------
+    Meeting or None
+        ``None`` where their shapes do not meet, or a file cannot be read.
+    """
     try:
         with closing(open_view(left)) as ours, closing(open_view(right)) as theirs:
             close = _CLOSE.get(coarser(ours.dtype, theirs.dtype), _MOST_APART)
@@ -193,9 +206,16 @@ def _meeting(left: TensorRef, right: TensorRef, formats: Transform) -> Meeting |
         return None
 
 
+def shape_word(transform: Transform) -> str:
+    """Return what is done to a shape, as `reporting.fits.fit_text` takes it."""
+    if transform.transpose is not None:
+        return "transposed"
+    return "reshaped" if transform.reshape else "same"
+
+
 def _ways(formats: Transform, *ranks: int) -> Iterator[Transform]:
     yield formats
-    yield from (Transform(transpose=axes) for axes in _AXES if {len(axes)} == {*ranks})
+    yield from (Transform(transpose=axes) for axes in USUAL_AXES if {len(axes)} == {*ranks})
     yield Transform(reshape=True)
 
 

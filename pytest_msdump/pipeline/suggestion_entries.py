@@ -10,16 +10,11 @@ from typing import Any
 from pytest_msdump.localising.suggest import Fit, Suggestion
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.suggesting import Meeting, suggest_partners
+from pytest_msdump.pipeline.suggesting import Meeting, shape_word, suggest_partners
 from pytest_msdump.pipeline.watching import Watch, unwatched
+from pytest_msdump.reporting.fits import fit_text
 
-__all__ = ["what_speaks_for", "with_suggestions"]
-
-_DECIDED_BY = {
-    "values": "",
-    "names": "other tensors hold the same values: names decide",
-    "order": "other tensors hold the same values: the order of execution decides",
-}
+__all__ = ["fit_entry", "what_speaks_for", "with_suggestions"]
 
 
 def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) -> Report:
@@ -40,8 +35,12 @@ def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) ->
         right = found.right[one.right].key.address
         for fit in one.fits:
             left = found.left[fit.left].key.address
-            why = what_speaks_for(one, fit, found.meetings[fit.left, fit.right])
-            rest = {"confidence": "clear" if one.is_clear else "ambiguous", "why": why}
+            meeting = found.meetings[fit.left, fit.right]
+            rest = {
+                "confidence": "clear" if one.is_clear else "ambiguous",
+                "why": what_speaks_for(one, fit, meeting),
+                **fit_entry(one, fit, meeting),
+            }
             told["right", right].append({"address": left, **rest})
             told["left", left].append({"address": right, **rest})
     return replace(report, unmatched=_with(report.unmatched, told))
@@ -66,12 +65,11 @@ def what_speaks_for(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
     meeting : Meeting
         How the two meet.
     """
-    if meeting.transform.transpose is not None:
-        shape = "axes of the right in another order"
-    else:
-        shape = "other shape" if meeting.transform.reshape else "same shape"
-    if fit.apart is None:
-        return f"names agree, {shape}; values differ by {meeting.apart:.2g} of their norm"
-    values = "values are equal" if fit.apart == 0 else f"values agree to {fit.apart:.0e}"
-    decided = _DECIDED_BY.get(one.how, "") if one.is_clear else ""
-    return f"{values}, {shape}" + (f"; {decided}" if decided else "")
+    return fit_text(fit_entry(one, fit, meeting))
+
+
+def fit_entry(one: Suggestion, fit: Fit, meeting: Meeting) -> dict[str, Any]:
+    """Return the same as values, for a sentence in any language; see `reporting.fits.fit_text`."""
+    by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
+    apart = meeting.apart if fit.apart is None else fit.apart
+    return {"apart": apart, "shape": shape_word(meeting.transform), **({"by": by} if by else {})}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
@@ -11,6 +11,7 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 from pytest_msdump.plugin.detailing import DETAILS
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.roles import folded_line, role_line
+from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import FAILING
 
@@ -57,14 +58,22 @@ def _told(
     """The failure as it is told now; a style of traceback that shows no text stays without."""
     traceback, place, _ = longrepr.chain[-1]
     lines = [line for entry in traceback.reprentries for line in entry.lines]
+    failing = [record for record in records if record["verdict"] in FAILING]
+    suspicious = [f"{line}\n" for one in _once(suspicious_line, failing, say) for line in filled(one, width)]
     folded = None if unfolded else folded_line(records, say)
     if folded is not None and place is not None:
         place = ReprFileLocation(place.path, place.lineno, say.joined((folded, place.message), "between_clauses"))
         # Where its details were written to is worth a line in any case.
         kept = [f"{line}\n" for text in lines for line in text.splitlines() if line.startswith(DETAILS)]
-        lines = ["".join([say("shown_whole", text=folded) + "\n", *kept])] if lines else []
+        lines = ["".join([say("shown_whole", text=folded) + "\n", *suspicious, *kept])] if lines else []
     elif lines:
-        roles = dict.fromkeys(role_line(record, say) for record in records if record["verdict"] in FAILING)
-        told = [f"{line}\n" for role in roles if role for line in filled(role, width)]
-        lines = ["".join([*told, lines[0]]), *lines[1:]]
+        told = [f"{line}\n" for role in _once(role_line, failing, say) for line in filled(role, width)]
+        lines = ["".join([*told, *suspicious, lines[0]]), *lines[1:]]
     return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])
+
+
+def _once(
+    line_of: Callable[[Mapping[str, Any], Phrases], str], records: Sequence[Mapping[str, Any]], say: Phrases
+) -> list[str]:
+    """What is said of several records, each sentence once."""
+    return [line for line in dict.fromkeys(line_of(record, say) for record in records) if line]

@@ -57,6 +57,9 @@ _ROLE: _Fields = {"role": str, "causes": list, "suspects": list, "role_reason": 
 # What is there where somebody knows, or asked for it.
 _SOURCE: _Fields = {"file": str, "line": int, "text": str}
 _SUGGESTION: _Fields = {"address": str, "confidence": str, "why": str}
+_SUSPICIOUS: _Fields = {"side": str, **_SUGGESTION, "apart": (int, float), "shape": str}
+_SHAPES = ("same", "transposed", "reshaped")
+_DOUBTS = ("several", "values", "names")
 _ROLE_WHY: _Fields = {"why": str, "suspects": list, "given": list}
 _SUSPECT: _Fields = {"operator": str, "state": str}
 _ROLES = ("cause", "inherited", "unknown")
@@ -91,6 +94,7 @@ def check_entries(values: Mapping[str, Any], *, place: str) -> None:
                 _check(entry, fields, f"{where}: {name}[{index}]")
         _check_arguments(record, where)
         _check_role(record, where)
+        _check_suspicious(record.get("suspicious", []), f"{where}: suspicious")
         _check_sources(record, where)
         _check_verdict(record, where)
     for number, entry in enumerate(values["unmatched"]):
@@ -165,6 +169,19 @@ def _check_suggestions(entries: Any, where: str) -> None:
         raise _damaged(f"{where}: no list")
     for number, entry in enumerate(entries):
         _check(entry, _SUGGESTION, f"{where}[{number}]")
+
+
+def _check_suspicious(entries: Any, where: str) -> None:
+    """Who fits better than the partner."""
+    if not isinstance(entries, list):
+        raise _damaged(f"{where}: no list")
+    for number, entry in enumerate(entries):
+        _check(entry, _SUSPICIOUS, f"{where}[{number}]")
+        told = (entry["side"], entry["shape"], entry.get("doubt", _DOUBTS[0]))
+        if any(word not in words for word, words in zip(told, (_SIDES, _SHAPES, _DOUBTS), strict=True)):
+            raise _damaged(f"{where}[{number}]: 'side', 'shape' or 'doubt' is no word of this release")
+        if "map" in entry:
+            _check(entry["map"], {"left": str, "right": str}, f"{where}[{number}]: map")
 
 
 def _check_role_why(why: Any, where: str) -> None:

@@ -14,6 +14,7 @@ from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import role_line
 from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
+from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.reporting.tables import columns, command, filled, pieces
 from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import NONFINITE
@@ -163,6 +164,7 @@ def _heading(record: Entry, operators: int, width: int, say: Phrases) -> Iterato
         rest += filled(one_line_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(one_line_text(text), width - len(indent))]
     rest += filled(role_line(record, say), width - len(indent)) if "role" in record else []
+    rest += filled(suspicious_line(record, say), width - len(indent)) if "suspicious" in record else []
     yield from (indent + line for line in rest)
 
 

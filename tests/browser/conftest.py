@@ -50,9 +50,34 @@ def pages(tmp_path_factory):
         "axis": {"axis": 1, "step": 1, "values": [0.1, 0.2, 9.0, 0.1]},
         "heat": [[0.1, 0.2], [0.3, "NaN"]],
     }
+    made["suspicious"] = _suspicious(results(20, failing=1.0, names=NAMES))
     for name, values in made.items():
         (folder / f"{name}.html").write_bytes(page(values))
     return folder
+
+
+def _suspicious(values):
+    """Two pairs that look wrong, roles by execution order alone, and suggestions."""
+    tensors = values["tensors"]
+    for record, other in ((tensors[0], tensors[4]), (tensors[4], tensors[0])):
+        left, right = record["left"]["address"], other["right"]["address"]
+        told = {"side": "right", "address": right, "why": "WHY", "apart": 2e-8, "shape": "same"}
+        record["suspicious"] = [{**told, "confidence": "clear", "map": {"left": left, "right": right}}]
+    told = {"side": "left", "address": NAMES[0], "why": "WHY", "apart": 0, "shape": "reshaped"}
+    tensors[5]["suspicious"] = [{**told, "confidence": "ambiguous", "doubt": "several"}]
+    for number, record in enumerate(tensors):
+        why = {"why": "order", "suspects": [], "given": []} if number else {"why": "first", **_GIVEN}
+        record.update(role="unknown" if number else "cause", causes=[], suspects=[], role_reason="REASON", role_why=why)
+    suggestion = {"address": NAMES[1], "confidence": "ambiguous", "why": "WHY", "apart": 0.01, "shape": "transposed"}
+    values["unmatched"] = [
+        {"side": "right", "address": "x:output:0", "reason": "R", "candidates": [], "suggestions": [suggestion]}
+    ]
+    values["counts"]["unmatched_right"] = 1
+    values["localised_by"] = "execution order"
+    return values
+
+
+_GIVEN = {"suspects": [{"operator": "conv1", "state": "not dumped", "before": 2}], "given": ["conv1.weight"]}
 
 
 class Watched:

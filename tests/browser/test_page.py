@@ -216,6 +216,61 @@ def test_rules_are_counted_and_those_that_never_matched_are_named(open_page):
     assert tab.locator("#search").input_value() == "profile default (float32)"
 
 
+def test_pairs_that_look_wrong_are_told_with_their_entries(open_page):
+    tab = open_page("suspicious")
+    part = tab.locator("#suspicious")
+    assert part.locator("tbody tr").count() == 3
+    text = part.inner_text()
+    assert (
+        text.count("(values agree to 2e-8, same shape): a wrong pair, unless the left put that out in its place") == 2
+    )
+    assert "values are equal, other shape" in text
+    assert "ambiguous: several tensors hold these values" in text
+    entries = part.locator("pre").inner_text()
+    assert entries.count("[[msdump.map]]\nleft") == 2
+    assert f"left = {json.dumps(NAMES[0] + ':output:0')}" in entries
+    part.locator(".link").first.click()
+    drawer = tab.locator("aside")
+    assert "Suspicious pair" in drawer.inner_text()
+    assert drawer.locator("pre").inner_text() in entries.split("\n\n")[0]
+
+
+def test_what_no_graph_tells_is_not_claimed(open_page):
+    tab = open_page("suspicious")
+    head = tab.locator("h1").inner_text()
+    assert "20 of 20 tensors fail. No graph tells which of them started it. The first in execution order is" in head
+    assert "inherited" not in head
+    reason = (
+        "the first to fail in execution order; it, or one before it that was not compared: "
+        "2 operators before conv1 (not dumped); not compared: conv1.weight"
+    )
+    assert reason in tab.locator("#causes").inner_text()
+
+
+def test_a_suggestion_says_how_sure_it_is_and_why(open_page):
+    tab = open_page("suspicious")
+    tab.click("#tab-unmatched")
+    text = tab.locator("#unmatched").inner_text()
+    assert "ambiguous: values agree to 1e-2, axes of the right in another order" in text
+    assert NAMES[1] in text
+
+
+def test_sentences_of_the_engine_are_told_in_chinese(open_page):
+    tab = open_page("suspicious", locale="zh-CN")
+    assert "没有计算图可以判断其中哪个是起因" in tab.locator("h1").inner_text()
+    told = tab.locator("#causes").inner_text() + tab.locator("#suspicious").inner_text()
+    for sentence in (
+        "按执行顺序最先未通过",
+        "conv1 之前的 2 个算子（未转储）",
+        "数值相差 2e-8，形状相同",
+        "有多个张量的值与之相同",
+    ):
+        assert sentence in told
+    tab.click("#tab-unmatched")
+    assert "无法确定：数值相差 1e-2，右侧轴序不同" in tab.locator("#unmatched").inner_text().replace(": ", "：")
+    assert not {"WHY", "REASON"} & set(tab.locator("main").inner_text().split())
+
+
 def test_both_languages_and_both_themes(open_page):
     tab = open_page("causes", locale="zh-CN", scheme="dark")
     assert tab.locator("#verdict").inner_text() == "未通过"
@@ -236,7 +291,7 @@ def test_nothing_of_the_page_is_in_the_other_language(open_page):
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("name", ["large", "causes", "passing"])
+@pytest.mark.parametrize("name", ["large", "causes", "passing", "suspicious"])
 def test_nothing_stands_beyond_the_edge(open_page, name, width):
     tab = open_page(name, width=width)
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -161,6 +161,44 @@ RUN_MESSAGES: Mapping[str, Message] = {
     "the_right_operator": Message("the right operator", "右侧算子"),
     "more_tensors": Message("and {n} more tensors; results.json has them all", "另有 {n} 个张量，全部见 results.json"),
     "rest_reasons": Message("and {n} more reasons; results.json has them all", "另有 {n} 种原因，全部见 results.json"),
+    # -- who else would fit
+    "suspicious": Message(
+        "{n} suspicious pairs: another tensor fits far better",
+        "{n} 个可疑配对：另有张量吻合得多",
+        "{n} suspicious pair: another tensor fits far better",
+    ),
+    "better_right": Message(
+        "fits {names} of the right far better ({why}): a wrong pair, unless the left put that out in its place",
+        "与右侧 {names} 吻合得多（{why}）：可能配错了，除非左侧确实误输出了它",
+    ),
+    "better_left": Message(
+        "the right fits {names} of the left far better ({why}): a wrong pair, unless the left put it out elsewhere",
+        "右侧与左侧 {names} 吻合得多（{why}）：可能配错了，除非左侧确实在别处输出了它",
+    ),
+    "ambiguous": Message("{text}; ambiguous: {doubt}", "{text}；无法确定：{doubt}"),
+    "doubt_several": Message("several tensors hold these values", "有多个张量的值与之相同"),
+    "doubt_values": Message("too few different values to tell a tensor by", "不同的值太少，不足以辨认张量"),
+    "doubt_names": Message(
+        "names or the fusion file pair these two, so the operator may pass on what it was given",
+        "名称或融合规则把这两者配对，因此也可能是该算子原样传出了输入",
+    ),
+    "more_suspicious": Message(
+        "and {n} more suspicious pairs; --msdump-all shows them", "另有 {n} 个可疑配对；--msdump-all 可全部显示"
+    ),
+    "do_map_instead": Message("if a pair is wrong, msdump.toml needs:", "若配对有误，应在 msdump.toml 中写："),
+    "in_place_of": Message("in place of {entry}", "取代 {entry}"),
+    "fits": Message("values agree to {apart}, {shape}", "数值相差 {apart}，{shape}"),
+    "fits_equal": Message("values are equal, {shape}", "数值相等，{shape}"),
+    "fits_by_name": Message(
+        "names agree, {shape}; values differ by {apart} of their norm", "名称相符，{shape}；数值之差为其范数的 {apart}"
+    ),
+    "decided_names": Message("other tensors hold the same values: names decide", "另有张量的值与之相同：由名称决定"),
+    "decided_order": Message(
+        "other tensors hold the same values: the order of execution decides", "另有张量的值与之相同：由执行顺序决定"
+    ),
+    "shape_same": Message("same shape", "形状相同"),
+    "shape_transposed": Message("axes of the right in another order", "右侧轴序不同"),
+    "shape_reshaped": Message("other shape", "形状不同"),
     # -- who started it
     "count_cause": Message("{n} causes", "{n} 个起因", "{n} cause"),
     "count_inherited": Message("{n} inherited", "{n} 个继承"),

@@ -37,22 +37,22 @@ _HEAD = (
 _MOST_UNMATCHED = 10_000
 
 
-def content(values: Entry, *, problems: Sequence[str] = ()) -> dict[str, Any]:
+def content(values: Entry, *, problems: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the page's data.
 
     Parameters
     ----------
     values : mapping
         results.json as parsed.
-    problems : sequence of str
-        Why the item `coverage` fails.
+    problems : mapping of str to sequence of str
+        Why the item `coverage` fails, by language.
     """
     pool = Pool()
     records: Sequence[Entry] = values["tensors"]
     metrics = _metrics(records)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
-        "problems": list(problems),
+        "problems": {language: list(listed) for language, listed in problems.items()},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),
         "tensors": {

@@ -62,7 +62,8 @@ def _sentences(record: Entry, pool: Pool) -> dict[str, Any]:
         "undefined_in": record.get("undefined"),
         "causes": [pool.add(cause) for cause in record.get("causes") or ()],
         "suspects": [pool.add(suspect) for suspect in record.get("suspects") or ()],
-        "role_reason": record.get("role_reason"),
+        **_reason(record, pool),
+        "suspicious": [{key: one[key] for key in one if key != "why"} for one in record.get("suspicious", ())],
         "diagnosis": record.get("diagnosis"),
         "amplification": short(record.get("amplification")),
         "source": _source(record.get("source"), pool),
@@ -93,6 +94,19 @@ def _extra_notes(record: Entry) -> Iterator[str]:
     """Sentences that other keys hold."""
     if record.get("pair_note"):
         yield record["pair_note"]
+
+
+def _reason(record: Entry, pool: Pool) -> dict[str, Any]:
+    """Why it has its role: what the sentence is made from, or the sentence where an older release left no more."""
+    why = record.get("role_why")
+    if why is None:
+        return {"role_reason": record.get("role_reason")}
+    suspects = [
+        [pool.add(one["operator"]), pool.add(one["state"]), *([one["before"]] if "before" in one else [])]
+        for one in why["suspects"]
+    ]
+    told = {"why": why["why"], "suspects": suspects, "given": [pool.add(name) for name in why["given"]]}
+    return {"role_why": _said(told)}
 
 
 def _source(source: Entry | None, pool: Pool) -> list[Any] | None:

@@ -5,23 +5,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from pytest_msdump.facts.messages import LANGUAGES
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
 from pytest_msdump.reporting.json_report import document
+from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
 
 __all__ = ["page", "write_html"]
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
-_SCRIPTS = ("data", "dom", "widgets", "chart", "table", "graph", "spread", "drawer", "sections", "main")
+_SCRIPTS = ("data", "dom", "widgets", "sentences", "chart", "table", "graph", "spread", "drawer", "sections", "main")
+
+
+_NO_PROBLEMS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def write_html(report: Report, directory: Path) -> Path:
@@ -32,18 +38,22 @@ def write_html(report: Report, directory: Path) -> Path:
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "index.html", page(document(report), problems=coverage_problems(report)))
+    return write_file(directory, "index.html", page(document(report), problems=_problems(report)))
 
 
-def page(values: Mapping[str, Any], *, problems: tuple[str, ...] = ()) -> bytes:
+def _problems(report: Report) -> Mapping[str, Sequence[str]]:
+    return {language: coverage_problems(report, Phrases(language)) for language in LANGUAGES}
+
+
+def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _NO_PROBLEMS) -> bytes:
     """Return the page of a report; the same values give the same bytes.
 
     Parameters
     ----------
     values : mapping
         results.json as parsed.
-    problems : tuple of str
-        Why the item `coverage` fails.
+    problems : mapping of str to sequence of str
+        Why the item `coverage` fails, by language.
 
     Notes
     -----
@@ -80,10 +90,10 @@ def page(values: Mapping[str, Any], *, problems: tuple[str, ...] = ()) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 
-def _first_paint(values: Mapping[str, Any], problems: tuple[str, ...]) -> str:
+def _first_paint(values: Mapping[str, Any], problems: Mapping[str, Sequence[str]]) -> str:
     """What is seen while the rest is still being read, and where no program may run."""
     failing = sum(values["counts"].get(verdict, 0) for verdict in FAILING)
-    word, shade = ("FAIL", "fail") if failing or problems else ("PASS", "pass")
+    word, shade = ("FAIL", "fail") if failing or any(problems.values()) else ("PASS", "pass")
     if word == "PASS" and not values["complete"]:
         word, shade = "INCOMPLETE", "warn"
     return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{_named(values)}</h1></div>'

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from pytest_msdump.facts.messages import MESSAGES
 
 __all__ = ["WORDS"]
 
+# Sentences that the terminal says as well: from its table, by the beginnings of their names.
+_SHARED = (
+    *("between_names", "between_parts", "between_clauses", "names_and_more", "in_brackets", "after_label"),
+    *(
+        "why_",
+        "or_before",
+        "given_unseen",
+        "operators_before",
+        "state_",
+        "without_cause",
+        "by_graph",
+        "by_fusion",
+        "by_order",
+        "between_sources",
+    ),
+    *("better_", "ambiguous", "doubt_", "fits", "decided_", "shape_", "do_map_instead", "in_place_of"),
+)
+
+
+def _shared() -> Iterator[tuple[str, tuple[str, str]]]:
+    """The messages that the page says; the singular stands beside its plural."""
+    for name, message in MESSAGES.items():
+        if name.startswith(_SHARED):
+            yield name, (message.en, message.zh)
+            if message.one is not None:
+                yield f"{name}_one", (message.one, message.zh)
+
+
 # Key → English, Chinese. {…} is filled in by the page.
 WORDS: Mapping[str, tuple[str, str]] = {
+    **dict(_shared()),
     # -- verdicts and roles
     "pass": ("pass", "通过"),
     "warn": ("warn", "警告"),
@@ -27,8 +58,13 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "all_within": ("All {n} tensors are within their limits.", "全部 {n} 个张量均在限值之内。"),
     "some_fail": ("{f} of {n} tensors fail.", "{n} 个张量中有 {f} 个未通过。"),
     "started_by": ("{n} started it.", "其中 {n} 个是起因。"),
+    "no_graph": ("No graph tells which of them started it.", "没有计算图可以判断其中哪个是起因。"),
     "heirs": ("{n} inherited the error.", "{n} 个继承了误差。"),
-    "origin_unknown": ("Of {n} nobody can tell.", "{n} 个来源不明。"),
+    "origin_unknown": (
+        "Of {n} nobody can tell whether they inherited it.",
+        "另有 {n} 个无法判断是否继承而来。",
+    ),
+    "none_is_cause": ("Nobody can tell which of them started it.", "无法判断其中哪个是起因。"),
     "first_is": ("The first in execution order is {a}.", "按执行顺序，首个是 {a}。"),
     "closest": ("Closest to its limit: {a}, at {r} of it.", "最接近限值的是 {a}，达到限值的 {r}。"),
     "and_warn": ("{w} warn.", "{w} 个警告。"),
@@ -55,7 +91,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "rules": ("Rules", "规则"),
     "causes": ("What started it", "起因"),
     "first_failing": ("What fails first", "最先未通过"),
-    "by_order": (
+    "nobody_told": (
         "Nobody told which operator started it; these fail first in execution order.",
         "没有起因信息；以下按执行顺序最先未通过。",
     ),
@@ -172,6 +208,14 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "looks_memory_format": ("other memory format", "内存格式不同"),
     "looks_permuted": ("permuted", "元素次序打乱"),
     "looks_unrelated": ("unrelated: a wrong pair?", "互不相关：可能配错了"),
+    # -- pairs that look wrong
+    "suspicious_title": ("Suspicious pairs", "可疑配对"),
+    "suspicious_intro": (
+        "These are far off, and another tensor fits far better.",
+        "这些配对相差很大，而另有张量吻合得多。",
+    ),
+    "suspicious_one": ("Suspicious pair", "可疑配对"),
+    "paired_with": ("paired with {right}", "现与 {right} 配对"),
     # -- unmatched and rules
     "unmatched_intro": (
         "{l} tensors of the left and {r} of the right have no partner.",
@@ -182,6 +226,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "tensors": ("tensors", "张量"),
     "candidates": ("nearest", "相近的名称"),
     "suggested": ("suggested", "建议"),
+    "is_clear": ("clear", "明确"),
+    "is_ambiguous": ("ambiguous", "无法确定"),
     "missing_title": ("Named, but not dumped", "已指定但未转储"),
     "list_cut": ("The first {n} are listed; results.json has all.", "仅列出前 {n} 个，全部见 results.json。"),
     "rules_intro": (

@@ -19,7 +19,7 @@ function keep(name, value) {
 }
 
 function t(key, fill) {
-  const found = loaded.words[key];
+  const found = (fill !== undefined && fill.n === 1 && loaded.words[`${key}_one`]) || loaded.words[key];
   const text = found === undefined ? key : found[settings.language === "zh" ? 1 : 0];
   return fill === undefined ? text : text.replace(/\{(\w+)\}/g, (whole, name) => (name in fill ? String(fill[name]) : whole));
 }

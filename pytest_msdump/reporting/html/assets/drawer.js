@@ -41,6 +41,7 @@ function drawerParts(row) {
     h("p", { class: "soft small" }, [pooled(tensors.by, row) || pooled(tensors.how, row), ...coordinates(row)].filter(Boolean).join("; ")),
     diagnosisParts(more),
     inheritedParts(more),
+    suspiciousParts(row, more),
     more.source ? [h("h3", {}, t("made_by")), sourceLine(more.source)] : null,
     more.right_source ? [h("h3", {}, `${t("made_by")} (${t("right_word")})`), sourceLine(more.right_source)] : null,
     limitsPart(row),
@@ -81,9 +82,16 @@ function inheritedParts(more) {
     }));
   }
   if (more.suspects && more.suspects.length) found.push(h("h3", {}, t("suspects")), more.suspects.slice(0, 20).map((number) => h("div", { class: "mono" }, String(pool[number]))));
-  if (more.role_reason) found.push(h("p", { class: "soft" }, String(more.role_reason)));
+  if (reasonText(more)) found.push(h("p", { class: "soft" }, reasonText(more)));
   if (more.amplification !== undefined && typeof amount(more.amplification) === "number") found.push(h("p", { class: "soft" }, `${t("amplifies")}: ${figure(more.amplification)}×`));
   return found;
+}
+
+function suspiciousParts(row, more) {
+  if (!more.suspicious || !more.suspicious.length) return null;
+  const entries = more.suspicious.filter((one) => one.map).map((one) => mapEntry(one.map));
+  return [h("h3", {}, t("suspicious_one")), h("p", {}, suspiciousText(row)),
+    entries.length ? [h("p", { class: "soft" }, t("do_map_instead")), linesToCopy(entries.join("\n\n"))] : null];
 }
 
 function sidesPart(row, more) {

@@ -53,7 +53,7 @@ function draw() {
   const open = drawer.row;
   inks.clear();
   const parts = {
-    overview: () => (ROWS ? [causesSection(), chartSection(), graphSection(), tableSection()] : []),
+    overview: () => (ROWS ? [causesSection(), suspiciousSection(), chartSection(), graphSection(), tableSection()] : []),
     unmatched: () => [unmatchedSection()],
     rules: () => [rulesSection()],
   };

@@ -1,13 +1,25 @@
 // What stands on the page: head, causes, and the three parts below.
 const MOST_LISTED = 8, MOST_WITHOUT_CAUSES = 5;
 
+function problems() {
+  return report.problems[settings.language] || report.problems.en || [];
+}
+
 function outcome() {
-  if (failing.length || report.problems.length) return "FAIL";
+  if (failing.length || problems().length) return "FAIL";
   return report.complete ? "PASS" : "INCOMPLETE";
 }
 
 function percent(share) {
   return `${Math.floor(share * 1000 + 1e-9) / 10} %`;
+}
+
+function rolesCounted() {
+  const parts = [];
+  if (causes.length) parts.push(t("started_by", { n: causes.length }));
+  if (inherited.length) parts.push(t("heirs", { n: inherited.length }));
+  if (unknown.length) parts.push(causes.length ? t("origin_unknown", { n: unknown.length }) : t("none_is_cause"));
+  return parts;
 }
 
 function headline() {
@@ -16,9 +28,8 @@ function headline() {
   if (!ROWS) parts.push(t("nothing"));
   else if (failing.length) {
     parts.push(t("some_fail", { f: failing.length, n: ROWS }));
-    if (causes.length) parts.push(t("started_by", { n: causes.length }));
-    if (inherited.length) parts.push(t("heirs", { n: inherited.length }));
-    if (causes.length && unknown.length) parts.push(t("origin_unknown", { n: unknown.length }));
+    if (report.localised_by === "execution order") parts.push(t("no_graph"));
+    else parts.push(...rolesCounted());
   } else if (report.complete) parts.push(t("all_within", { n: ROWS }));
   if (report.counts.warn) parts.push(t("and_warn", { w: report.counts.warn }));
   if (report.counts.not_run) parts.push(t("none_run", { n: report.counts.not_run }));
@@ -51,7 +62,7 @@ function verdictSection() {
   }));
   return h("header", {},
     h("div", { class: "verdict" }, h("div", { class: `stamp ${shades[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
-      report.problems.map((problem) => h("div", { class: "problems" }, `${t("coverage_problem")}: ${problem}`))),
+      problems().map((problem) => h("div", { class: "problems" }, `${t("coverage_problem")}: ${problem}`))),
     ROWS ? bar : null,
     h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)),
       h("span", {}, `${t("matched")} `, h("b", {}, t("matched_of", { p: report.coverage.right_paired ?? 0, t: report.coverage.right_total ?? 0, v: percent(report.coverage.value || 0) }))),
@@ -84,18 +95,33 @@ function causesSection() {
     const diagnosis = (detailsOf(row).diagnosis || []).find((one) => one.confidence !== "low");
     return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row),
       h("div", { class: "why" }, [whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; ")),
-      causes.length && detailsOf(row).role_reason ? h("div", { class: "why" }, detailsOf(row).role_reason) : null),
+      causes.length && reasonText(detailsOf(row)) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
+      suspiciousText(row) ? h("div", { class: "why" }, suspiciousText(row)) : null),
       h("td", {}, badge(verdictOf(row))));
   });
   return h("section", { class: "first", id: "causes" },
     h("div", {}, h("h2", {}, causes.length ? t("causes") : t("first_failing")),
-      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: report.localised_by }) : "") : more.role_reason || t("by_order")),
+      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: toldBy() }) : "") : reasonText(more) || t("nobody_told")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
       listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null),
     h("div", {}, h("h2", {}, t("what_to_do")), h("ol", { class: "steps" },
       h("li", {}, opener(first), h("div", { class: "soft" }, t("do_open"))),
       more.source ? h("li", {}, t("do_look"), sourceLine(more.source)) : null,
       h("li", {}, t("do_rerun"), command(rerunCommand(first))))));
+}
+
+// Pairs of which another tensor fits far better, and the entries that would set them right.
+function suspiciousSection() {
+  const rows = failing.filter((row) => (detailsOf(row).suspicious || []).length);
+  if (!rows.length) return null;
+  const entries = new Map();
+  for (const row of rows) for (const one of detailsOf(row).suspicious) if (one.map) entries.set(mapEntry(one.map), row);
+  const blocks = [...entries].map(([text, row]) => (pooled(tensors.how, row) === "mapped" && pooled(tensors.by, row) ? `# ${t("in_place_of", { entry: pooled(tensors.by, row) })}\n${text}` : text));
+  const listed = rows.slice(0, 20);
+  return h("section", { id: "suspicious" }, h("h2", {}, t("suspicious_title")), h("p", { class: "soft small" }, t("suspicious_intro")),
+    table([t("order"), t("operator")], listed.map((row) => [at(tensors.order, row) + 1, [opener(row), " ", h("span", { class: "soft small" }, t("paired_with", { right: shortPath(sides.right.address(row)) })), h("div", { class: "small" }, suspiciousText(row))]]), { numbers: [0] }),
+    rows.length > listed.length ? h("p", { class: "soft small" }, t("more_rows", { n: rows.length - listed.length })) : null,
+    blocks.length ? [h("p", { class: "soft" }, t("do_map_instead")), linesToCopy(blocks.join("\n\n"))] : null);
 }
 
 function tableSection() {
@@ -156,9 +182,10 @@ function groupOf([side, reason], rows, open) {
 }
 
 function candidates(row) {
-  const suggested = (pooled(report.unmatched.suggestions || { all: -1 }, row) || []).map((one) => (typeof one === "string" ? one : `${one.address || one.right || one.left || ""}${one.confidence ? ` (${one.confidence})` : ""}`));
+  const suggested = pooled(report.unmatched.suggestions || { all: -1 }, row) || [];
   const near = pooled(report.unmatched.candidates, row) || [];
-  return [suggested.length ? h("div", { class: "mono small" }, `${t("suggested")}: ${suggested.join(", ")}`) : null, near.length ? h("div", { class: "mono small soft" }, near.join(", ")) : null];
+  return [suggested.map((one) => h("div", { class: "small" }, `${t("suggested")}: `, h("span", { class: "mono" }, one.address),
+    h("div", { class: "soft" }, `${t(`is_${one.confidence}`)}: ${fitText(one)}`))), near.length ? h("div", { class: "mono small soft" }, near.join(", ")) : null];
 }
 
 function rulesSection() {

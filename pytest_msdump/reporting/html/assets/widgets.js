@@ -80,6 +80,12 @@ function command(text) {
   return h("div", { class: "command" }, h("code", {}, text.split(" ").flatMap((word) => [h("span", {}, word), " "])), button);
 }
 
+// Lines to be pasted into a file.
+function linesToCopy(text) {
+  const button = h("button", { type: "button", onclick: () => copyText(text, button) }, t("copy"));
+  return h("div", { class: "command" }, h("pre", {}, text), button);
+}
+
 function sourceLine([file, line, text]) {
   return h("div", { class: "source mono" }, `${pool[file]}:${line}`, text ? [h("br"), text] : null);
 }

@@ -1,0 +1,267 @@
+"""Pairs that look wrong: where a pair is far off, the other tensors of both sides are looked at. Nothing else is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.localising.fingerprint import fingerprint
+from pytest_msdump.localising.sampled import Array, sample, sampled_distance
+from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival, better_fits
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
+from pytest_msdump.pipeline.opening import open_logical
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.pipeline.statistics import is_unseen
+from pytest_msdump.pipeline.suggesting import USUAL_AXES, Meeting, best_meeting, shape_word
+from pytest_msdump.reporting.fits import fit_text
+from pytest_msdump.reporting.tally import FAILING
+from pytest_msdump.reporting.values import decode
+
+__all__ = ["suspicious_pairs"]
+
+_ERROR = "relative_euclidean_distance"
+# A pair is far off from here, and another tensor fits far better when it is so many times nearer.
+_FAR_OFF = 0.1
+_FAR_BETTER = 20.0
+# Samples further apart than this are of tensors that no drift makes alike.
+_ALIKE = 0.1
+
+# Bounds of what is looked at: pairs in a run, other tensors for each, and those that are read whole.
+_MOST_PAIRS = 200
+_MOST_OPENED = 128
+_MOST_READ = 4
+_MOST_KEPT = 4000
+
+_ROLES = {"cause": 0, "unknown": 1}
+_SHAPES = ("same", "transposed", "reshaped")
+
+
+def suspicious_pairs(
+    plan: Plan, records: Mapping[int, Mapping[str, Any]], roles: Mapping[int, Mapping[str, Any]]
+) -> dict[int, list[dict[str, Any]]]:
+    """Find failing pairs of which another tensor of the other side fits far better.
+
+    Parameters
+    ----------
+    plan : Plan
+        Who was to be compared.
+    records : mapping of int to mapping
+        What was compared, by number of the pair.
+    roles : mapping of int to mapping
+        What localising said of failing ones: causes are looked at first.
+
+    Returns
+    -------
+    dict of int to list
+        By number of the pair: who fits, as results.json has it.
+    """
+    far = [number for number, record in records.items() if _error(record) >= _FAR_OFF]
+    if plan.left.root.is_file() or plan.extras.first is not None or not far:
+        return {}
+    far.sort(key=lambda number: (_ROLES.get(roles.get(number, {}).get("role", ""), 2), number))
+    search = _Search(plan, frozenset(far))
+    found = {number: search.entries(plan.pairing.pairs[number], records[number]) for number in far[:_MOST_PAIRS]}
+    return {number: entries for number, entries in sorted(found.items()) if entries}
+
+
+def _error(record: Mapping[str, Any]) -> float:
+    """How far off a failing pair is; infinite where nobody could measure it, 0 where it does not fail."""
+    if record["verdict"] not in FAILING or "statistics" in record:
+        return 0.0
+    if record["left"]["shape"] is None or record["right"]["shape"] is None:
+        # A file that cannot be read says nothing of who should have met.
+        return 0.0
+    value = decode(record["metrics"].get(_ERROR, "Infinity"))
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A tensor that fits, and how it meets."""
+
+    ref: TensorRef
+    meeting: Meeting
+    standing: str
+
+    def rival(self, number: int) -> Rival:
+        return Rival(number, self.meeting.apart, self.standing, _SHAPES.index(shape_word(self.meeting.transform)))
+
+
+class _Search:
+    """Who else would fit, in either direction."""
+
+    def __init__(self, plan: Plan, far: frozenset[int]) -> None:
+        pairing = plan.pairing
+        self._left = _Side(plan.left.refs, {one.ref.key for one in pairing.unmatched_left})
+        self._right = _Side(plan.right.refs, {one.ref.key for one in pairing.unmatched_right})
+        for number, pair in enumerate(pairing.pairs):
+            self._left.paired(pair.left.key, pair.left.key.op.at, is_far=number in far)
+            self._right.paired(pair.right.key, pair.left.key.op.at, is_far=number in far)
+        self._formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
+        self._left_samples, self._right_samples = _Samples(), _Samples()
+        self._runs = Counter(pair.left.key.address for pair in pairing.pairs)
+
+    def entries(self, pair: Pair, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What fits better than the partner on the right; only where nothing does, than the one on the left."""
+        if is_unseen(pair.left) or is_unseen(pair.right):
+            return []
+        enough = _error(record) / _FAR_BETTER
+        for side in ("right", "left"):
+            fits, left_out = self._fits(pair, side, enough)
+            better = self._better(pair, side, fits, left_out)
+            if better.rivals:
+                return [self._entry(pair, side, fits[rival.number], better.doubt) for rival in better.rivals]
+        return []
+
+    def _better(self, pair: Pair, side: str, fits: Sequence[_Fit], left_out: bool) -> Better:
+        kept = pair.left if side == "right" else pair.right
+        telling = bool(fits) and _is_telling(kept) and _is_telling(fits[0].ref)
+        rivals = [fit.rival(number) for number, fit in enumerate(fits)]
+        better = better_fits(rivals, is_telling=telling, was_asked_for=pair.how == "mapped")
+        if (
+            better.rivals
+            and not better.doubt
+            and (left_out or self._has_twin(pair, side, fits[better.rivals[0].number]))
+        ):
+            return Better(better.rivals, "several")
+        return better
+
+    def _has_twin(self, pair: Pair, side: str, fit: _Fit) -> bool:
+        """Whether another tensor of the side that is kept would meet the rival as well."""
+        turned = Pair(pair.left, fit.ref, "") if side == "right" else Pair(fit.ref, pair.right, "")
+        others, left_out = self._fits(turned, "left" if side == "right" else "right", float("inf"))
+        return bool(others) or left_out
+
+    def _fits(self, pair: Pair, side: str, enough: float) -> tuple[list[_Fit], bool]:
+        """The tensors of a side that have the values of the other one of the pair, and whether more are alike."""
+        own, at = self._right if side == "right" else self._left, pair.left.key.op.at
+        alike: list[tuple[float, int, TensorRef]] = []
+        for place, other in enumerate(own.others(getattr(pair, side), at)):
+            sides = (pair.left, other) if side == "right" else (other, pair.right)
+            distance = self._distance(*sides)
+            if distance <= _ALIKE:
+                alike.append((distance, place, other))
+        alike.sort(key=lambda one: one[:2])
+        fits = []
+        for _, _, other in alike[:_MOST_READ]:
+            sides = (pair.left, other) if side == "right" else (other, pair.right)
+            meeting = best_meeting(*sides, self._formats)
+            if meeting is not None and meeting.is_close and meeting.apart <= enough:
+                fits.append(_Fit(other, meeting, own.standing(other.key, at)))
+        return fits, len(alike) > _MOST_READ
+
+    def _distance(self, left: TensorRef, right: TensorRef) -> float:
+        """How far apart samples of the two are, in the way in which they are nearest."""
+        ours, theirs = self._left_samples.of(left), self._right_samples.of(right)
+        if ours is None or theirs is None or prod(ours[0]) != prod(theirs[0]):
+            return float("inf")
+        distances = [sampled_distance(ours[1], theirs[1])]
+        for axes in USUAL_AXES:
+            if len(axes) == len(theirs[0]) and tuple(theirs[0][axis] for axis in axes) == ours[0]:
+                turned = self._right_samples.of(right, axes)
+                distances += [] if turned is None else [sampled_distance(ours[1], turned[1])]
+        return min(distances)
+
+    def _entry(self, pair: Pair, side: str, fit: _Fit, doubt: str) -> dict[str, Any]:
+        told = {"apart": fit.meeting.apart, "shape": shape_word(fit.meeting.transform)}
+        entry = {
+            "side": side,
+            "address": fit.ref.key.address,
+            "confidence": "ambiguous" if doubt else "clear",
+            "why": fit_text(told),
+            **told,
+        }
+        if doubt:
+            return {**entry, "doubt": doubt}
+        left, right = (pair.left, fit.ref) if side == "right" else (fit.ref, pair.right)
+        return {**entry, "map": self._map_entry(left, right, fit.meeting.transform)}
+
+    def _map_entry(self, left: TensorRef, right: TensorRef, transform: Transform) -> dict[str, Any]:
+        """The entry of ``[[msdump.map]]`` that pairs these two; of one part of the run, where there are several."""
+        entry: dict[str, Any] = {"left": self._left.address(left), "right": self._right.address(right)}
+        if self._runs[left.key.address] > 1:
+            at = left.key.op.at
+            parts = {"rank": at.rank, "net": at.net, "graph": at.graph, "iteration": at.iteration}
+            entry |= {name: value for name, value in parts.items() if value is not None}
+        if transform.transpose is not None:
+            entry["transpose"] = list(transform.transpose)
+        return {**entry, "reshape": True} if transform.reshape else entry
+
+
+class _Side:
+    """The tensors of a side, and what became of them."""
+
+    def __init__(self, refs: Sequence[TensorRef], alone: set[TensorKey]) -> None:
+        self._alike: dict[tuple[str, Coordinates], list[TensorRef]] = {}
+        self._places: dict[TensorKey, int] = {}
+        self._types: dict[str, set[str | None]] = {}
+        for place, ref in enumerate(refs):
+            self._alike.setdefault((ref.key.io, ref.key.op.at), []).append(ref)
+            self._places[ref.key] = place
+            self._types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
+        self._alone = alone
+        self._standings: dict[tuple[TensorKey, Coordinates], str] = {}
+
+    def paired(self, key: TensorKey, at: Coordinates, *, is_far: bool) -> None:
+        """Remember what became of a pair; one that holds, or was not run, counts more than one that is far off.
+
+        `at` is the part of the run: a reference of one run meets all of them.
+        """
+        is_taken = not is_far or self._standings.get((key, at)) == TAKEN
+        self._standings[key, at] = TAKEN if is_taken else FAR
+
+    def standing(self, key: TensorKey, at: Coordinates) -> str:
+        """What became of a tensor; of one that was not selected nobody knows."""
+        return FREE if key in self._alone else self._standings.get((key, at), TAKEN)
+
+    def others(self, ref: TensorRef, at: Coordinates) -> Iterator[TensorRef]:
+        """Tensors of the same part of the run, those first that have no partner that holds, then the nearest."""
+        place = self._places[ref.key]
+        listed = [one for one in self._alike[ref.key.io, ref.key.op.at] if one.key != ref.key and not is_unseen(one)]
+        listed.sort(key=lambda one: (self.standing(one.key, at) == TAKEN, abs(self._places[one.key] - place)))
+        yield from listed[:_MOST_OPENED]
+
+    def address(self, ref: TensorRef) -> str:
+        """How a map entry names a tensor: with its type where several operators have the name."""
+        op = ref.key.op
+        several = len(self._types[op.label] - {None}) > 1
+        return f"{op.op_type}.{ref.key.address}" if several and op.op_type else ref.key.address
+
+
+class _Samples:
+    """A few elements of each tensor of a side, read once for every order of axes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[TensorKey, tuple[int, ...]], tuple[tuple[int, ...], Array] | None] = {}
+
+    def of(self, ref: TensorRef, axes: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Array] | None:
+        """Return shape and sample; ``None`` of a tensor that cannot be read, or is one value as far as is seen."""
+        key = (ref.key, axes)
+        if key not in self._known:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[key] = self._read(ref, axes)
+        return self._known[key]
+
+    def _read(self, ref: TensorRef, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Array] | None:
+        try:
+            with closing(open_logical(ref)) as view:
+                shape, found = view.shape, sample(view.permuted(axes) if axes else view)
+        except (MsdumpError, OSError):
+            return None
+        return None if bool((found == found[:1]).all()) else (shape, found)
+
+
+def _is_telling(ref: TensorRef) -> bool:
+    """Whether a tensor with such values is hardly another one."""
+    try:
+        with closing(open_logical(ref)) as view:
+            return fingerprint(view).is_telling
+    except (MsdumpError, OSError):
+        return False

@@ -1,0 +1,78 @@
+"""Pairs that look wrong since another tensor fits far better: who it is, and the entry that would pair it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.fits import fit_text
+from pytest_msdump.reporting.map_entry import map_entry_lines
+from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.tables import filled
+from pytest_msdump.reporting.tally import FAILING
+
+__all__ = ["suspicious_line", "suspicious_lines"]
+
+Entry = Mapping[str, Any]
+
+_MOST_PAIRS = 5
+
+
+def suspicious_line(record: Entry, say: Phrases = ENGLISH) -> str:
+    """Return what fits better than a failing record's partner; empty where nothing does."""
+    found: Sequence[Entry] = record.get("suspicious", ()) if record["verdict"] in FAILING else ()
+    if not found:
+        return ""
+    names = [one_line_text(one["address"]) for one in found]
+    doubt = found[0].get("doubt")
+    fields = {"names": say.joined(names, "between_names"), "why": fit_text(found[0], say)}
+    text = say(f"better_{found[0]['side']}", **fields)
+    return say("ambiguous", text=text, doubt=say(f"doubt_{doubt}")) if doubt else text
+
+
+def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
+    """Return which pairs look wrong, and the entries that would set them right; empty where none does.
+
+    Parameters
+    ----------
+    report : Report
+        With `suspicious` in its records.
+    width : int
+        Columns to fill; a line of an entry is never broken.
+    unfolded : bool
+        All of them, not only the first few.
+    say : Phrases
+        The language.
+    """
+    told = [record for record in report.records if suspicious_line(record)]
+    if not told:
+        return []
+    shown = told if unfolded else told[:_MOST_PAIRS]
+    lines = [say("suspicious", n=len(told))]
+    for record in shown:
+        pair = f"{record['left']['address']} <-> {record['right']['address']}"
+        lines += _indented(say("after_label", label=pair, text=suspicious_line(record, say)), width)
+    if len(told) > len(shown):
+        lines.append(f"  {say('more_suspicious', n=len(told) - len(shown))}")
+    entries = list(_entries(shown, say))
+    return [*lines, *(_indented(say("do_map_instead"), width) if entries else []), *entries]
+
+
+def _entries(records: Sequence[Entry], say: Phrases) -> Iterator[str]:
+    """Each entry once: of two that were swapped both sides may tell."""
+    seen = set()
+    for record in records:
+        for one in record["suspicious"]:
+            lines = map_entry_lines(one["map"]) if "map" in one else []
+            if lines and tuple(lines) not in seen:
+                seen.add(tuple(lines))
+                if record["how"] == "mapped" and record["by"]:
+                    yield f"    # {say('in_place_of', entry=one_line_text(record['by']))}"
+                yield from (f"    {line}" for line in lines)
+
+
+def _indented(text: str, width: int) -> list[str]:
+    first, *others = filled(one_line_text(text), width - 4)
+    return [f"  {first}", *(f"    {line}" for line in others)]
