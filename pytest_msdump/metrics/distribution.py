@@ -14,11 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pytest_msdump.metrics.sums import ZERO, Sum
-from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, numbers
+from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, inner, numbers
 
 __all__ = ["NO_DIVERGENCE", "Divergence", "Span", "divergence_of_block"]
 
 _EPSILON = 2.0**-23
+
+# Between these widths neither sums overflow nor does anything underflow before dividing.
+_NARROW, _WIDE = 2.0**-300, 2.0**300
 
 
 class Span(NamedTuple):
@@ -71,8 +74,7 @@ def divergence_of_block(
     sums = float(np.add.reduce(a)), float(np.add.reduce(b))
     np.divide(a, b, out=b)
     np.log(b, out=b)
-    np.multiply(a, b, out=b)
-    return Divergence(Sum(sums[0]), Sum(sums[1]), Sum(float(np.add.reduce(b))))
+    return Divergence(Sum(sums[0]), Sum(sums[1]), Sum(inner(a, b)))
 
 
 def _normalise(values: Doubles, span: Span, workspace: Workspace) -> None:
@@ -83,9 +85,14 @@ def _normalise(values: Doubles, span: Span, workspace: Workspace) -> None:
         values.fill(1.0)
         return
     np.subtract(values, span.minimum, out=values)
-    if math.isinf(1.0 / width):
+    least = _EPSILON
+    if _NARROW <= width <= _WIDE:
+        # Dividing by the sum later on makes dividing by the width needless.
+        least *= width
+    elif math.isinf(1.0 / width):
         np.divide(values, width, out=values)
     else:
         np.multiply(values, 1.0 / width, out=values)
-    low = np.less(values, _EPSILON, out=workspace.mask("low", values.size))
-    np.copyto(values, _EPSILON, where=low)
+    if float(np.minimum.reduce(values)) < least:
+        low = np.less(values, least, out=workspace.mask("nonzero", values.size))
+        np.copyto(values, least, where=low)

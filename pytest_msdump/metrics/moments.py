@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pytest_msdump.metrics.sums import ZERO, Sum, scale_exponent
+from pytest_msdump.metrics.values import inner
 
 if TYPE_CHECKING:
     from pytest_msdump.metrics.values import Doubles, Workspace
 
 __all__ = ["EMPTY", "Moments", "dot", "moments"]
+
+# Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but four bits.
+_CANCELS_LITTLE = 16.0
 
 
 class Moments(NamedTuple):
@@ -83,15 +87,18 @@ def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspac
     """
     count = values.size
     exponent = scale_exponent(max(-minimum, maximum))
-    buffer = workspace.doubles("scratch", count)
     scaled = values
+    buffer = workspace.doubles("scratch", count)
     if exponent:
         scaled = np.multiply(values, math.ldexp(1.0, -exponent), out=buffer)
     if minimum == maximum:
         return Moments(count, Sum(float(scaled[0]) * count, 0.0, exponent), ZERO, minimum, maximum)
     total = float(np.add.reduce(scaled))
-    centred = np.subtract(scaled, total / count, out=buffer)
-    deviations = float(np.add.reduce(np.square(centred, out=buffer)))
+    about_mean = total / count * total
+    deviations = inner(scaled, scaled) - about_mean
+    if not about_mean <= _CANCELS_LITTLE * deviations:
+        centred = np.subtract(scaled, total / count, out=buffer)
+        deviations = inner(centred, centred)
     return Moments(count, Sum(total, 0.0, exponent), Sum(deviations, 0.0, 2 * exponent), minimum, maximum)
 
 
@@ -101,5 +108,4 @@ def dot(left: Doubles, right: Doubles, peaks: tuple[float, float], workspace: Wo
     if any(exponents):
         left = np.multiply(left, math.ldexp(1.0, -exponents[0]), out=workspace.doubles("scratch", left.size))
         right = right * math.ldexp(1.0, -exponents[1])
-    # Not a BLAS product: its threads collapse when other jobs run.
-    return Sum(float(np.einsum("i,i->", left, right)), 0.0, sum(exponents))
+    return Sum(inner(left, right), 0.0, sum(exponents))

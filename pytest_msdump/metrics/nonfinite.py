@@ -34,7 +34,7 @@ class Classes(NamedTuple):
 
     def merge(self, other: Classes) -> Classes:
         """Return the counts of both parts together."""
-        if other == NO_CLASSES:
+        if other is NO_CLASSES or other == NO_CLASSES:
             return self
         counts = (a + b for a, b in zip(self[:8], other[:8], strict=True))
         return Classes(*counts, *(first_of(a, b) for a, b in zip(self[8:], other[8:], strict=True)))

@@ -6,20 +6,19 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_msdump.metrics.nonfinite import first_of
+from pytest_msdump.metrics.rankings import Moduli, Scores, Tolerance, rank
 from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, scale_exponent
-from pytest_msdump.metrics.values import Array, Differences, Doubles, Positions, Workspace
-from pytest_msdump.metrics.worst import Ranking
+from pytest_msdump.metrics.values import Array, Differences, Doubles, Positions, Workspace, inner
+from pytest_msdump.metrics.worst import Candidate, Ranking
 
 __all__ = ["NO_ERRORS", "Errors", "Moduli", "Places", "Tolerance", "errors", "no_difference"]
 
 
-class Tolerance(NamedTuple):
-    """What an element may be off: atol + rtol·|r|."""
-
-    rtol: float = 0.0
-    atol: float = 0.0
+# As many integers of 32 bits without sign have a sum that float64 holds.
+_EXACT_STRIP = 2**21
 
 
 class Places(NamedTuple):
@@ -31,13 +30,6 @@ class Places(NamedTuple):
     def element(self, place: int) -> int:
         """Return the C-order element number of a place."""
         return self.start + (place if self.kept is None else int(self.kept[place]))
-
-
-class Moduli(NamedTuple):
-    """|x| of every element, and the largest."""
-
-    values: Doubles
-    peak: float
 
 
 class Errors(NamedTuple):
@@ -87,7 +79,14 @@ def no_difference(right_peak: float) -> Errors:
 
 
 def errors(
-    difference: Differences, right: Moduli, tolerance: Tolerance, places: Places, workspace: Workspace
+    difference: Differences,
+    right: Moduli,
+    tolerance: Tolerance,
+    places: Places,
+    workspace: Workspace,
+    *,
+    unequal: int | None = None,
+    last: Candidate | None = None,
 ) -> tuple[Errors, list[Ranking]]:
     """Return all errors of a block, and what ranks its elements.
 
@@ -103,6 +102,10 @@ def errors(
         Where the elements are.
     workspace : Workspace
         Buffers to compute in.
+    unequal : int, optional
+        How many elements differ if none of the right ones is 0 (as 0 and −0 are equal, and not alike).
+    last : Candidate, optional
+        Elements that are no worse need no ranking.
 
     Returns
     -------
@@ -112,23 +115,29 @@ def errors(
         At most two: elements for which nothing is allowed, and the others.
     """
     apart = difference.doubles
-    nonzero = np.not_equal(apart, 0.0, out=workspace.mask("nonzero", apart.size))
-    differing = int(np.count_nonzero(nonzero))
-    largest = _largest(apart if difference.exact is None else difference.exact, places)
-    relative, largest_relative, right_zero = _relative(apart, right.values, nonzero, places, workspace)
-    # In the buffer that held the relative errors: the fewer buffers, the more of them stay in the cache.
-    rankings, outside = _rankings(apart, right.values, tolerance, workspace)
+    largest = _largest(apart if difference.wide is None else difference.wide, places)
+    quotients = _relative(apart, right.values, places, workspace)
+    if unequal is None or quotients.zeros is not None:
+        nonzero = np.not_equal(apart, 0.0, out=workspace.mask("nonzero", apart.size))
+        unequal = int(np.count_nonzero(nonzero))
+    right_zero = 0
+    if quotients.zeros is not None:
+        right_zero = int(np.count_nonzero(np.logical_and(quotients.zeros, nonzero, out=quotients.zeros)))
+    relative = _total(quotients.values, float(quotients.largest.value), workspace)
+    scores = Scores(apart, right, quotients.values, float(largest.value), float(quotients.largest.value), right_zero)
+    # In the buffer that holds the relative errors: the fewer buffers, the more of them stay in the cache.
+    rankings, outside = rank(scores, tolerance, last, workspace)
     result = Errors(
-        differing=differing,
+        differing=unequal,
         right_zero=right_zero,
-        outside=outside,
-        exact=0 if difference.exact is None else _exact_sum(difference.exact),
+        outside=unequal if outside is None else outside,
+        exact=_exact_sum(difference),
         absolute=_total(apart, float(largest.value), workspace),
         squares=_square_total(apart, float(largest.value), workspace),
         relative=relative,
         right_peak=right.peak,
         largest=largest,
-        largest_relative=largest_relative,
+        largest_relative=quotients.largest,
     )
     return result, rankings
 
@@ -150,14 +159,19 @@ def _total(values: Doubles, peak: float, workspace: Workspace) -> Sum:
 
 def _square_total(values: Doubles, peak: float, workspace: Workspace) -> Sum:
     exponent = scale_exponent(peak)
-    buffer = workspace.doubles("scratch", values.size)
     if exponent:
-        values = np.multiply(values, math.ldexp(1.0, -exponent), out=buffer)
-    return Sum(float(np.add.reduce(np.square(values, out=buffer))), 0.0, 2 * exponent)
+        values = np.multiply(values, math.ldexp(1.0, -exponent), out=workspace.doubles("scratch", values.size))
+    return Sum(inner(values, values), 0.0, 2 * exponent)
 
 
-def _exact_sum(exact: Array) -> int:
-    """Sum integers of up to 64 bits (or Python integers) without wrapping."""
+def _exact_sum(difference: Differences) -> int:
+    """Sum integers without wrapping or rounding; 0 for others."""
+    if difference.whole:
+        strips = range(0, difference.doubles.size, _EXACT_STRIP)
+        return sum(int(np.add.reduce(difference.doubles[start : start + _EXACT_STRIP])) for start in strips)
+    exact = difference.wide
+    if exact is None:
+        return 0
     if exact.dtype == object:
         return int(sum(exact.tolist()))
     unsigned = exact.astype(np.uint64, copy=False)
@@ -166,36 +180,20 @@ def _exact_sum(exact: Array) -> int:
     return (high << 32) + low
 
 
-def _relative(
-    apart: Doubles, right: Doubles, nonzero: Array, places: Places, workspace: Workspace
-) -> tuple[Sum, Peak, int]:
-    """Return sum and largest of |l−r|/|r|, which is 0 where r = 0, and how often r = 0 ≠ l."""
+class _Quotients(NamedTuple):
+    """|l−r|/|r|, 0 where r = 0; `zeros` tells where that is, when it is anywhere."""
+
+    values: Doubles
+    largest: Peak
+    zeros: npt.NDArray[np.bool_] | None
+
+
+def _relative(apart: Doubles, right: Doubles, places: Places, workspace: Workspace) -> _Quotients:
     ratio = np.divide(apart, right, out=workspace.doubles("ratio", apart.size))
-    right_zero = 0
-    if not float(right.min()) > 0.0:
-        zero = np.equal(right, 0.0, out=workspace.mask("zero", apart.size))
-        np.copyto(ratio, 0.0, where=zero)
-        right_zero = int(np.count_nonzero(np.logical_and(zero, nonzero, out=zero)))
     largest = _largest(ratio, places)
-    return _total(ratio, float(largest.value), workspace), largest, right_zero
-
-
-def _rankings(apart: Doubles, right: Doubles, tolerance: Tolerance, workspace: Workspace) -> tuple[list[Ranking], int]:
-    """Return what ranks the elements, and how many of them are outside the tolerance."""
-    if not tolerance.rtol and not tolerance.atol:
-        return [Ranking(apart, allowed=False)], int(np.count_nonzero(apart != 0.0))
-    allowed = np.multiply(right, tolerance.rtol, out=workspace.doubles("ratio", apart.size))
-    np.add(allowed, tolerance.atol, out=allowed)
-    nothing = None if tolerance.atol else np.equal(allowed, 0.0)
-    ratio = np.divide(apart, allowed, out=allowed)
-    if nothing is None or not nothing.any():
-        return [Ranking(ratio, allowed=True)], _beyond_one(ratio)
-    forbidden = np.where(nothing, apart, 0.0)
-    np.copyto(ratio, 0.0, where=nothing)
-    rankings = [Ranking(ratio, allowed=True), Ranking(forbidden, allowed=False)]
-    return rankings, _beyond_one(ratio) + int(np.count_nonzero(forbidden != 0.0))
-
-
-def _beyond_one(ratio: Doubles) -> int:
-    """Count ratios above 1. A rounded quotient a/b is above 1 exactly if a > b, so nothing is lost by dividing."""
-    return int(np.count_nonzero(ratio > 1.0)) if float(ratio.max()) > 1.0 else 0
+    # Whatever is divided by 0 is NaN or infinite, and the largest if it is there.
+    if math.isfinite(largest.value):
+        return _Quotients(ratio, largest, None)
+    zero = np.equal(right, 0.0, out=workspace.mask("zero", apart.size))
+    np.copyto(ratio, 0.0, where=zero)
+    return _Quotients(ratio, _largest(ratio, places), zero)

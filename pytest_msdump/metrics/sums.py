@@ -43,15 +43,16 @@ class Sum(NamedTuple):
 
     def merge(self, other: Sum) -> Sum:
         """Return the sum of both."""
-        a, b = self, other
-        if a.exponent != b.exponent:
-            exponent = _common_exponent(a, b)
-            a, b = a.at(exponent), b.at(exponent)
-        high = a.high + b.high
+        if self.exponent != other.exponent:
+            common = _common_exponent(self, other)
+            return self.at(common).merge(other.at(common))
+        a, a_low, exponent = self
+        b, b_low, _ = other
+        high = a + b
         # Knuth's two-sum: the rounding error of the line above, exactly.
-        part = high - a.high
-        error = (a.high - (high - part)) + (b.high - part)
-        return Sum(high, a.low + b.low + error, a.exponent)
+        part = high - a
+        error = (a - (high - part)) + (b - part)
+        return Sum(high, a_low + b_low + error, exponent)
 
     def at(self, exponent: int) -> Sum:
         """Return the same number written with another exponent."""

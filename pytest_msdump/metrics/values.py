@@ -15,6 +15,7 @@ __all__ = [
     "Workspace",
     "components",
     "differences",
+    "inner",
     "magnitudes",
     "numbers",
 ]
@@ -22,6 +23,9 @@ __all__ = [
 Array: TypeAlias = npt.NDArray[Any]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Positions: TypeAlias = npt.NDArray[np.intp]
+
+# BLAS libraries divide products of more than 10,000 elements among threads, which collapse when other jobs run.
+_STRIP = 8192
 
 _LOW_HALF = 0xFFFFFFFF
 _TWO_32 = 4294967296.0
@@ -31,29 +35,38 @@ class Workspace:
     """Buffers that are used again for every block, so that memory does not grow with the tensor."""
 
     def __init__(self) -> None:
-        self._buffers: dict[str, Array] = {}
-
-    def take(self, name: str, count: int, dtype: str) -> Array:
-        """Return the first `count` elements of the buffer `name`; their values are whatever was left there."""
-        buffer = self._buffers.get(name)
-        if buffer is None or buffer.size < count or buffer.dtype != dtype:
-            buffer = self._buffers[name] = np.empty(count, dtype)
-        return buffer[:count]
+        self._doubles: dict[str, Doubles] = {}
+        self._masks: dict[str, npt.NDArray[np.bool_]] = {}
 
     def doubles(self, name: str, count: int) -> Doubles:
-        """Return a float64 buffer."""
-        return self.take(name, count, "float64")
+        """Return the first `count` elements of a float64 buffer; their values are whatever was left there."""
+        buffer = self._doubles.get(name)
+        if buffer is None or buffer.size < count:
+            buffer = self._doubles[name] = np.empty(count, np.float64)
+        return buffer if buffer.size == count else buffer[:count]
 
     def mask(self, name: str, count: int) -> npt.NDArray[np.bool_]:
-        """Return a bool buffer."""
-        return self.take(name, count, "bool")
+        """Return the first `count` elements of a bool buffer."""
+        buffer = self._masks.get(name)
+        if buffer is None or buffer.size < count:
+            buffer = self._masks[name] = np.empty(count, np.bool_)
+        return buffer if buffer.size == count else buffer[:count]
 
 
 class Differences(NamedTuple):
-    """|l−r| of every element: in float64, and exactly where both sides are integers (else ``None``)."""
+    """|l−r| of every element in float64; `whole` where that is exact because both sides are integers of up to 32 bits.
+
+    `wide` holds it exactly where a side is an integer of 64 bits and the other one an integer, too.
+    """
 
     doubles: Doubles
-    exact: Array | None = None
+    whole: bool = False
+    wide: Array | None = None
+
+    @property
+    def exact(self) -> Array | None:
+        """|l−r| in integers; ``None`` where a side has none."""
+        return self.doubles.astype(np.int64) if self.whole else self.wide
 
 
 def numbers(block: Array) -> Array:
@@ -66,11 +79,24 @@ def numbers(block: Array) -> Array:
 
 def components(block: Array, name: str, workspace: Workspace) -> tuple[Doubles, ...]:
     """Return the real components of a block in float64: one, or real and imaginary part."""
-    parts = (block.real, block.imag) if block.dtype.kind == "c" else (block,)
-    buffers = tuple(workspace.doubles(f"{name} {place}", block.size) for place in range(len(parts)))
-    for buffer, part in zip(buffers, parts, strict=True):
-        np.copyto(buffer, part)
-    return buffers
+    real = workspace.doubles(name, block.size)
+    if block.dtype.kind != "c":
+        np.copyto(real, block)
+        return (real,)
+    np.copyto(real, block.real)
+    imaginary = workspace.doubles(f"{name} imaginary", block.size)
+    np.copyto(imaginary, block.imag)
+    return real, imaginary
+
+
+def inner(left: Doubles, right: Doubles) -> float:
+    """Return Σ l·r of two contiguous arrays, in one thread."""
+    whole = left.size - left.size % _STRIP
+    total = float(np.dot(left[whole:], right[whole:])) if whole < left.size else 0.0
+    if whole:
+        strips = np.matmul(left[:whole].reshape(-1, 1, _STRIP), right[:whole].reshape(-1, _STRIP, 1))
+        total += float(np.add.reduce(strips, axis=None))
+    return total
 
 
 def magnitudes(parts: tuple[Doubles, ...]) -> Doubles:
@@ -98,9 +124,11 @@ def differences(left: Array, right: Array, parts: tuple[tuple[Doubles, ...], tup
     """
     buffer = parts[0][0]
     if left.dtype.kind in "iu" and right.dtype.kind in "iu":
-        exact = _integer_differences(left, right)
-        np.copyto(buffer, exact, casting="unsafe")
-        return Differences(buffer, exact)
+        if max(left.dtype.itemsize, right.dtype.itemsize) <= 4:
+            return Differences(np.abs(np.subtract(parts[0][0], parts[1][0], out=buffer), out=buffer), whole=True)
+        wide = _integer_differences(left, right)
+        np.copyto(buffer, wide, casting="unsafe")
+        return Differences(buffer, wide=wide)
     real = _real_differences(left, right, (parts[0][0], parts[1][0]), buffer)
     if len(parts[0]) == len(parts[1]) == 1:
         return Differences(np.abs(real, out=buffer))
@@ -140,14 +168,11 @@ def _halves(block: Array) -> tuple[Doubles, Doubles]:
 
 
 def _integer_differences(left: Array, right: Array) -> Array:
-    """Return |l−r| as int64, as uint64, or as Python integers where nothing else holds it."""
-    if max(left.dtype.itemsize, right.dtype.itemsize) <= 4:
-        narrow: Array = np.abs(left.astype(np.int64) - right.astype(np.int64))
-        return narrow
+    """Return |l−r| as uint64, or as Python integers where nothing else holds it."""
     common = _common_integers(left, right)
     if common is None:
-        wide: Array = np.abs(left.astype(object) - right.astype(object))
-        return wide
+        unbounded: Array = np.abs(left.astype(object) - right.astype(object))
+        return unbounded
     a, b = common
     # The true distance of two 64-bit integers fits 64 bits without sign; modular arithmetic gives just that.
     forward = a.view(np.uint64) - b.view(np.uint64)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pytest_msdump.metrics.values import Array, Doubles, Positions
 from pytest_msdump.model.comparison import Scalar
 
-__all__ = ["Candidate", "Ranking", "candidates", "mismatches", "select"]
+__all__ = ["Candidate", "Ranking", "candidates", "floor", "mismatches", "select"]
 
 
 class Candidate(NamedTuple):
@@ -37,26 +37,25 @@ class Candidate(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What orders a block's elements: the score is |l−r| where nothing is `allowed`, else the ratio itself."""
+    """What orders a block's elements: the score is |l−r| where nothing is `allowed`, else the ratio itself.
+
+    `places` tells where in the block the scored elements are, when not all of them are scored.
+    """
 
     score: Doubles
     allowed: bool
+    places: Positions | None = None
 
-    def candidate(self, place: int, element: int, left: Scalar, right: Scalar) -> Candidate:
-        """Return the element at a place of the block as a candidate."""
-        score = float(self.score[place])
+    def place(self, index: int) -> int:
+        """Return where in the block a scored element is."""
+        return index if self.places is None else int(self.places[index])
+
+    def candidate(self, index: int, element: int, left: Scalar, right: Scalar) -> Candidate:
+        """Return a scored element as a candidate."""
+        score = float(self.score[index])
         if not self.allowed:
             return Candidate(math.inf, False, score, element, left, right)
         return Candidate(score, False, score if math.isinf(score) else 0.0, element, left, right)
-
-    def floor(self, last: Candidate | None) -> float:
-        """Return the score that has to be exceeded to come before `last`, which has a lower index."""
-        if last is None:
-            return 0.0
-        if not self.allowed:
-            return last.magnitude
-        beyond = math.isinf(last.ratio) and not math.isinf(last.magnitude)
-        return sys.float_info.max if beyond else last.ratio
 
 
 def select(found: Iterable[Candidate], count: int) -> tuple[Candidate, ...]:
@@ -64,8 +63,18 @@ def select(found: Iterable[Candidate], count: int) -> tuple[Candidate, ...]:
     return tuple(sorted(found, key=lambda candidate: candidate.rank)[:count])
 
 
+def floor(last: Candidate | None, *, allowed: bool) -> float:
+    """Return the score that has to be exceeded to come before `last`, which has a lower index."""
+    if last is None:
+        return 0.0
+    if not allowed:
+        return last.magnitude
+    beyond = math.isinf(last.ratio) and not math.isinf(last.magnitude)
+    return sys.float_info.max if beyond else last.ratio
+
+
 def candidates(ranking: Ranking, count: int, last: Candidate | None) -> Positions:
-    """Return the places, in any order, of elements that may belong to the worst `count`.
+    """Return the indexes, in any order, of scored elements that may belong to the worst `count`.
 
     Parameters
     ----------
@@ -76,8 +85,8 @@ def candidates(ranking: Ranking, count: int, last: Candidate | None) -> Position
     last : Candidate, optional
         The last of `count` candidates that earlier blocks gave: elements that are not worse are left out.
     """
-    lowest = ranking.floor(last)
-    if not count or not ranking.score.size or not float(ranking.score.max()) > lowest:
+    lowest = floor(last, allowed=ranking.allowed)
+    if not count or not ranking.score.size or not float(np.maximum.reduce(ranking.score)) > lowest:
         return np.empty(0, np.intp)
     above = np.flatnonzero(ranking.score > lowest)
     if above.size <= count:

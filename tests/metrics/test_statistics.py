@@ -53,7 +53,10 @@ def root(square):
         return 0.0
     shift = max(0, 140 - (square.numerator.bit_length() - square.denominator.bit_length())) // 2 * 2
     whole = math.isqrt(int(square * 2**shift))
-    return float(Fraction(whole, 2 ** (shift // 2)))
+    try:
+        return float(Fraction(whole, 2 ** (shift // 2)))
+    except OverflowError:
+        return math.inf
 
 
 def close(value, expected, scale):

@@ -1,0 +1,188 @@
+"""What is left out of the arithmetic does not show in the result."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pytest_msdump.metrics import measure as streaming
+from pytest_msdump.metrics import rankings
+from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.metrics.measure import measure
+from pytest_msdump.metrics.moments import moments
+from pytest_msdump.metrics.values import Workspace, inner
+
+Array = npt.NDArray[Any]
+
+TILE = 256
+ELEMENTS = 20 * TILE + 17
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_TILE_ELEMENTS", TILE)
+
+
+def drifted(seed: int, *, noise: float, scale: float = 1.0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    right = rng.normal(size=ELEMENTS) * scale
+    return right * (1 + rng.normal(scale=noise, size=ELEMENTS)), right
+
+
+def with_zeros(left: Array, right: Array) -> tuple[Array, Array]:
+    """Zeros of both signs on the right, a few of them on both sides."""
+    right[::7], right[::21] = 0.0, -0.0
+    left[::14] = 0.0
+    return left, right
+
+
+def with_few_differences(left: Array, right: Array) -> tuple[Array, Array]:
+    left[: ELEMENTS - 400] = right[: ELEMENTS - 400]
+    left[5] *= 2
+    return left, right
+
+
+def with_mismatches(left: Array, right: Array) -> tuple[Array, Array]:
+    left[10:40:3] = math.nan
+    right[700] = math.inf
+    return left, right
+
+
+def with_one_far_off(left: Array, right: Array) -> tuple[Array, Array]:
+    left[3] = 1e3
+    return left, right
+
+
+SHAPES = {
+    "plain": lambda left, right: (left, right),
+    "zeros": with_zeros,
+    "few": with_few_differences,
+    "mismatches": with_mismatches,
+    "one far off": with_one_far_off,
+    "float32": lambda left, right: (left.astype("f4"), right.astype("f4")),
+    "float16": lambda left, right: (left.astype("f2"), right.astype("f2")),
+    "mixed": lambda left, right: (left.astype("f4"), right),
+    "int8": lambda left, right: ((left * 30).astype("i1"), (right * 30).astype("i1")),
+    "rising": lambda left, right: (right + (left - right) * np.linspace(0.1, 1, ELEMENTS), right),
+}
+
+TOLERANCES = [(1e-3, 1e-3), (1e-1, 1e-1), (1e-6, 1e-6), (1e-3, 0.0), (0.0, 1e-3), (0.0, 0.0), (1e-3, 1e-300)]
+
+
+def allowances(right: Array, rtol: float, atol: float) -> Array:
+    return np.abs(right.astype("f8")) * rtol + atol
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-1])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("rtol", "atol"), TOLERANCES)
+def test_the_worst_and_the_count_outside_are_those_of_looking_at_every_element(
+    shape: str, rtol: float, atol: float, noise: float
+) -> None:
+    left, right = SHAPES[shape](*drifted(3, noise=noise))
+    found = measure(ArrayView(left), ArrayView(right), rtol=rtol, atol=atol)
+    with np.errstate(all="ignore"):
+        apart = np.abs(left.astype("f8") - right.astype("f8"))
+        differ = np.isfinite(left) != np.isfinite(right)
+        apart[differ] = math.inf
+        allowed = allowances(right, rtol, atol)
+        ratio = np.where(apart == 0.0, 0.0, apart / allowed)
+        ratio[differ], allowed[differ] = math.inf, 0.0
+    magnitude = np.where(np.isinf(ratio), apart, 0.0)
+    order = np.lexsort((np.arange(ELEMENTS), -magnitude, -ratio))[:5]
+    order = order[ratio[order] > 0.0]
+    assert [each.index[0] for each in found.worst] == order.tolist()
+    assert [each.ratio for each in found.worst] == ratio[order].tolist()
+    assert found.measurements["allclose"].value == np.count_nonzero(apart > allowed)
+    assert found.differing == np.count_nonzero(apart)
+    finite = ~differ & (np.abs(right.astype("f8")) == 0.0)
+    assert found.right_zero_mismatch == np.count_nonzero(finite & (apart != 0.0))
+
+
+@pytest.mark.parametrize(("tolerance", "expected"), [(1e-3, 1), (1e-7, 2)])
+def test_tiles_without_anything_worse_are_not_ranked(
+    monkeypatch: pytest.MonkeyPatch, tolerance: float, expected: int
+) -> None:
+    ranked = []
+    whole = rankings._all_ranked
+    monkeypatch.setattr(rankings, "_all_ranked", lambda *given: ranked.append(1) or whole(*given))
+    left, right = drifted(4, noise=1e-5)
+    measure(ArrayView(left), ArrayView(right), rtol=tolerance, atol=tolerance)
+    # The first tile has nothing to be compared with.
+    assert 1 <= len(ranked) <= expected
+
+
+@pytest.mark.parametrize("scale", [1e-306, 1e-290, 1e-150, 1e150, 1e290])
+@pytest.mark.parametrize(("rtol", "atol"), [(1e-3, 1e-3), (1e-3, 1e-300), (1e-3, 5e-324), (1e-200, 1e-200)])
+def test_numbers_at_the_ends_of_float64_are_ranked_like_others(scale: float, rtol: float, atol: float) -> None:
+    left, right = drifted(5, noise=1e-3, scale=scale)
+    found = measure(ArrayView(left), ArrayView(right), rtol=rtol, atol=atol)
+    with np.errstate(all="ignore"):
+        ratio = np.abs(left - right) / allowances(right, rtol, atol)
+    order = np.lexsort((np.arange(ELEMENTS), -np.where(np.isinf(ratio), ratio, 0.0), -ratio))[:5]
+    assert [each.index[0] for each in found.worst] == order[ratio[order] > 0.0].tolist()
+    assert found.measurements["allclose"].value == np.count_nonzero(ratio > 1.0)
+
+
+def test_zeros_of_two_signs_are_other_bits_and_equal_numbers() -> None:
+    left, right = np.zeros(600, "f4"), np.zeros(600, "f4")
+    left[10:40] = -0.0
+    right[300:] = left[300:] = 2.0
+    left[500] = 3.0
+    found = measure(ArrayView(left), ArrayView(right))
+    assert found.measurements["bitwise_mismatch"].value == 31
+    assert (found.differing, found.right_zero_mismatch) == (1, 0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 3.9, 4.1, 1e3, 1e6, 1e9, 1e15])
+def test_deviations_do_not_cancel_however_far_the_mean_is(offset: float) -> None:
+    values = np.random.default_rng(6).normal(size=5000) + offset
+    found = moments(values, float(values.min()), float(values.max()), Workspace())
+    mean = math.fsum(values) / values.size
+    # The rounding of the mean itself: far off, its last bit is all that there is.
+    rounding = values.size * math.ulp(mean) ** 2
+    assert found.deviations.value == pytest.approx(math.fsum((values - mean) ** 2), rel=1e-13, abs=rounding)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8191, 8192, 8193, 20000, 40960])
+def test_products_of_any_length_are_those_of_exact_sums(size: int) -> None:
+    rng = np.random.default_rng(size)
+    left, right = rng.normal(size=size), rng.normal(size=size)
+    exact = math.fsum(a * b for a, b in zip(left.tolist(), right.tolist(), strict=True))
+    assert inner(left, right) == pytest.approx(exact, rel=0, abs=1e-14 * float(np.abs(left * right).sum()))
+
+
+@pytest.mark.parametrize("dtypes", [("int8", "uint8"), ("uint32", "int32"), ("int16", "int16")])
+def test_narrow_integers_are_summed_exactly(dtypes: tuple[str, str]) -> None:
+    bounds = np.iinfo(dtypes[0]).max, np.iinfo(dtypes[1]).min
+    left, right = (np.full(ELEMENTS, bound, dtype) for bound, dtype in zip(bounds, dtypes, strict=True))
+    left[1] -= 1
+    found = measure(ArrayView(left), ArrayView(right))
+    assert found.absolute_error_sum == ELEMENTS * (bounds[0] - bounds[1]) - 1
+    assert isinstance(found.absolute_error_sum, int)
+    assert found.measurements["max_absolute_error"].value == bounds[0] - bounds[1]
+    assert isinstance(found.measurements["max_absolute_error"].value, int)
+
+
+@pytest.mark.parametrize("width", [1e-200, 1e-80, 1.0, 1e80, 1e200])
+def test_divergence_does_not_depend_on_the_width_of_a_range(width: float) -> None:
+    left, right = drifted(7, noise=1e-1)
+    plain = measure(ArrayView(left), ArrayView(right)).measurements["kl_divergence"].value
+    scaled = measure(ArrayView(left * width), ArrayView(right * width)).measurements["kl_divergence"].value
+    assert scaled == pytest.approx(plain, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (np.full(9, complex(1.0, 0.0)), np.full(9, complex(1.0, -0.0))),
+        (np.full(9, 2, "u1").view("bool"), np.ones(9, "bool")),
+    ],
+)
+def test_other_bits_of_one_number_are_no_difference(left: Array, right: Array) -> None:
+    found = measure(ArrayView(left), ArrayView(right))
+    assert (found.measurements["bitwise_mismatch"].value, found.differing) == (9, 0)
