@@ -4,8 +4,7 @@ python benchmarks/speed.py                      every case, five runs each: half
 python benchmarks/speed.py pair dormant         only these
 python benchmarks/speed.py --small --no-vendor  whether the harness works; its figures say nothing
 python benchmarks/speed.py --json FILE          every run as well
-python benchmarks/speed.py --markdown docs/reference/performance.md
-                                                tables into the page, between the marks of each case
+python benchmarks/speed.py --markdown docs      tables into two pages of docs/, between the marks of each case
 
 Every program is a process of its own, and all of one case run in turn. CPU is what the kernel counted of the process
 and its children, so other work on the machine disturbs it less than the time; "beyond start" takes away what the same
@@ -32,6 +31,7 @@ from cases.files import index
 from cases.items import dormant, pytest_items
 from cases.networks import network, tiny
 from cases.pair import ITEM_BYTES, pair, pair1g
+from cases.scale import NEEDED, scale
 from cases.setting import Setting, has_kernel, numpy_release
 from measuring.figures import Case
 from measuring.tables import as_markdown, as_text, as_values, write_into_page
@@ -72,9 +72,7 @@ def main() -> int:
     if arguments.json:
         arguments.json.write_text(json.dumps(_values(machine, done), indent=1) + "\n", encoding="utf-8")
     if arguments.markdown:
-        write_into_page(arguments.markdown, "machine", machine)
-        for case in done:
-            write_into_page(arguments.markdown, case.name, as_markdown(case))
+        _write(arguments.markdown, machine, {case.name: case for case in done}, kernel=setting.kernel)
     over = [limit for case in done for limit in case.limits if limit.verdict.startswith("over")]
     return int(arguments.strict and bool(over))
 
@@ -88,7 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="of each program (default: 5)")
     parser.add_argument("--small", action="store_true", help="tiny data, one run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="put the tables into this page")
+    parser.add_argument("--markdown", type=Path, metavar="DOCS", help="put the tables into the pages of these docs")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when a limit is missed")
     parser.add_argument("--no-vendor", action="store_true", help=f"without mindstudio-probe {VENDOR_RELEASE}")
     parser.add_argument(
@@ -105,6 +103,15 @@ def _arguments() -> argparse.Namespace:
     if unknown:
         parser.error(f"no case {unknown[0]}; cases: pair, {', '.join(CASES)}")
     return arguments
+
+
+def _write(pages: Path, machine: str, cases: dict[str, Case], *, kernel: bool) -> None:
+    """Put everything into the two pages, what is worked out from all of it too."""
+    parts = {"machine": machine, **{name: as_markdown(case) for name, case in cases.items()}}
+    for name, text in parts.items():
+        write_into_page(pages / "reference" / "performance.md", name, text)
+    if cases.keys() >= {*NEEDED}:
+        write_into_page(pages / "explanation" / "scale.md", "scale", scale(cases, kernel=kernel))
 
 
 def _chosen(named: list[str]) -> list[str]:

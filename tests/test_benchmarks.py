@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import networks, pair
+from cases.files import MEMORY
 from cases.items import outermost
+from cases.scale import bound, scale
 from cases.setting import NotTimedError, Program, Setting
-from measuring.figures import Figure, Limit, Sample
+from measuring.figures import Case, Figure, Limit, Sample
 from measuring.tables import into_page
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "peak_memory.py"
@@ -86,12 +89,15 @@ def _speed(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+    page, large = tmp_path / "reference" / "performance.md", tmp_path / "explanation" / "scale.md"
+    for each in (page, large):
+        each.parent.mkdir()
     marks = "\n\n".join(f"<!-- figures: {name} -->\nold\n<!-- end of {name} -->" for name in ("machine", *MEASURED))
     page.write_text(f"before\n\n{marks}\n\nbehind\n", encoding="utf-8")
+    large.write_text("<!-- figures: scale -->\n<!-- end of scale -->\n", encoding="utf-8")
     data = tmp_path / "data"
     data.mkdir()
-    ran = _speed(*MEASURED, "--json", tmp_path / "runs.json", "--markdown", page, "--dir", data)
+    ran = _speed(*MEASURED, "--json", tmp_path / "runs.json", "--markdown", tmp_path, "--dir", data)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert list(data.iterdir()) == []
 
@@ -113,6 +119,7 @@ def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path)
     assert written.endswith("\nbehind\n")
     assert "old" not in written.split()
     assert all(f"| {name} |" in written for name in programs)
+    assert "**17 TB beside" in large.read_text("utf-8")
 
 
 def test_a_program_that_does_something_else_is_not_timed(tmp_path: Path) -> None:
@@ -145,6 +152,26 @@ def test_a_limit_is_kept_or_missed(bound: float, measured: float, at_least: bool
 
 def test_a_limit_that_nothing_was_measured_for_is_not_kept() -> None:
     assert Limit("1", "a ratio", 4, None, why="no kernel").verdict == "not measured: no kernel"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "storage", "workers", "seconds"),
+    [(100.0, 30.0, 4, 30.0), (90.0, 30.0, 3, 30.0), (10.0, 30.0, 1, 30.0)],
+)
+def test_as_many_workers_as_keep_the_storage_busy(cpu: float, storage: float, workers: int, seconds: float) -> None:
+    assert bound(cpu, storage) == (workers, seconds)
+
+
+def test_a_large_dump_is_worked_out_from_what_its_elements_and_its_tensors_cost() -> None:
+    # 2 ns an element and 3 ms a tensor, measured of one program; the other programs were not there.
+    names = {"pair-float32": {pair.NUMPY: 2e-9}, "tiny": {networks.NUMPY: 3e-3}, "index": {MEMORY: 1024.0}}
+    cases = {name: Case(name, name, {}, rates=rates) for name, rates in names.items()}
+    text = scale(cases, kernel=False)
+    assert "| fallback, all metrics | 2.00 | 3.00 | 4.00 |" in text
+    # 75e9 elements in 37,500 tensors: 150 s and 112.5 s; 600 GB take 1,200 s at 0.5 GB/s, 200 s at 3 GB/s, 15 s at 40.
+    assert "| fallback, all metrics | 4 min | 20 min, 1 worker | 3 min, 2 workers | 15 s, 18 workers |" in text
+    assert "37,500 pairs of tensors; the index of both sides takes 73 MiB." in text
+    assert "kernel" not in text
 
 
 def test_a_page_without_marks_is_left_alone() -> None:

@@ -11,9 +11,10 @@ from measuring.figures import Case, Limit
 
 from cases.setting import IMPORTS_NUMPY, NotTimedError, Program, Setting, msdump, numpy_start
 
-__all__ = ["index"]
+__all__ = ["MEMORY", "index"]
 
 OURS = "msdump match"
+MEMORY = "bytes of memory a file"
 
 # A process of its own, which may be as large as it will. The files are MindSpore's own: output 0 of every operator.
 _MAKE = """
@@ -47,9 +48,10 @@ def index(setting: Setting) -> Iterator[Case]:
     command = msdump("match", Path("index", "left"), Path("index", "right"), "--quiet")
     programs = {IMPORTS_NUMPY: numpy_start(), OURS: Program(command, IMPORTS_NUMPY, check=check)}
     figures = setting.figures(programs)
+    rates = {MEMORY: figures[OURS].mib_beyond * 2**20 / (2 * count)}
     text = f"indexing and matching {2 * count:,} files"
     limits = [
         Limit("4", f"{text}: time", 5, figures[OURS].seconds, "s"),
         Limit("4", f"{text}: peak of the whole process", 300, figures[OURS].peak_mib, "MiB"),
     ]
-    yield Case("index", f"two MindSpore trees of {count:,} files each, matched by name", figures, limits)
+    yield Case("index", f"two MindSpore trees of {count:,} files each, matched by name", figures, limits, rates=rates)

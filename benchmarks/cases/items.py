@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from measuring.figures import Case, Limit, Sample
+from measuring.figures import Case, Limit
 from measuring.processes import run
 
 from cases.setting import FALLBACK, NotTimedError, Program, Setting
@@ -18,6 +18,7 @@ __all__ = ["dormant", "pytest_items"]
 
 EMPTY = "only starts: empty test functions"
 OURS = "pytest, one item an operator"
+WITHOUT = "only starts: pytest -p no:msdump"
 NUMPY = "pytest, one item an operator, MSDUMP_KERNEL=numpy"
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
 
@@ -85,10 +86,23 @@ def dormant(setting: Setting) -> Iterator[Case]:
     for _ in range((2 if setting.small else 20) + 1):
         milliseconds, modules = _imports(folder)
         times.append(milliseconds)
-    samples = [Sample(each / 1e3, each / 1e3, 0.0) for each in times[1:]]
-    title = f"pytest's own run of one empty test, {len(samples)} times: our {modules} modules and what they import"
-    limit = Limit("4", "imports of the dormant plugin by -X importtime, median", 10, statistics.median(times[1:]), "ms")
-    yield Case("dormant", title, {}, [limit], notes=[f"from {min(times[1:]):.1f} to {max(times[1:]):.1f} ms"])
+    del times[0]
+    command = [*_PYTEST, "--rootdir", "dormant", "-c", "dormant/pytest.ini", "dormant"]
+    programs = {
+        WITHOUT: Program([*command, "-p", "no:msdump"], only_starts=True),
+        "pytest": Program(command, WITHOUT),
+    }
+    figures = setting.figures(programs, 1 if setting.small else 10)
+    title = f"pytest's own run of one empty test: our {modules} modules and what they import"
+    limit = Limit(
+        "4",
+        f"imports of the dormant plugin by -X importtime, median of {len(times)}",
+        10,
+        statistics.median(times),
+        "ms",
+    )
+    note = f"-X importtime, which counts time that passed, found from {min(times):.1f} to {max(times):.1f} ms"
+    yield Case("dormant", title, figures, [limit], notes=[note])
 
 
 def _imports(folder: Path) -> tuple[float, int]:

@@ -40,6 +40,7 @@ OURS = "msdump compare"
 OURS_NINE = "msdump compare --without kl_divergence"
 NUMPY = "msdump compare, MSDUMP_KERNEL=numpy"
 NUMPY_NINE = "msdump compare --without kl_divergence, MSDUMP_KERNEL=numpy"
+_OURS = (OURS_NINE, OURS, NUMPY_NINE, NUMPY)
 VENDOR = "the vendor's file_compare"
 VENDOR_STARTS = "only starts: the vendor's file_compare"
 ALLCLOSE = "numpy.testing.assert_allclose"
@@ -71,7 +72,11 @@ def pair(dtype: str, setting: Setting) -> Iterator[Case]:
             programs["Polygraphy's CompareFunc.simple"] = _inside("polygraphy", setting.peers)
     figures = setting.figures(programs)
     limits = _limits(setting, figures) if dtype == "float32" else []
-    yield Case(f"pair-{dtype}", _title(dtype, count), figures, limits, pairs=count, floor=FLOOR)
+    start = figures[START].cpu_seconds
+    rates = {name: (figures[name].cpu_seconds - start) / count for name in _OURS if name in figures}
+    if VENDOR in figures:
+        rates[VENDOR] = figures[VENDOR].cpu_beyond / count
+    yield Case(f"pair-{dtype}", _title(dtype, count), figures, limits, count, FLOOR, rates=rates)
 
 
 def pair1g(setting: Setting) -> Iterator[Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 __all__ = ["Case", "Figure", "Limit", "Sample", "in_turn"]
@@ -101,6 +101,8 @@ class Case:
         How many pairs of elements are compared: then nanoseconds a pair are told.
     floor
         The name of the program that only reads, when one ran.
+    rates
+        What one more of something costs, by program or by what is counted: larger dumps are worked out from these.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Case:
     pairs: int | None = None
     floor: str | None = None
     notes: Sequence[str] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def in_turn(programs: Mapping[str, Callable[[], Sample]], runs: int) -> dict[str, list[Sample]]:

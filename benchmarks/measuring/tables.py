@@ -9,7 +9,7 @@ from typing import Any
 
 from measuring.figures import Case, Figure, Limit
 
-__all__ = ["as_markdown", "as_text", "as_values", "into_page"]
+__all__ = ["as_markdown", "as_text", "as_values", "into_page", "table", "write_into_page"]
 
 Rows = Sequence[Sequence[str]]
 
@@ -29,11 +29,11 @@ def as_text(case: Case) -> str:
 
 def as_markdown(case: Case) -> str:
     """Two tables: what the programs took, and the limits."""
-    parts = [case.title[0].upper() + case.title[1:] + ".", _table(_titles(case), _rows(case))]
+    parts = [case.title[0].upper() + case.title[1:] + ".", table(_titles(case), _rows(case))]
     parts += [note[0].upper() + note[1:] + "." for note in case.notes]
     if case.limits:
         rows = [(each.number, each.text, _bound(each), _measured(each), each.verdict) for each in case.limits]
-        parts.append(_table(_LIMIT_TITLES, rows))
+        parts.append(table(_LIMIT_TITLES, rows))
     return "\n\n".join(parts)
 
 
@@ -68,6 +68,7 @@ def as_values(case: Case) -> dict[str, Any]:
             for limit in case.limits
         ],
         "notes": list(case.notes),
+        "rates": dict(case.rates),
     }
 
 
@@ -135,6 +136,7 @@ def _aligned(titles: Sequence[str], rows: Rows) -> list[str]:
     ]
 
 
-def _table(titles: Sequence[str], rows: Rows) -> str:
+def table(titles: Sequence[str], rows: Rows) -> str:
+    """Return a table of Markdown: the first column to the left, all others to the right."""
     lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
