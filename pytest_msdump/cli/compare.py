@@ -44,7 +44,8 @@ DESCRIPTION = (
 _NOT_HERE = ("granularity",)
 # What is said otherwise than to pytest, which takes a word that begins with @ for a file of arguments.
 OWN_HELP = {
-    "left": "dump of the run under test; '@env': where MINDSPORE_DUMP_CONFIG dumps to",
+    "left": "dump of the run under test, also a URL such as s3://bucket/dump; "
+    "'@env': where MINDSPORE_DUMP_CONFIG dumps to",
     "config": "suite file (default: msdump.toml of the current folder, when a side is not given)",
 }
 

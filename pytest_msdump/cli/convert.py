@@ -94,7 +94,7 @@ def _found(parsed: argparse.Namespace) -> _Found:
     """Index what was named; refuse what cannot be meant."""
     from pytest_msdump.converting.sources import claimed, sources_of
     from pytest_msdump.matching.selection import Chooser, Selection
-    from pytest_msdump.pipeline.indexing import index
+    from pytest_msdump.pipeline.indexing import index, listed
     from pytest_msdump.pipeline.opening import as_path
 
     selection = Selection(select=tuple(parsed.select), io=parsed.io)
@@ -103,7 +103,7 @@ def _found(parsed: argparse.Namespace) -> _Found:
     def takes(ref: TensorRef) -> bool:
         return ref.key.io in selection.directions and chooser.takes_ref(ref)
 
-    paths = [as_path(text) for text in parsed.sources]
+    paths = [listed(as_path(text)) for text in parsed.sources]
     several = sum(path.is_dir() for path in paths) > 1
     _check_out(Path(parsed.out), paths)
     found = _Found()

@@ -75,9 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Look, tell; return the exit code."""
+    from pytest_msdump.pipeline.indexing import listed
     from pytest_msdump.pipeline.opening import as_path
 
-    target = as_path(parsed.target)
+    target = listed(as_path(parsed.target))
     if not 1 <= parsed.bins <= 100:
         raise ConfigError(f"--bins {parsed.bins}: give a number from 1 to 100")
     if parsed.check_set and not parsed.check:

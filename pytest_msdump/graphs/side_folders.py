@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["names_in", "side_folders"]
 
@@ -38,8 +39,7 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
     Coordinates, Path
         Whose it would be: rank, and net where side files are kept by net. Those above the root come first.
     """
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    absolute = Path(os.path.abspath(root))  # noqa: PTH100
+    absolute = spelled_out(root)
     for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
         own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
         if own:

@@ -21,6 +21,7 @@ from pytest_msdump.reporting.failure import failure_text
 from pytest_msdump.reporting.records import to_json
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.storage.paths import RemotePath
 from pytest_msdump.suite import load_suite
 
 __all__ = ["assert_close", "assert_dumps_close", "compare"]
@@ -158,7 +159,7 @@ def assert_dumps_close(
     """
     __tracebackhide__ = True
     entries = [{"left": one, "right": other} for one, other in map.items()] if isinstance(map, Mapping) else list(map)
-    table = {"left": fspath(left), "right": fspath(right), "map": entries, "profile": profile, **options}
+    table = {"left": _side(left), "right": _side(right), "map": entries, "profile": profile, **options}
     if min_coverage is not None:
         table["min_coverage"] = min_coverage
     if fusion is not None:
@@ -199,3 +200,8 @@ def _dumps_problem(report: Report) -> str | None:
     if problems:
         lines += ["", coverage_text(report, width=_WIDTH)]
     return "\n".join(lines)
+
+
+def _side(given: Any) -> Path | str:
+    """A side as a suite file has it; an opened dump stands for its folder."""
+    return given if isinstance(given, RemotePath) else fspath(given)

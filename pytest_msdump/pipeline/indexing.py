@@ -12,13 +12,15 @@ from pytest_msdump.graphs.execution_order import find_orders, order_files, read_
 from pytest_msdump.graphs.graph_files import find_irs, placed, read_graphs
 from pytest_msdump.graphs.ir_names import with_ir
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.manifest import MANIFEST_FILE
 from pytest_msdump.pipeline.culprits import with_overflows
 from pytest_msdump.pipeline.manifests import with_manifest
 from pytest_msdump.pipeline.run_facts import with_run
 from pytest_msdump.pipeline.statistics import with_statistics
 from pytest_msdump.readers.base import Reader, index_dump
+from pytest_msdump.storage.paths import RemotePath
 
-__all__ = ["index", "readers"]
+__all__ = ["index", "listed", "readers"]
 
 
 @lru_cache(maxsize=1)
@@ -34,7 +36,7 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
     Parameters
     ----------
     root : Path
-        A dump directory, or one tensor file.
+        A dump directory, or one tensor file; of a remote one, the names are listed anew.
     graph_files : iterable of Path
         Execution orders and graphs that a user keeps outside of the tree.
 
@@ -50,11 +52,26 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
     UnknownDumpFormatError
         There are files, but none that any reader knows; the text lists what each reader looked for.
     ConfigError
-        One of `graph_files` cannot be used.
+        One of `graph_files` cannot be used, or what a URL needs is not installed.
     """
-    return with_run(
+    unfit = _mirrored(root) if isinstance(root, RemotePath) else ()
+    dump = with_run(
         with_overflows(_with_graphs(with_statistics(with_manifest(index_dump(root, readers()))), tuple(graph_files)))
     )
+    return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
+
+
+def listed(path: Path) -> Path:
+    """Return the same path, of which the file system can now tell whether it is a file or a folder, if it is remote."""
+    if isinstance(path, RemotePath):
+        _mirrored(path)
+    return path
+
+
+def _mirrored(root: RemotePath) -> tuple[Path, ...]:
+    from pytest_msdump.storage.mirror import mirror
+
+    return mirror(root, beside=MANIFEST_FILE)
 
 
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:

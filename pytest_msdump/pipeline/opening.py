@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,8 @@ from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 from pytest_msdump.pipeline.indexing import index, readers
+from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.urls import located
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -142,7 +144,7 @@ def open_dump(path: str | PathLike[str]) -> OpenDump:
     Parameters
     ----------
     path : str or Path
-        The dump's root.
+        The dump's root: a path, or a URL such as ``s3://bucket/dump``.
 
     Raises
     ------
@@ -153,13 +155,13 @@ def open_dump(path: str | PathLike[str]) -> OpenDump:
 
 
 def as_path(path: str | PathLike[str]) -> Path:
-    """Return the path that somebody gave; an empty one, which would mean the current folder, was not meant.
+    """Return the path or URL that somebody gave; an empty one, which would mean the current folder, was not meant.
 
     Raises
     ------
     ConfigError
-        The path is empty.
+        The path is empty, or a URL that cannot be meant.
     """
     if not str(path):
         raise ConfigError("the path of a dump is empty; give the directory a dump was written to")
-    return Path(path)
+    return path if isinstance(path, RemotePath) else located(fspath(path), Path())

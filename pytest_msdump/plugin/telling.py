@@ -18,6 +18,7 @@ from pytest_msdump.reporting.failure import failure_text, one_line
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.storage.urls import is_url
 
 if TYPE_CHECKING:
     import pytest
@@ -151,7 +152,7 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         if number:
             terminal.line("")
         if len(gate.reports) > 1 or terminal.verbosity < 0:
-            left, right = (shown_path(Path(side.directory)) for side in (report.left, report.right))
+            left, right = (shown_path(side.directory) for side in (report.left, report.right))
             terminal.line(say("both_sides", left=left, right=right))
         shown = [shown_path(file) for file in files]
         unfolded = gate.config.option.msdump_all
@@ -180,10 +181,13 @@ def _folder(title: str) -> str:
     return name
 
 
-def shown_path(path: Path) -> str:
-    """Return a path as a person would type it from here."""
+def shown_path(path: Path | str) -> str:
+    """Return a path, or a URL, as a person would type it from here."""
+    text = str(path)
+    if is_url(text):
+        return text
     try:
-        relative = os.path.relpath(path)
+        relative = os.path.relpath(text)
     except ValueError:
-        return str(path)
-    return relative if len(relative) < len(str(path)) else str(path)
+        return text
+    return relative if len(relative) < len(text) else text

@@ -10,12 +10,12 @@ compiled with O2 ``{step}/`` above the tree of CANN.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["Place", "place_of"]
 
@@ -77,8 +77,7 @@ def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
     Place or None
         ``None`` when no dump has files at such a place. A directory of files alone is iteration 0.
     """
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    above = Path(os.path.abspath(root)).parts[1:]  # noqa: PTH100
+    above = spelled_out(root).parts[1:]
     whole = (*above, *parts)
     for levels in _TREES:
         # A number above the time is the step of a dump only where it is part of it: runs are numbered by people, too.

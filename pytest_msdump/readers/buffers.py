@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.storage.paths import RemotePath
 
 __all__ = ["BLOCK_BYTES", "Scratch", "StoredFile", "StridedReader"]
 
@@ -45,6 +46,8 @@ _HINTS = {
 class StoredFile:
     """A regular file, opened for reading at any offset. Closed by `close`, or when nobody holds it any more.
 
+    A file on object storage is a local one that is filled in as it is read.
+
     Raises
     ------
     TensorFileError
@@ -53,15 +56,23 @@ class StoredFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        descriptor, self.size = _open_regular(path)
+        self._copy = path.local_copy() if isinstance(path, RemotePath) else None
+        descriptor, self.size = (self._copy.descriptor, self._copy.size) if self._copy else _open_regular(path)
         self._descriptor = descriptor
         self._close = weakref.finalize(self, os.close, descriptor)
 
     @property
     def descriptor(self) -> int:
-        """The open file's number; a closed one's number may belong to somebody else by now."""
+        """The open file's number, for who reads anywhere in it; see `descriptor_of`."""
+        return self.descriptor_of(0, self.size)
+
+    def descriptor_of(self, start: int, stop: int) -> int:
+        """Return the open file's number, for who reads bytes `start` to `stop` and no others; not after `close`."""
+        # A closed one's number may belong to somebody else by now.
         if not self._close.alive:
             raise ValueError(f"{self.path}: read after close()")
+        if self._copy is not None:
+            self._copy.fill(start, stop)
         return self._descriptor
 
     def close(self) -> None:
@@ -76,10 +87,10 @@ class StoredFile:
         TensorFileError
             When the file ends before, which it did not when it was opened, or cannot be read.
         """
-        done = 0
+        done, descriptor = 0, self.descriptor_of(offset, offset + len(target))
         while done < len(target):
             try:
-                count = os.preadv(self.descriptor, [target[done:]], offset + done)
+                count = os.preadv(descriptor, [target[done:]], offset + done)
             except OSError as error:
                 raise TensorFileError(
                     f"{self.path}: cannot be read at byte {offset + done}: {error.strerror}"
@@ -258,7 +269,8 @@ class StridedReader:
 
     def _read_pieces(self, stage: Array, offsets: list[int], length: int) -> None:
         room = stage.view(np.uint8).data
-        descriptor, preadv = self._file.descriptor, os.preadv
+        # Pieces come in the order of the file.
+        descriptor, preadv = self._file.descriptor_of(offsets[0], offsets[-1] + length), os.preadv
         for index, offset in enumerate(offsets):
             slot = room[index * length : (index + 1) * length]
             # The whole piece at once is the rule; `read_into` knows what to do and say otherwise.

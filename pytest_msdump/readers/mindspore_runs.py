@@ -58,9 +58,10 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
         folders[os.path.dirname(ref.source.path)].append(ref)  # noqa: PTH120
     by_index: defaultdict[int, list[TensorRef]] = defaultdict(list)
     notes: list[str] = []
-    for folder, members in sorted(folders.items()):
-        split, note = _split_steps(Path(folder), members)
-        by_index[_index_in_step(root, Path(folder))] += split
+    for _, members in sorted(folders.items()):
+        folder = members[0].source.path.parent
+        split, note = _split_steps(folder, members)
+        by_index[_index_in_step(root, folder)] += split
         notes += note
     newest: list[TensorRef] = []
     older: list[TensorRef] = []

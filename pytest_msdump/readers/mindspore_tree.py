@@ -9,7 +9,6 @@ MindSpore "Dump" documentation. Releases 1.2 and 1.3: ``{net}/device_{id}/iterat
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.readers.ascend_tree import Place, place_of
 from pytest_msdump.readers.filename import number
 from pytest_msdump.readers.listing import Folder
+from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["below_rank", "is_first_layout", "mindspore_place"]
 
@@ -81,8 +81,7 @@ def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
 
 
 def _above(root: Path) -> tuple[str, ...]:
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    return Path(os.path.abspath(root)).parts[1:]  # noqa: PTH100
+    return spelled_out(root).parts[1:]
 
 
 def _in_rank(levels: tuple[str, ...]) -> Coordinates | None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration, RunFacts
 from pytest_msdump.readers.sidefiles import read_run_labels, read_text
+from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["configuration_of", "parse_acl_dump", "parse_data_dump", "read_run"]
 
@@ -211,8 +212,7 @@ def _read_one(
 
 
 def _metadata_folders(root: Path) -> Iterator[_Found]:
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    absolute = Path(os.path.abspath(root))  # noqa: PTH100
+    absolute = spelled_out(root)
     for name in sorted(_listed(root)):
         if match := _RANK.fullmatch(name):
             yield _Found(int(match[1]), root / name / _METADATA)

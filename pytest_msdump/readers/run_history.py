@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.sidefiles import read_text
+from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["History", "disagreements", "parse_history", "read_histories", "run_once"]
 
@@ -166,8 +167,7 @@ def _iterations(numbers: Iterable[int]) -> str:
 
 
 def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:
-    # Not `resolve`: a link that is called rank_0 is that rank, wherever it leads.
-    own = _RANK.fullmatch(Path(os.path.abspath(root)).name)  # noqa: PTH100
+    own = _RANK.fullmatch(spelled_out(root).name)
     if own:
         yield int(own[1]), root
     for name in _listed(root):

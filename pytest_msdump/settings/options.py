@@ -90,7 +90,8 @@ OPTIONS: tuple[Option, ...] = (
         "left",
         "path",
         "DIR",
-        "dump of the run under test; '@env': where MINDSPORE_DUMP_CONFIG dumps to (with =, as in --msdump-left=@env)",
+        "dump of the run under test, also a URL such as s3://bucket/dump; '@env': where MINDSPORE_DUMP_CONFIG dumps to "
+        "(with =, as in --msdump-left=@env)",
         flags=("--msdump-left", "--msdump-target"),
         cli_flags=("-l", "--left"),
     ),
@@ -98,7 +99,7 @@ OPTIONS: tuple[Option, ...] = (
         "right",
         "path",
         "DIR",
-        "dump of the reference; '@env' as for the left side",
+        "dump of the reference; a URL or '@env' as for the left side",
         flags=("--msdump-right", "--msdump-reference"),
         cli_flags=("-r", "--right"),
     ),

@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.settings import parse_spec
+from pytest_msdump.storage.paths import RemotePath
 
 __all__ = [
     "Reader",
@@ -115,7 +116,7 @@ def texts(value: object, where: str) -> tuple[str, ...]:
 def path_text(value: object, where: str) -> str:
     """Read a path's text with ``~`` expanded; a NUL byte, which no file name may hold, is refused here."""
     if isinstance(value, os.PathLike):
-        value = os.fspath(value)
+        value = str(value) if isinstance(value, RemotePath) else os.fspath(value)
     path = text(value, where)
     if "\0" in path:
         raise ConfigError(f"{where}: {path!r} holds a NUL byte, which no path can")

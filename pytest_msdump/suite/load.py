@@ -14,6 +14,7 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
+from pytest_msdump.storage.urls import located
 from pytest_msdump.suite.documents import called, read_toml
 from pytest_msdump.suite.environment import ENV, dumped_path
 from pytest_msdump.suite.sections import FileName, SideText, read_file, read_options
@@ -208,7 +209,10 @@ def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -
     if side == "left":
         coordinates = {key: value for key, value in coordinates.items() if key not in said.options}
     written = chosen.path
-    path = dumped_path(environ, directory, written.where) if written.text == ENV else written.path
+    if written.text == ENV:
+        path = dumped_path(environ, directory, written.where)
+    else:
+        path = located(written.text, written.base, where=written.where)
     return SideChoice(_normal(path), **coordinates)
 
 

@@ -21,6 +21,7 @@ from pytest_msdump.settings import (
     parse_spec,
     parse_threshold,
 )
+from pytest_msdump.storage.urls import is_url
 from pytest_msdump.suite.keys import (
     Reader,
     choice,
@@ -57,7 +58,7 @@ class PlacedPath(NamedTuple):
 
 
 class SideText(NamedTuple):
-    """One side as written: `path` may be ``@env``, which is looked up only when nothing overrides it."""
+    """One side as written: a URL, too. ``@env`` is looked up only when nothing overrides it."""
 
     path: PlacedPath
     choice: Mapping[str, str | None]
@@ -119,7 +120,7 @@ def _shared(base: Path) -> dict[str, Reader]:
         return _side(value, where, base)
 
     def path(value: object, where: str) -> PlacedPath:
-        return PlacedPath(path_text(value, where), base, where)
+        return PlacedPath(_own_path(value, where), base, where)
 
     readers: dict[str, Reader] = {
         "left": side,
@@ -147,7 +148,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
     def graph_files(value: object, where: str) -> tuple[Path, ...]:
         if not isinstance(value, list):
             raise ConfigError(f"{where} must be an array of paths, not {shown(value)}")
-        return tuple(base / path_text(one, f"{where}[{place}]") for place, one in enumerate(value))
+        return tuple(base / _own_path(one, f"{where}[{place}]") for place, one in enumerate(value))
 
     return _shared(base) | {
         "min_coverage": _coverage_share,
@@ -211,6 +212,14 @@ def _side(value: object, where: str, base: Path) -> SideText:
     said = read_table(value, _SIDE_KEYS, where, join=".")
     require(said, ("path",), where)
     return SideText(PlacedPath(said.pop("path"), base, f"{where}.path"), said)
+
+
+def _own_path(value: object, where: str) -> str:
+    """Read a path of this machine."""
+    path = path_text(value, where)
+    if is_url(path):
+        raise ConfigError(f"{where} must be a path of this machine: only the two sides may be URLs")
+    return path
 
 
 def _profile(value: object, where: str) -> str:

@@ -1,0 +1,58 @@
+"""The page on object storage: its commands run, on a storage in memory, and its numbers are the program's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from docs_pages import ROOT, blocks
+
+from pytest_msdump.cli import main
+from pytest_msdump.storage import copies
+
+PAGE = ROOT / "docs/howto/compare_dumps_on_object_storage.md"
+COMMANDS = [
+    command.text
+    for block in blocks(PAGE)
+    if block.kind == "console"
+    for command in block.commands()
+    if "s3://" in command.text
+]
+
+
+@pytest.fixture
+def bucket(put, lenet) -> None:
+    put(lenet / "target", name="dumps/port")
+    put(lenet / "target_bad", name="dumps/reference")
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_runs(pytester, capsys, command):
+    program, *words = shlex.split(command.replace("s3://", "memory://"))
+    if program == "pytest":
+        result = pytester.runpytest(*words)
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["*memory://dumps/port*", "*DRIFT Default/conv2*"])
+        return
+    assert program == "msdump"
+    assert main(words) == (1 if words[0] == "compare" else 0)
+    assert "memory://dumps/port" in capsys.readouterr().out
+
+
+def test_the_suite_file_of_the_page_compares(put, lenet, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    put(lenet / "target", name="dumps/port")
+    put(lenet / "target", name="dumps/reference")
+    text = next(block.text for block in blocks(PAGE) if block.kind == "toml")
+    (tmp_path / "msdump.toml").write_text(text.replace("s3://", "memory://"))
+    assert main(["compare"]) == 0
+    assert "23 tensors: 23 pass" in capsys.readouterr().out
+
+
+def test_the_page_says_what_is_fetched_at_once():
+    text = PAGE.read_text("utf-8")
+    assert f"headers, {copies._BLOCK_BYTES // 2**10} KiB each" in text
+    most = copies._MOST_BLOCKS * copies._BLOCK_BYTES // 2**20
+    assert set(re.findall(r"(\d+) MiB", text)) == {str(most)}

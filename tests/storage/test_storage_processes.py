@@ -1,0 +1,94 @@
+"""URLs in pytest's own processes, and pairs that travel to others: what goes along is the URL, not its stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from plugin.suites import write_suite
+from storage.shelf import SHELF
+
+from pytest_msdump.pipeline.comparing import compare_pair
+from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.reporting.records import to_json
+from pytest_msdump.storage.standins import standins
+from pytest_msdump.suite import load_suite
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def shelf(monkeypatch, lenet) -> str:
+    """Every process sees the folder of lenet's dumps as ``shelf://``."""
+    monkeypatch.setenv(SHELF, str(lenet))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")])))
+    return "shelf://"
+
+
+def gated(pytester: pytest.Pytester, lenet: Path, *words: str) -> tuple[pytest.RunResult, dict]:
+    write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
+    sides = ("--msdump-left=shelf://target_bad", "--msdump-right=shelf://reference")
+    if words:
+        result = pytester.runpytest_subprocess("-p", "storage.shelf", *sides, *words)
+    else:
+        result = pytester.runpytest(*sides)
+    return result, json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))
+
+
+def test_the_gate_is_the_same_from_a_url_with_workers_and_without(pytester, shelf, lenet):
+    assert shelf
+    alone, report = gated(pytester, lenet)
+    spread, by_workers = gated(pytester, lenet, "-n", "2")
+    for result in (alone, spread):
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["*shelf://target_bad*", "*shelf://reference*"])
+        assert not re.search("/msdump-(?!report)", result.stdout.str())
+    assert alone.parseoutcomes() == spread.parseoutcomes()
+    assert by_workers == report
+    assert report["left"]["directory"] == "shelf://target_bad"
+    write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
+    assert pytester.runpytest().ret == 1
+    local = json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))
+    assert local["tensors"] == report["tensors"]
+
+
+def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, tmp_path):
+    options = {"left": f"{shelf}target_bad2", "right": f"{shelf}target", "io": "all"}
+    planned = plan(load_suite(file=None, options=options, directory=tmp_path))
+    pairs = planned.pairing.pairs
+    assert len(pairs) > 20
+    packed = pickle.dumps((pairs, planned.suite.policy))
+    assert standins().folder.encode() not in packed
+    assert b"shelf:" in packed
+    (tmp_path / "pairs").write_bytes(packed)
+    program = (
+        "import json, pickle, sys, storage.shelf\n"
+        "from pathlib import Path\n"
+        "from pytest_msdump.pipeline.comparing import compare_pair\n"
+        "from pytest_msdump.reporting.records import to_json\n"
+        "from pytest_msdump.storage.urls import located\n"
+        "pairs, policy = pickle.loads(Path('pairs').read_bytes())\n"
+        "roots = [located(url, Path()) for url in sys.argv[1:]]\n"
+        "records = [compare_pair(pair, policy) for pair in pairs]\n"
+        "print(json.dumps([to_json(one, left_root=roots[0], right_root=roots[1]) for one in records]))"
+    )
+    words = [sys.executable, "-c", program, options["left"], options["right"]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    local = plan(load_suite(file=None, options={**options, **sides(lenet)}, directory=tmp_path))
+    expected = [
+        to_json(compare_pair(pair, local.suite.policy), left_root=local.left.root, right_root=local.right.root)
+        for pair in local.pairing.pairs
+    ]
+    found = json.loads(done.stdout)
+    assert found == json.loads(json.dumps(expected))
+    assert {"pass", "fail"} <= {record["verdict"] for record in found}
+
+
+def sides(lenet: Path) -> dict[str, str]:
+    return {"left": str(lenet / "target_bad2"), "right": str(lenet / "target")}
