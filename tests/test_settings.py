@@ -38,6 +38,7 @@ EXPECTED = [
     ("config", ("--msdump-config",), "msdump_config", None),
     ("profile", ("--msdump-profile",), "msdump_profile", "profile"),
     ("threshold", ("--msdump-threshold",), "msdump_threshold", None),
+    ("without", ("--msdump-without",), "msdump_without", "without"),
     ("select", ("--msdump-select",), "msdump_select", "select"),
     ("deselect", ("--msdump-deselect",), "msdump_deselect", "deselect"),
     ("io", ("--msdump-io",), "msdump_io", "io"),

@@ -9,10 +9,25 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.judging.wording import bound_text
 
-__all__ = ["Bounds", "checked_bounds", "checked_tolerance", "metric_id"]
+__all__ = ["Bounds", "checked_bounds", "checked_tolerance", "metric_id", "metric_name"]
 
 # Metric → (fails beyond, warns beyond); either may be absent.
 Bounds = Mapping[str, tuple[float | None, float | None]]
+
+
+def metric_name(text: str, *, where: str = "") -> str:
+    """Return the id of any metric, also of one that takes no limit.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such metric; the text names the nearest.
+    """
+    name = SHORT_FORMS.get(text, text)
+    if name not in METRICS:
+        place = f"{where}: " if where else ""
+        raise UnknownNameError(f"{place}unknown metric '{text}'; {nearest(text, (*METRICS, *SHORT_FORMS))}")
+    return name
 
 
 def metric_id(text: str, *, where: str = "") -> str:
@@ -37,11 +52,9 @@ def metric_id(text: str, *, where: str = "") -> str:
     >>> metric_id("max_rel")
     'max_relative_error'
     """
-    name = SHORT_FORMS.get(text, text)
-    place = f"{where}: " if where else ""
-    if name not in METRICS:
-        raise UnknownNameError(f"{place}unknown metric '{text}'; {nearest(text, (*METRICS, *SHORT_FORMS))}")
+    name = metric_name(text, where=where)
     if METRICS[name].direction == "none":
+        place = f"{where}: " if where else ""
         raise ConfigError(f"{place}{text} is only reported and takes no limit; remove it")
     return name
 

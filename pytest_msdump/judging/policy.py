@@ -6,7 +6,7 @@ All that can be wrong with a policy is said when it is made, so that nothing is 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
@@ -141,13 +141,15 @@ class Policy:
         Who said so.
     threshold_flag : str
         How findings call the option that `thresholds` came from.
+    without : mapping of str to str
+        Metrics that are not to be measured → who said so.
 
     Raises
     ------
     UnknownNameError
         A profile or metric that does not exist.
     ConfigError
-        Another value for `nan`, or a limit that nothing or everything would meet.
+        Another value for `nan`, a limit that nothing or everything would meet, or one on a metric that is left out.
     """
 
     profile: str = "default"
@@ -158,6 +160,7 @@ class Policy:
     nan: str = "match"
     nan_rule: str = ""
     threshold_flag: str = "--msdump-threshold"
+    without: Mapping[str, str] = field(default_factory=dict)
     # What `judging.resolve` made of it, by type, day and the numbers of rules that apply; no part of what it says.
     resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -171,10 +174,32 @@ class Policy:
             checked_bounds({text: (bound, None)}, where=self.threshold_label(text, bound))
         for text, bound in self.marker.items():
             checked_bounds({text: (bound, None)}, where=marker_label(text, bound))
+        if self.without:
+            self._check_what_is_left_out()
 
     def threshold_label(self, text: str, bound: float) -> str:
         """Return the command line's words for one threshold."""
         return f"{self.threshold_flag} {text}={bound_text(bound)}"
+
+    def _check_what_is_left_out(self) -> None:
+        """Refuse a limit on a metric that is not measured: it could only be left unchecked, or fail everything."""
+        for metric, place in self.without.items():
+            for needed, remedy in self._limits_on(metric):
+                raise ConfigError(f"{place}: {metric} cannot be left out, {needed} has a limit on it; {remedy}")
+
+    def _limits_on(self, metric: str) -> Iterator[tuple[str, str]]:
+        """Yield who has a limit on a metric, and what can be done."""
+        for label in (
+            *(marker_label(text, bound) for text, bound in self.marker.items() if metric_id(text) == metric),
+            *(self.threshold_label(*one) for one in self.thresholds.items() if metric_id(one[0]) == metric),
+            *(drift.label for drift in self.known_drift if metric in drift.bounds),
+            *(rule.label for rule in self.rules if metric in rule.bounds),
+        ):
+            yield label, "remove one of the two"
+        holding = [name for name, table in PROFILES.items() if any(metric in row for row in table.rows.values())]
+        if self.profile in holding:
+            others = [name for name in PROFILES if name not in holding]
+            yield f"profile {self.profile}", f"take profile {others[0]}" if others else "every profile has: measure it"
 
 
 def marker_label(text: str, bound: float) -> str:

@@ -109,6 +109,7 @@ def _limits(
         ),
         known_drift=_reasons(holding, accepted) if accepted else None,
         strict=_flat(normal) if accepted else (),
+        without=tuple(policy.without.items()),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.facts.dtypes import DTYPES
@@ -14,7 +15,7 @@ from pytest_msdump.metrics.nonfinite import first_of
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.model.comparison import Measurement
 
-__all__ = ["Totals", "define", "unravel", "vendor_numbers"]
+__all__ = ["NOTHING_LEFT_OUT", "Totals", "define", "unravel", "vendor_numbers"]
 
 _NO_ELEMENTS = "no elements"
 _NOTHING_FINITE = "no position where both sides are finite"
@@ -31,13 +32,20 @@ _RANGE_TOO_BIG = "the range of a side is larger than float64 can hold"
 _COMPLEX = "the tensors are complex"
 
 
+NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
+
+
 class Totals(NamedTuple):
-    """What the passes over the data gave; `divergence` is ``None`` where no second pass made sense."""
+    """What the passes over the data gave; `divergence` is ``None`` where no second pass made sense.
+
+    `without` tells of each metric that is left out who said so.
+    """
 
     task: Task
     partial: Partial
     shape: tuple[int, ...]
     divergence: float | None = None
+    without: Mapping[str, str] = NOTHING_LEFT_OUT
 
     @property
     def kinds(self) -> set[str]:
@@ -91,10 +99,14 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
         "max_relative_error": float(errors.largest_relative.value),
         "mean_relative_error": errors.relative.divided(totals.partial.elements),
     }
-    return {metric: number for metric, number in numbers.items() if math.isfinite(number)}
+    return {
+        metric: number for metric, number in numbers.items() if math.isfinite(number) and metric not in totals.without
+    }
 
 
 def _measurement(metric: str, totals: Totals) -> Measurement:
+    if metric in totals.without:
+        return Measurement(metric, undefined=f"it was left out by {totals.without[metric]}")
     if metric == "cosine_similarity" and totals.partial.elements == 1:
         return Measurement(metric, undefined=_ONE_ELEMENT, applies=False)
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_msdump.metrics.definitions import Totals, define, unravel, vendor_numbers
+from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, unravel, vendor_numbers
 from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.pointwise import Tolerance
@@ -32,6 +32,7 @@ def measure(
     atol: float = 0.0,
     block_elements: int = 65536,
     worst: int = 5,
+    without: Mapping[str, str] = NOTHING_LEFT_OUT,
 ) -> Comparison:
     """Measure two tensors of one logical shape.
 
@@ -45,6 +46,8 @@ def measure(
         How many elements are held at a time. The result does not depend on it, but for the last bits of sums.
     worst : int
         How many of the worst elements are wanted.
+    without : mapping of str to str
+        Metrics that are left out → who said so. Without `kl_divergence` the data is read once.
 
     Returns
     -------
@@ -73,8 +76,10 @@ def measure(
     workspace = Workspace()
     with np.errstate(all="ignore"):
         partial = _first_pass(left, right, task, block_elements, workspace)
-        divergence = _second_pass(left, right, partial, block_elements, workspace)
-    return _comparison(Totals(task, partial, left.shape, divergence))
+        divergence = None
+        if "kl_divergence" not in without:
+            divergence = _second_pass(left, right, partial, block_elements, workspace)
+    return _comparison(Totals(task, partial, left.shape, divergence, without))
 
 
 def _tiles(left: TensorView, right: TensorView, block_elements: int) -> Iterator[tuple[int, Array, Array]]:

@@ -47,6 +47,8 @@ class Limits:
         The reason of the known drift that holds for this pair: within its limits, beyond the normal ones, is `warn`.
     strict : tuple of Limit
         The limits as they would be without the known drift; empty when none holds.
+    without : tuple of (str, str)
+        Metrics that are not to be measured, and who said so of each.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -60,6 +62,7 @@ class Limits:
     known_drift: str | None = None
     strict: tuple[Limit, ...] = ()
     dtype_rule: str = ""
+    without: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

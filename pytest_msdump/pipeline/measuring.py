@@ -106,7 +106,7 @@ def measure_views(
     is_part = extras.first is not None and extras.first < total
     if extras.first is not None and is_part:
         left, right = FirstElements(left, extras.first), FirstElements(right, extras.first)
-    comparison = measure(left, right, rtol=limits.rtol, atol=limits.atol)
+    comparison = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
     custom = run_algorithms(
         extras.algorithms,
         left,

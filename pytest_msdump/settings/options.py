@@ -140,6 +140,13 @@ OPTIONS: tuple[Option, ...] = (
         default="the profile's",
         toml=None,
     ),
+    _option(
+        "without",
+        "texts",
+        "METRIC",
+        "metric to leave out, e.g. kl_divergence, which costs a pass of its own; repeatable",
+        default="none",
+    ),
     _option("select", "texts", "GLOB", "operators to compare; repeatable", default="all"),
     _option("deselect", "texts", "GLOB", "operators to leave out; repeatable", default="none"),
     _option(

@@ -191,6 +191,7 @@ def _policy(said: _Said, threshold_flag: str) -> Policy:
         thresholds=dict(thresholds.values()),
         nan=nan or "match",
         nan_rule=f'{said.name.label()} nan = "{nan}"' if nan else "",
+        without=said.get("without", {}),
         threshold_flag=threshold_flag,
     )
 

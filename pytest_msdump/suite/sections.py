@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.judging.bounds import metric_name
 from pytest_msdump.judging.policy import profile_names
 from pytest_msdump.matching.align import Align, parse_align
 from pytest_msdump.matching.entries import MapEntry
@@ -126,6 +127,7 @@ def _shared(base: Path) -> dict[str, Reader]:
         "left": side,
         "right": side,
         "profile": _profile,
+        "without": _without,
         "select": texts,
         "deselect": texts,
         "iteration": _spec,
@@ -256,6 +258,11 @@ def _coverage_share(value: object, where: str) -> float:
 
 def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
     return tuple(parse_threshold(one, where=where) for one in texts(value, where))
+
+
+def _without(value: object, where: str) -> dict[str, str]:
+    """Read metrics, ids or short forms, each with its place."""
+    return {metric_name(one, where=where): where for one in texts(value, where)}
 
 
 def _align(value: object, where: str) -> Align:
