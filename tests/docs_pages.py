@@ -35,8 +35,8 @@ PAGES = sorted(
 _FENCE = re.compile(r"^(`{3,})(\S*)\s*$")
 _NOTE = re.compile(r"^<!-- (exit|file|project|not run|live): (.+) -->$")
 
-# Of this machine, not of the product: versions, seeds and places that pytest prints at the top.
-_HEADER = re.compile(r"^(platform |hypothesis profile |rootdir: |configfile: |plugins: |cachedir: )")
+# Of this machine, not of the product: versions, seeds and places at the top, and which kernel was built.
+_HEADER = re.compile(r"^( {8}kernel: |platform |hypothesis profile |rootdir: |configfile: |plugins: |cachedir: )")
 _ENDING = re.compile(r"^=+ (.+) in [\d.]+s(?: \([\d:]+\))? =+$|^(\d+ .+) in [\d.]+s(?: \([\d:]+\))?$")
 
 

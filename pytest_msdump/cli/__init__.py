@@ -39,6 +39,18 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; see {self.prog} --help")
 
 
+class _Version(argparse.Action):
+    """What this installation is: looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        from pytest_msdump.metrics.compiled import kernel_line
+
+        print(f"{parser.prog} {version('pytest-msdump')} ({kernel_line()})")  # noqa: T201 - the answer
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = _COMMANDS) -> int:
     """Run the command.
 
@@ -83,6 +95,7 @@ def _parser(modules: Sequence[ModuleType]) -> argparse.ArgumentParser:
         "1: something drifted or nothing was compared; 4: usage error.",
         epilog="'msdump COMMAND --help' tells the options of a command.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, and leave")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in modules:
         command = commands.add_parser(module.NAME, help=module.HELP, description=module.DESCRIPTION)

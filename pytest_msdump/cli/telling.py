@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pytest_msdump.facts.messages import LANGUAGES
+from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
@@ -42,8 +43,8 @@ def phrases(parsed: argparse.Namespace) -> Phrases:
 def tell_header(plan: Plan, say: Phrases = ENGLISH) -> None:
     """Say which directory is which."""
     sides = (side_info(plan.left), side_info(plan.right))
-    pairs = len(plan.pairing.pairs)
-    _say(header_lines(*sides, pairs=pairs, profile=plan.suite.policy.profile, unseen=plan.unseen, say=say))
+    pairs, profile = len(plan.pairing.pairs), plan.suite.policy.profile
+    _say(header_lines(*sides, pairs=pairs, profile=profile, unseen=plan.unseen, kernel=chosen().name, say=say))
 
 
 def tell_saved(name: str, report: Report, say: Phrases = ENGLISH) -> None:

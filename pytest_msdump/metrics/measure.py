@@ -12,6 +12,7 @@ from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, 
 from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.pointwise import Tolerance
+from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
 from pytest_msdump.metrics.values import Array, Workspace
 from pytest_msdump.model.comparison import Comparison, Nonfinite, Scalar, WorstElement
 
@@ -82,21 +83,29 @@ def measure(
     return _comparison(Totals(task, partial, left.shape, divergence, without))
 
 
-def _tiles(left: TensorView, right: TensorView, block_elements: int) -> Iterator[tuple[int, Array, Array]]:
-    """Read block by block, hand out tile by tile."""
+def _blocks(left: TensorView, right: TensorView, block_elements: int) -> Iterator[tuple[int, Array, Array]]:
+    """Read both sides block by block."""
     for start in range(0, left.size, block_elements):
         stop = min(start + block_elements, left.size)
-        a, b = left.read(start, stop), right.read(start, stop)
-        for tile in range(0, stop - start, _TILE_ELEMENTS):
-            yield start + tile, a[tile : tile + _TILE_ELEMENTS], b[tile : tile + _TILE_ELEMENTS]
+        yield start, left.read(start, stop), right.read(start, stop)
+
+
+def _tiles(start: int, left: Array, right: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Hand out a block tile by tile: numpy's passes want less at a time than reading does."""
+    for tile in range(0, left.size, _TILE_ELEMENTS):
+        yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
 
 def _first_pass(left: TensorView, right: TensorView, task: Task, block_elements: int, workspace: Workspace) -> Partial:
     total = NOTHING
-    for start, a, b in _tiles(left, right, block_elements):
-        last = total.worst[-1] if len(total.worst) == task.worst > 0 else None
-        total = total.merge(measure_block(a, b, start, task, workspace, last), task.worst)
-    return total
+    swept = SweptPair(task)
+    for block in _blocks(left, right, block_elements):
+        if swept.add(block[1], block[2], block[0]):
+            continue
+        for start, a, b in _tiles(*block):
+            last = total.worst[-1] if len(total.worst) == task.worst > 0 else None
+            total = total.merge(measure_block(a, b, start, task, workspace, last), task.worst)
+    return total.merge(swept.partial(), task.worst)
 
 
 def _second_pass(
@@ -108,11 +117,18 @@ def _second_pass(
     spans = tuple(Span(side[0].minimum, side[0].maximum) for side in (partial.left, partial.right))
     if any(math.isinf(span.width) for span in spans):
         return None
+    everything_finite = partial.finite == partial.elements
+    swept: SweptDivergence | None = None
     total = NO_DIVERGENCE
-    for _, a, b in _tiles(left, right, block_elements):
-        everything_finite = partial.finite == partial.elements
-        total = total.merge(divergence_of_block(a, b, (spans[0], spans[1]), everything_finite, workspace))
-    return total.value
+    for block in _blocks(left, right, block_elements):
+        if not block[0]:
+            swept = SweptDivergence.of(block[1], block[2], (spans[0], spans[1]), everything_finite)
+        if swept is not None:
+            swept.add(block[1], block[2])
+            continue
+        for _, a, b in _tiles(*block):
+            total = total.merge(divergence_of_block(a, b, (spans[0], spans[1]), everything_finite, workspace))
+    return total.value if swept is None else swept.sums().value
 
 
 def _comparison(totals: Totals) -> Comparison:

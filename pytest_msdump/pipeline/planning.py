@@ -16,6 +16,7 @@ from pytest_msdump.graphs.model_order import with_model_order
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
+from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
@@ -105,8 +106,10 @@ def plan(suite: Suite) -> Plan:
     Raises
     ------
     ConfigError
-        A side is missing or of no known format, a map entry cannot be meant, a graph file is unusable.
+        A side is missing or of no known format, a map entry cannot be meant, a graph file is unusable, the kernel
+        that was asked for is not there.
     """
+    chosen()
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files), suite.left)
     right = _narrowed(index(suite.right.path), suite.right)
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, write_report
 from pytest_msdump.pipeline.planning import Plan
@@ -82,6 +83,7 @@ def header(gate: Gate) -> list[str]:
             pairs=len(plan.pairing.pairs),
             profile=plan.suite.policy.profile,
             unseen=plan.unseen,
+            kernel=chosen().name,
             say=Phrases(gate.language),
         )
     ]

@@ -36,7 +36,14 @@ _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
 
 def header_lines(
-    left: SideInfo, right: SideInfo, *, pairs: int, profile: str, unseen: int = 0, say: Phrases = ENGLISH
+    left: SideInfo,
+    right: SideInfo,
+    *,
+    pairs: int,
+    profile: str,
+    unseen: int = 0,
+    kernel: str = "",
+    say: Phrases = ENGLISH,
 ) -> list[str]:
     """Return the lines before a run: which directory is which, what is known of it, and what looks wrong.
 
@@ -50,6 +57,8 @@ def header_lines(
         The profile in force.
     unseen : int
         Number of pairs of which a tensor was not saved, so that statistics are compared.
+    kernel : str
+        What measures them; not told when empty.
     say : Phrases
         The language.
     """
@@ -58,6 +67,8 @@ def header_lines(
         say("header_right", side=_side(right, say)),
         f"        {say('header_pairs', n=pairs, profile=profile)}",
     ]
+    if kernel:
+        lines.append(f"        {say('header_kernel', kernel=kernel)}")
     if unseen:
         lines.append(f"        {unseen_text(unseen, pairs, say)}")
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:

@@ -41,6 +41,7 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "待比对 {n} 对张量，限值方案 {profile}",
         "{n} pair to compare, profile {profile}",
     ),
+    "header_kernel": Message("kernel: {kernel}", "计算内核: {kernel}"),
     "side": Message("{directory}  ({about})", "{directory}（{about}）"),
     "reader": Message("reader {reader}", "读取器 {reader}"),
     "sides_look_swapped": Message(

@@ -1,0 +1,70 @@
+"""Which kernel measures: the compiled one where it was built, else numpy, and why.
+
+The compiled kernel is optional: a package that was installed without a compiler has none, and numpy gives the same
+answers (counts, places and extrema exactly, sums to 1e-12 of themselves).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import cache
+from types import ModuleType
+from typing import NamedTuple
+
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line"]
+
+VARIABLE = "MSDUMP_KERNEL"
+
+_EXTENSION = "pytest_msdump.metrics._sweep"
+_NAMES = ("compiled", "numpy")
+
+
+class Kernel(NamedTuple):
+    """Its name, the extension module when it is the compiled one, and else why it is not."""
+
+    name: str
+    module: ModuleType | None = None
+    reason: str = ""
+
+
+def chosen() -> Kernel:
+    """Return the kernel of this process.
+
+    The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set.
+
+    Raises
+    ------
+    ConfigError
+        It names no kernel, or the compiled one, which is not there.
+    """
+    return _chosen(os.environ.get(VARIABLE, ""))
+
+
+@cache
+def _chosen(wanted: str) -> Kernel:
+    if wanted and wanted not in _NAMES:
+        raise ConfigError(f"{VARIABLE}: there is no kernel {wanted[:40]!r}; it is one of: {', '.join(_NAMES)}")
+    if wanted == "numpy":
+        return Kernel("numpy", reason=f"{VARIABLE} says so")
+    try:
+        return Kernel("compiled", importlib.import_module(_EXTENSION))
+    except ImportError as error:
+        reason = _reason(error)
+    if wanted:
+        raise ConfigError(f"{VARIABLE}: there is no compiled kernel: {reason}; build it, or unset the variable")
+    return Kernel("numpy", reason=reason)
+
+
+def _reason(error: ImportError) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name == _EXTENSION:
+        return "it was not built when the package was installed, which needs a C compiler and Python's headers"
+    return f"it cannot be loaded ({error})"
+
+
+def kernel_line() -> str:
+    """Say which kernel it is, on a line."""
+    kernel = chosen()
+    return f"kernel: {kernel.name}" + (f" ({kernel.reason})" if kernel.reason else "")

@@ -1,0 +1,16 @@
+"""The compiled kernel, where there is a compiler; everything else is in pyproject.toml."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "pytest_msdump.metrics._sweep",
+            ["pytest_msdump/metrics/sweep.c"],
+            # Nothing here loosens arithmetic: no contraction to fused operations, and no one asks for traps or errno.
+            extra_compile_args=["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-Wno-psabi"],
+            # numpy does the same work where this cannot be built.
+            optional=True,
+        )
+    ]
+)
