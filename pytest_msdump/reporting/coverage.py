@@ -9,6 +9,7 @@ from typing import Any
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import filled, labelled, table
 from pytest_msdump.reporting.tally import coverage_problems, percent
 
@@ -68,14 +69,16 @@ def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
     missing = report.missing
     yield f"  {say('missing_title_fused' if report.network else 'missing_title_mapped', n=len(missing))}"
     for entry in missing[:_SHOWN_TENSORS]:
-        yield from _indented(f"{entry['left']} <-> {entry['right']}: {entry['reason']}{_nearest(entry, say)}", width)
+        yield from _indented(
+            f"{entry['left']} <-> {entry['right']}: {retold(entry['reason'], say)}{_nearest(entry, say)}", width
+        )
     yield from _rest(len(missing) - _SHOWN_TENSORS, "more_tensors", say)
 
 
 def _alone(side: str, alone: Sequence[Mapping[str, Any]], width: int, say: Phrases) -> Iterator[str]:
     """One side's tensors without a partner: how many for which reason, and the first of them."""
     yield f"  {say(f'alone_{side}', n=len(alone))}"
-    reasons = Counter(one_line_text(entry["reason"]) for entry in alone).most_common()
+    reasons = Counter(one_line_text(retold(entry["reason"], say)) for entry in alone).most_common()
     rows = [(reason, str(count)) for reason, count in reasons[:_SHOWN_REASONS]]
     yield from table(
         (say("reason"), say("tensors")), rows, width=width, right=(1,), flexible=0, indent=4, same=say("same")

@@ -11,6 +11,7 @@ from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.roles import role_line
 from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
@@ -183,7 +184,7 @@ def _paired(record: Entry, say: Phrases) -> str:
     if record["how"] == "file":
         return ""
     how = record["how"]
-    return say("paired", by=record["by"] or (say(_HOW[how]) if how in _HOW else how))
+    return say("paired", by=retold(record["by"], say) or (say(_HOW[how]) if how in _HOW else how))
 
 
 def _made_by(record: Entry, say: Phrases) -> Iterator[str]:

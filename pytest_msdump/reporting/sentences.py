@@ -1,7 +1,7 @@
 """A finding's sentence in the language of the terminal.
 
-The English one is judging's and stands in the record. Another language says it again from the record's numbers; where
-they do not tell it whole, the English sentence stands.
+The English one is judging's and stands in the record. Another language says it again from the record's numbers, or,
+where they do not tell it whole, from the sentence's own parts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.reporting.numbers import beside, index_text
 from pytest_msdump.reporting.phrases import Phrases
+from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["finding_text"]
@@ -24,7 +25,7 @@ def finding_text(finding: Entry, record: Entry, say: Phrases) -> str:
     sentence: str = finding["sentence"]
     if say.language == "en":
         return sentence
-    return _said_again(finding, record, say) or sentence
+    return _said_again(finding, record, say) or retold(sentence, say)
 
 
 def _said_again(finding: Entry, record: Entry, say: Phrases) -> str:

@@ -9,6 +9,7 @@ from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.roles import role_lines
 from pytest_msdump.reporting.statistics import sentence_on_unseen, unseen_text
 from pytest_msdump.reporting.suspicious import suspicious_lines
@@ -163,7 +164,8 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
     counted = Counter((entry["side"], entry["reason"]) for entry in report.unmatched).most_common()
     for (side, reason), count in counted[:_SHOWN_REASONS]:
         first, *others = filled(
-            say("after_label", label=say(f"count_of_{side}", n=count), text=one_line_text(reason)), width - 4
+            say("after_label", label=say(f"count_of_{side}", n=count), text=one_line_text(retold(reason, say))),
+            width - 4,
         )
         yield f"  {first}"
         yield from (f"    {line}" for line in others)

@@ -266,7 +266,13 @@ def test_sentences_of_the_engine_are_told_in_chinese(open_page):
         "有多个张量的值与之相同",
     ):
         assert sentence in told
+    tab.locator("tr[data-row='4']").click()
+    drawer = tab.locator("aside").inner_text()
+    assert "平方差的 99.9 % 位于轴 1 的下标 3，其中 40 个元素有 12 个不同；其余 8 个均相同" in drawer
+    assert "数据类型不同：左侧 float32，右侧 float16，而要求相同（profile bitwise）" in drawer
+    tab.keyboard.press("Escape")
     tab.click("#tab-unmatched")
+    assert "左侧的 left 留给映射条目：右侧为空" in tab.locator("#unmatched").inner_text()
     assert "无法确定：数值相差 1e-2，右侧轴序不同" in tab.locator("#unmatched").inner_text().replace(": ", "：")
     assert not {"WHY", "REASON"} & set(tab.locator("main").inner_text().split())
 

@@ -1,8 +1,8 @@
 """What the terminal says, in English and Chinese: one row for each message, its fields named alike in both.
 
 `results.json`, `ops.csv` and `summary.md` stay English. What a terminal shows of them in Chinese is made from their
-numbers and ids, never from their sentences; the terms are those of MindSpore's and Ascend's Chinese manuals, and of the
-page (`reporting.html.words`).
+numbers and ids, and, where a sentence has neither, from its parts (`partners`, `findings`, `evidence`); the terms are
+those of MindSpore's and Ascend's Chinese manuals, and of the page (`reporting.html.words`).
 """
 
 from __future__ import annotations

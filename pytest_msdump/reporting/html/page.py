@@ -19,6 +19,8 @@ from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
 from pytest_msdump.reporting.json_report import document
 from pytest_msdump.reporting.phrases import Phrases
+from pytest_msdump.reporting.retold import KINDS, SENTENCES
+from pytest_msdump.reporting.retold import WORDS as SIDES
 from pytest_msdump.reporting.tally import FAILING, coverage_problems
 
 __all__ = ["page", "write_html"]
@@ -66,7 +68,11 @@ def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    data = {"report": content(values, problems=problems), "words": WORDS}
+    data = {
+        "report": content(values, problems=problems),
+        "words": WORDS,
+        "sentences": {"forms": SENTENCES, "kinds": KINDS, "words": SIDES},
+    }
     text = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
