@@ -15,7 +15,7 @@ from pytest_msdump.metrics.nonfinite import first_of
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.model.comparison import Measurement
 
-__all__ = ["NOTHING_LEFT_OUT", "Totals", "define", "unravel", "vendor_numbers"]
+__all__ = ["LEFT_OUT", "NOTHING_LEFT_OUT", "Totals", "define", "unravel", "vendor_numbers"]
 
 _NO_ELEMENTS = "no elements"
 _NOTHING_FINITE = "no position where both sides are finite"
@@ -32,6 +32,8 @@ _RANGE_TOO_BIG = "the range of a side is larger than float64 can hold"
 _COMPLEX = "the tensors are complex"
 
 
+# How the reason of a metric begins that is not measured because somebody wants it so.
+LEFT_OUT = "it was left out by "
 NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
 
 
@@ -106,7 +108,7 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
 
 def _measurement(metric: str, totals: Totals) -> Measurement:
     if metric in totals.without:
-        return Measurement(metric, undefined=f"it was left out by {totals.without[metric]}")
+        return Measurement(metric, undefined=f"{LEFT_OUT}{totals.without[metric]}")
     if metric == "cosine_similarity" and totals.partial.elements == 1:
         return Measurement(metric, undefined=_ONE_ELEMENT, applies=False)
     try:

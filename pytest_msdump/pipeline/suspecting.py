@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from math import prod
+from math import prod, sqrt
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.localising.fingerprint import fingerprint
 from pytest_msdump.localising.sampled import Array, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival, better_fits
+from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.opening import open_logical
@@ -77,8 +78,17 @@ def _error(record: Mapping[str, Any]) -> float:
     if record["left"]["shape"] is None or record["right"]["shape"] is None:
         # A file that cannot be read says nothing of who should have met.
         return 0.0
-    value = decode(record["metrics"].get(_ERROR, "Infinity"))
+    is_left_out = record["undefined"].get(_ERROR, "").startswith(LEFT_OUT)
+    value = _angle(record) if is_left_out else decode(record["metrics"].get(_ERROR, "Infinity"))
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _angle(record: Mapping[str, Any]) -> float:
+    """What the relative distance is at least, by the cosine; 0 where that was left out as well."""
+    cosine = decode(record["metrics"].get("cosine_similarity", 1.0))
+    if not isinstance(cosine, (int, float)) or cosine <= 0:
+        return 1.0 if isinstance(cosine, (int, float)) else 0.0
+    return sqrt(max(0.0, 1.0 - cosine * cosine))
 
 
 @dataclass(frozen=True)

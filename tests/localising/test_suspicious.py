@@ -199,6 +199,17 @@ def test_a_pair_that_is_not_far_off_is_not_looked_at(tmp_path: Path, monkeypatch
     assert [record["verdict"] for record in found.records] == ["fail", "pass"]
 
 
+def test_where_the_distance_is_left_out_the_cosine_tells_what_is_far_off(tmp_path: Path) -> None:
+    a, b, c = values(3)
+    write(tmp_path, {"x": near(a), "y": near(b), "z": (c * 1.01).astype("f4")}, {"a": a, "b": b, "c": c})
+    mapping = {"x": "b", "y": "a", "z": "c"}
+    for without in (["rel_euclid"], ["rel_euclid", "kld"]):
+        found = report(tmp_path, mapping, profile="torch", without=without)
+        assert "relative_euclidean_distance" not in found.records[0]["metrics"]
+        assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
+    assert told(report(tmp_path, mapping, profile="torch", without=["rel_euclid", "cosine"])) == {}
+
+
 def test_other_parts_of_the_run_and_inputs_are_no_candidates(tmp_path: Path) -> None:
     a, b = values(2)
     (tmp_path / "right").mkdir()

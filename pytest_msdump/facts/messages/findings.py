@@ -135,6 +135,7 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     # -- why a metric has no number
     ("it was not measured", "未测量"),
+    ("it was left out by {rule}", "已由 {rule} 略去"),
     ("no elements", "没有元素"),
     ("no position where both sides are finite", "没有两侧均为有限值的位置"),
     ("all elements of the left side are 0", "左侧所有元素均为 0"),
