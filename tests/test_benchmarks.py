@@ -151,7 +151,35 @@ def test_a_limit_is_kept_or_missed(bound: float, measured: float, at_least: bool
 
 
 def test_a_limit_that_nothing_was_measured_for_is_not_kept() -> None:
-    assert Limit("1", "a ratio", 4, None, why="no kernel").verdict == "not measured: no kernel"
+    limit = Limit("1", "a ratio", 4, None, why="no kernel")
+    assert limit.verdict == "not measured: no kernel"
+    assert not limit.kept
+
+
+@pytest.mark.parametrize(("elements", "differing"), [(7, 8), (8, 7)])
+def test_a_comparison_that_leaves_elements_out_is_not_timed(tmp_path: Path, elements: int, differing: int) -> None:
+    (tmp_path / "msdump-report").mkdir()
+    report = tmp_path / "msdump-report" / "results.json"
+    report.write_text(json.dumps({"tensors": [{"elements": 8, "differing": 8}]}))
+    pair.all_differ(tmp_path, 8)("")
+    report.write_text(json.dumps({"tensors": [{"elements": elements, "differing": differing}]}))
+    with pytest.raises(NotTimedError, match="8 elements differ"):
+        pair.all_differ(tmp_path, 8)("")
+
+
+def test_a_network_of_which_an_operator_does_not_pass_is_not_timed(tmp_path: Path) -> None:
+    (tmp_path / "msdump-report").mkdir()
+    report = tmp_path / "msdump-report" / "results.json"
+    report.write_text(json.dumps({"counts": {"pass": 4}}))
+    networks.all_pass(tmp_path, 4)("")
+    with pytest.raises(NotTimedError, match="5 operators"):
+        networks.all_pass(tmp_path, 5)("")
+
+
+def test_an_unknown_case_is_refused_by_its_name() -> None:
+    ran = _speed("pairs")
+    assert ran.returncode == 2
+    assert "no case pairs; cases: pair, pair-float32, " in ran.stderr
 
 
 @pytest.mark.parametrize(

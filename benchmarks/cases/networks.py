@@ -25,7 +25,7 @@ from cases.setting import (
     sought,
 )
 
-__all__ = ["network", "tiny"]
+__all__ = ["all_pass", "network", "tiny"]
 
 _MAKE = Path(__file__).parent.parent / "ascend_network.py"
 
@@ -59,7 +59,7 @@ def tiny(setting: Setting) -> Iterator[Case]:
     for count in (few, many):
         _make(setting.folder / f"tiny{count}", count, 1024, "--channels-in-blocks")
     figures = _figures(setting, f"tiny{few}", few)
-    more = _figures(replace(setting, vendor=None, runs=min(setting.runs, 3)), f"tiny{many}", many)
+    more = _figures(replace(setting, vendor=None), f"tiny{many}", many)
     figures |= {f"{name}, {many:,} operators": figure for name, figure in more.items() if not figure.only_starts}
     faster = Limit("3", "the vendor's seconds over ours, whole process", 50, None, at_least=True)
     limits = [
@@ -95,7 +95,7 @@ def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
 
 def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
     words = ["compare", f"{name}/left", f"{name}/right", "-f", f"{name}/fusion.json", "--report", "json,csv", "--quiet"]
-    check = _all_compared(setting.folder, operators)
+    check = all_pass(setting.folder, operators)
     programs = {
         IMPORTS_NUMPY: numpy_start(),
         OURS: Program(msdump(*words), IMPORTS_NUMPY, check=check),
@@ -105,7 +105,7 @@ def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
     return setting.figures(programs)
 
 
-def _all_compared(folder: Path, operators: int) -> Callable[[str], None]:
+def all_pass(folder: Path, operators: int) -> Callable[[str], None]:
     """Hold that every operator that was dumped was compared, and passes."""
 
     def check(_: str) -> None:

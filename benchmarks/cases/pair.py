@@ -24,7 +24,7 @@ from cases.setting import (
     without_kl,
 )
 
-__all__ = ["ITEM_BYTES", "pair", "pair1g"]
+__all__ = ["ITEM_BYTES", "all_differ", "pair", "pair1g"]
 
 _HERE = Path(__file__).parent
 _SIDES = ("left.npy", "right.npy")
@@ -84,7 +84,7 @@ def pair1g(setting: Setting) -> Iterator[Case]:
     count = 1 << 19 if setting.small else 1 << 28
     _make(setting.folder, "float32", count)
     programs = {FLOOR: _inside("reads"), IMPORTS_NUMPY: numpy_start(), **_ours(setting, "float32", count)}
-    figures = setting.figures(programs, min(setting.runs, 2))
+    figures = setting.figures(programs)
     limits = _peak(figures, "2 × 1 GiB")
     yield Case("pair1g", _title("float32", count), figures, limits, pairs=count, floor=FLOOR)
 
@@ -100,7 +100,7 @@ def _make(folder: Path, dtype: str, count: int) -> None:
 
 
 def _ours(setting: Setting, dtype: str, count: int) -> dict[str, Program]:
-    compared = _compared(setting.folder, count)
+    compared = all_differ(setting.folder, count)
     limits = _LIMITS.get(dtype, ())
 
     def program(without: bool, environment: Mapping[str, str] | None) -> Program:
@@ -122,7 +122,7 @@ def _one_element(setting: Setting, dtype: str) -> list[Path]:
     return [folder / side for side in _SIDES]
 
 
-def _compared(folder: Path, count: int) -> Callable[[str], None]:
+def all_differ(folder: Path, count: int) -> Callable[[str], None]:
     """Hold that every element was compared and found to differ: a program that skips them is fast for nothing."""
 
     def check(_: str) -> None:

@@ -83,12 +83,18 @@ class Limit:
     why: str = ""
 
     @property
+    def kept(self) -> bool:
+        """Whether it was measured, and is within."""
+        if self.measured is None:
+            return False
+        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
+
+    @property
     def verdict(self) -> str:
         """``ok``, ``over``, or why nothing was measured."""
         if self.measured is None:
             return f"not measured: {self.why}"
-        kept = self.measured >= self.bound if self.at_least else self.measured <= self.bound
-        return ("ok" if kept else "over") + (f" ({self.why})" if self.why else "")
+        return ("ok" if self.kept else "over") + (f" ({self.why})" if self.why else "")
 
 
 @dataclass(frozen=True)
