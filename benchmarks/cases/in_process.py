@@ -1,6 +1,7 @@
 """Comparisons that are functions of a library: the work alone is timed, loading and imports are not.
 
 python in_process.py reads|allclose|torch|polygraphy LEFT RIGHT
+python in_process.py ours LEFT RIGHT OPTION …    our command line, which has compared other files once before
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _RELATIVE = 0.05
 
 def main() -> int:
     """Load, compare, print what the comparison took."""
-    work = WORKS[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    left, right = Path(sys.argv[2]), Path(sys.argv[3])
+    work = _ours(left, right, sys.argv[4:]) if sys.argv[1] == "ours" else WORKS[sys.argv[1]](left, right)
     began, began_cpu = time.perf_counter(), time.process_time()
     work()
     took = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - began_cpu}
@@ -36,6 +38,18 @@ def _reads(*paths: Path) -> Callable[[], None]:
                     pass
 
     return work
+
+
+def _ours(left: Path, right: Path, options: list[str]) -> Callable[[], None]:
+    """Our command, every module of it loaded; the same files' neighbours in the folder ``one`` are of one element."""
+    from pytest_msdump.cli import main as msdump
+
+    def compare(*paths: Path) -> None:
+        code = msdump(["compare", *map(str, paths), *options])
+        assert code == 0, code
+
+    compare(*(path.parent / "one" / path.name for path in (left, right)))
+    return lambda: compare(left, right)
 
 
 def _allclose(left: Path, right: Path) -> Callable[[], None]:

@@ -118,7 +118,7 @@ def msdump(*words: str | Path) -> list[str | Path]:
 
 def has_kernel(folder: Path) -> bool:
     """Tell whether our command computes with the compiled kernel when nothing is asked for."""
-    return "compiled" in run(msdump("--version"), folder).said
+    return "kernel: compiled" in run(msdump("--version"), folder).said
 
 
 def without_kl(folder: Path) -> bool:
