@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import Any
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.localising.fingerprint import fingerprint
-from pytest_msdump.localising.sampled import Array, sample, sampled_distance
+from pytest_msdump.localising.sampled import Sample, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival, better_fits
 from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.model.pairing import Pair, Transform
@@ -208,12 +209,15 @@ class _Side:
     """The tensors of a side, and what became of them."""
 
     def __init__(self, refs: Sequence[TensorRef], alone: set[TensorKey]) -> None:
-        self._alike: dict[tuple[str, Coordinates], list[TensorRef]] = {}
+        self._refs = refs
+        self._alike: dict[tuple[str, Coordinates], list[int]] = {}
+        self._listed: dict[tuple[str, Coordinates, Coordinates], tuple[list[int], list[int]]] = {}
         self._places: dict[TensorKey, int] = {}
         self._types: dict[str, set[str | None]] = {}
         for place, ref in enumerate(refs):
-            self._alike.setdefault((ref.key.io, ref.key.op.at), []).append(ref)
-            self._places[ref.key] = place
+            if ref.key not in self._places and not is_unseen(ref):
+                self._alike.setdefault((ref.key.io, ref.key.op.at), []).append(place)
+            self._places.setdefault(ref.key, place)
             self._types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
         self._alone = alone
         self._standings: dict[tuple[TensorKey, Coordinates], str] = {}
@@ -232,10 +236,24 @@ class _Side:
 
     def others(self, ref: TensorRef, at: Coordinates) -> Iterator[TensorRef]:
         """Tensors of the same part of the run, those first that have no partner that holds, then the nearest."""
-        place = self._places[ref.key]
-        listed = [one for one in self._alike[ref.key.io, ref.key.op.at] if one.key != ref.key and not is_unseen(one)]
-        listed.sort(key=lambda one: (self.standing(one.key, at) == TAKEN, abs(self._places[one.key] - place)))
-        yield from listed[:_MOST_OPENED]
+        place, wanted = self._places[ref.key], _MOST_OPENED
+        for places in self._by_standing(ref.key.io, ref.key.op.at, at):
+            # They are sorted, so that the nearest stand around this one's.
+            middle = bisect_left(places, place)
+            around = places[max(0, middle - wanted - 1) : middle + wanted + 1]
+            near = [there for there in sorted(around, key=lambda there: abs(there - place)) if there != place][:wanted]
+            yield from map(self._refs.__getitem__, near)
+            wanted -= len(near)
+
+    def _by_standing(self, io: str, own: Coordinates, at: Coordinates) -> tuple[list[int], list[int]]:
+        """Places of tensors that have no partner that holds, and of the others."""
+        key = (io, own, at)
+        if key not in self._listed:
+            self._listed[key] = ([], [])
+            for place in self._alike[io, own]:
+                is_taken = self.standing(self._refs[place].key, at) == TAKEN
+                self._listed[key][is_taken].append(place)
+        return self._listed[key]
 
     def address(self, ref: TensorRef) -> str:
         """How a map entry names a tensor: with its type where several operators have the name."""
@@ -248,24 +266,25 @@ class _Samples:
     """A few elements of each tensor of a side, read once for every order of axes."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[TensorKey, tuple[int, ...]], tuple[tuple[int, ...], Array] | None] = {}
+        # By identity, since hashing a key costs more than comparing two samples; the dump holds the references.
+        self._known: dict[tuple[int, tuple[int, ...]], tuple[tuple[int, ...], Sample] | None] = {}
 
-    def of(self, ref: TensorRef, axes: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Array] | None:
+    def of(self, ref: TensorRef, axes: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Sample] | None:
         """Return shape and sample; ``None`` of a tensor that cannot be read, or is one value as far as is seen."""
-        key = (ref.key, axes)
+        key = (id(ref), axes)
         if key not in self._known:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
             self._known[key] = self._read(ref, axes)
         return self._known[key]
 
-    def _read(self, ref: TensorRef, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Array] | None:
+    def _read(self, ref: TensorRef, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Sample] | None:
         try:
             with closing(open_logical(ref)) as view:
                 shape, found = view.shape, sample(view.permuted(axes) if axes else view)
         except (MsdumpError, OSError):
             return None
-        return None if bool((found == found[:1]).all()) else (shape, found)
+        return None if found.is_one_value else (shape, found)
 
 
 def _is_telling(ref: TensorRef) -> bool:

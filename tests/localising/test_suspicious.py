@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.localising.sampled import sample, sampled_distance
+from pytest_msdump.localising.sampled import _sample, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Rival, better_fits
 from pytest_msdump.pipeline import suspecting
 from pytest_msdump.pipeline.gathering import gathered, measured
@@ -130,6 +130,28 @@ def test_an_entry_of_a_run_with_several_parts_is_for_one_of_them(tmp_path: Path)
     assert maps == [{"left": f"{one}:output:0", "right": f"{other}:output:0", **parts} for one, other in ("ab", "ba")]
     set_right = report(tmp_path, map=maps)
     assert [record["verdict"] for record in set_right.records] == ["pass"] * 4
+
+
+def test_of_many_tensors_those_come_first_that_have_no_partner_that_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspecting, "_MOST_OPENED", 3)
+    first, *between, last = values(12)
+    many = {f"m{number}": layer for number, layer in enumerate(between)}
+    write(
+        tmp_path,
+        {"x": near(first), **{name: near(layer) for name, layer in many.items()}, "y": near(last)},
+        {"a": first, **many, "b": last},
+    )
+    found = report(tmp_path, {"x": "b", "y": "a"})
+    assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
+    # Of those that have none either the nearest are looked at, and of the first pairs alone.
+    assert told(report(tmp_path, {f"m{number}": f"m{9 - number}" for number in range(10)})) == {
+        "m4": [("right", "m4", "clear")],
+        "m5": [("right", "m5", "clear")],
+    }
+    monkeypatch.setattr(suspecting, "_MOST_PAIRS", 5)
+    assert list(told(report(tmp_path, {f"m{number}": f"m{9 - number}" for number in range(10)}))) == ["m4"]
 
 
 # -- what is none ----------------------------------------------------------------------------------------------------
@@ -263,20 +285,36 @@ class Counting:
 
 def test_a_sample_is_small_and_reaches_both_ends() -> None:
     view: Any = Counting(np.arange(10_000_000))
-    found = sample(view)
+    found = sample(view).values
     assert (found.size, view.seen, found[0], found[-1]) == (1024, 1024, 0, 9_999_999)
     assert len(set(found.tolist())) == 1024
-    assert sample(Counting(np.arange(7))).tolist() == list(range(7))  # type: ignore[arg-type]
+    assert sample(Counting(np.arange(7))).values.tolist() == list(range(7))  # type: ignore[arg-type]
 
 
 def test_samples_of_huge_numbers_and_of_nan() -> None:
+    def distance(one: Array, other: Array) -> float:
+        return sampled_distance(_sample(one), _sample(other))
+
     big = np.array([1e300, -2e300])
-    assert sampled_distance(big, big) == 0
-    assert sampled_distance(big, -big) == pytest.approx(2)
+    assert distance(big, big) == pytest.approx(0, abs=1e-7)
+    assert distance(big, -big) == pytest.approx(2)
+    assert distance(big, big * 1e-3) == pytest.approx(0.999)
+    assert distance(big, big * 1j) == pytest.approx(np.sqrt(2))
     holes = np.array([1.0, np.nan, np.inf, 2.0])
-    assert sampled_distance(holes, holes) == 0
-    assert sampled_distance(holes[:3], holes[:3]) == np.inf
-    assert sampled_distance(np.zeros(3), np.zeros(3)) == 0
+    assert distance(holes, holes) == pytest.approx(0, abs=1e-7)
+    assert distance(holes, np.array([1.0, 5.0, 5.0, -2.0])) == pytest.approx(np.sqrt(16 / 5))
+    assert distance(holes[:3], holes[:3]) == np.inf
+    assert distance(np.zeros(3), np.zeros(3)) == 0
+    assert distance(np.zeros(3), np.ones(3)) == 1
+    assert distance(np.array([]), np.array([])) == 0
+
+
+def test_the_distance_of_samples_is_that_of_their_elements() -> None:
+    numbers = np.random.default_rng(5)
+    for scale in (1e-3, 1.0, 7.0):
+        one, other = numbers.standard_normal(50), scale * numbers.standard_normal(50)
+        norms = [float(np.linalg.norm(part)) for part in (one, other, one - other)]
+        assert sampled_distance(_sample(one), _sample(other)) == pytest.approx(norms[2] / max(norms[:2]), rel=1e-12)
 
 
 # -- what is said ----------------------------------------------------------------------------------------------------
