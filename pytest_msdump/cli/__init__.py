@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
 from typing import NoReturn
 
-from pytest_msdump.cli import check, compare, config, convert, inspect, match, overflow, prototxt, rename, report, tfdbg
 from pytest_msdump.errors import ConfigError, MsdumpError
 
 __all__ = ["main"]
@@ -17,18 +17,19 @@ __all__ = ["main"]
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
-_COMMANDS: tuple[ModuleType, ...] = (
-    compare,
-    match,
-    inspect,
-    check,
-    convert,
-    overflow,
-    config,
-    prototxt,
-    rename,
-    report,
-    tfdbg,
+# Each is a module of this package, in the order of ``msdump --help``.
+_COMMANDS = (
+    "compare",
+    "match",
+    "inspect",
+    "check",
+    "convert",
+    "overflow",
+    "config",
+    "prototxt",
+    "rename",
+    "report",
+    "tfdbg",
 )
 
 
@@ -51,7 +52,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = _COMMANDS) -> int:
+def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | None = None) -> int:
     """Run the command.
 
     Parameters
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = 
     argv : sequence of str, optional
         Arguments without the program's name; those of the process by default.
     commands : sequence of module
-        The subcommands that there are.
+        The subcommands that there are; by default all of this package.
 
     Returns
     -------
@@ -68,7 +69,8 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = 
         error, told in one line on standard error.
     """
     try:
-        parsed = _parser(commands).parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        parsed = _parser(_modules(words) if commands is None else commands).parse_args(words)
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code
@@ -85,6 +87,12 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] = 
     except KeyboardInterrupt:
         print("msdump: interrupted", file=sys.stderr)  # noqa: T201 - as above
         return _INTERRUPTED
+
+
+def _modules(words: Sequence[str]) -> list[ModuleType]:
+    """Load the subcommand that is called for; all of them where it takes all to say what there is."""
+    wanted = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
+    return [import_module(f"pytest_msdump.cli.{name}") for name in wanted]
 
 
 def _parser(modules: Sequence[ModuleType]) -> argparse.ArgumentParser:

@@ -158,7 +158,6 @@ def gate(
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, write_report
-    from pytest_msdump.pipeline.suggestion_entries import with_suggestions
     from pytest_msdump.scheduling.running import Runner
     from pytest_msdump.scheduling.threads import Workers
 
@@ -170,6 +169,8 @@ def gate(
         records = {number: runner.record(number) for number in progress(numbers, "pairs")}
     report = gathered(planned, records)
     if suggests:
+        from pytest_msdump.pipeline.suggestion_entries import with_suggestions
+
         report = with_suggestions(planned, report, watch=progress)
     files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
     code = tell_report(report, files, unfolded=unfolded, say=say)

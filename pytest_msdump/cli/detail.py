@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.reporting.numbers import one_line_text
@@ -196,7 +195,7 @@ def tell_failing(planned: Plan, report: Report) -> None:
         return
     from pytest_msdump.pipeline.failing_details import close_slots, details_of_failing
 
-    run = uuid4().hex
+    run = os.urandom(16).hex()
     records = dict(enumerate(report.records))
     told = details_of_failing(planned, records, planned.suite.report_dir, run)
     close_slots(planned.suite.report_dir, run)

@@ -8,9 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.ge_text import parse_ge_onnx, parse_ge_proto
-from pytest_msdump.graphs.ir import parse_ir
-from pytest_msdump.graphs.ms_pb import parse_pb
 from pytest_msdump.graphs.side_folders import names_in, side_folders
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
@@ -93,13 +90,19 @@ def read_graph(path: Path) -> OperatorGraph:
 
 
 def _parsed(data: bytes, name: str) -> OperatorGraph:
+    # Most dumps have no graph beside them, and none has all kinds: a parser is loaded with the first file for it.
     if name.lower().endswith(".pb"):
+        from pytest_msdump.graphs.ms_pb import parse_pb
+
         return parse_pb(data, source=name)
     start = data[:4096].decode("utf-8-sig", errors="replace")
-    if _MAGIC_ONNX.match(start):
-        return parse_ge_onnx(data.decode("utf-8-sig", errors="replace"), source=name)
-    if _MAGIC_GE.match(start):
-        return parse_ge_proto(data.decode("utf-8-sig", errors="replace"), source=name)
+    if _MAGIC_ONNX.match(start) or _MAGIC_GE.match(start):
+        from pytest_msdump.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+
+        parse = parse_ge_onnx if _MAGIC_ONNX.match(start) else parse_ge_proto
+        return parse(data.decode("utf-8-sig", errors="replace"), source=name)
+    from pytest_msdump.graphs.ir import parse_ir
+
     return parse_ir(data, source=name)
 
 

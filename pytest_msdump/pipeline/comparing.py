@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError
@@ -11,19 +13,17 @@ from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.pipeline.diagnosing import diagnosed
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.measuring import measure_views
-from pytest_msdump.pipeline.meeting import bring_together
+from pytest_msdump.pipeline.meeting import Met, bring_together
 from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.sampling import UnknownSampleError
-from pytest_msdump.pipeline.spreading import spread_of
 from pytest_msdump.pipeline.statistics import is_unseen
-from pytest_msdump.pipeline.unseen import compare_by_statistics
 from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["compare_pair", "compare_views"]
@@ -49,6 +49,8 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Reco
     """
     try:
         if is_unseen(pair.left) or is_unseen(pair.right):
+            from pytest_msdump.pipeline.unseen import compare_by_statistics
+
             return compare_by_statistics(pair, policy)
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
             return compare_views(pair, left, right, policy, extras)
@@ -100,9 +102,24 @@ def compare_views(
         left_spec=met.left_logical.spec,
         right_spec=met.right_logical.spec,
         custom=custom,
-        diagnosis=diagnosed(met.left, met.right, comparison, extras) if verdict.outcome in FAILING else (),
-        spread=spread_of(met.left, met.right, verdict, extras),
+        diagnosis=_diagnosis(met, comparison, extras) if verdict.outcome in FAILING else (),
+        spread={} if extras.spread == "none" else _spread(met, verdict, extras),
     )
+
+
+# What only some pairs need is loaded with the first of them: a pair of files that agree is told of at once.
+
+
+def _diagnosis(met: Met, comparison: Comparison, extras: Extras) -> tuple[dict[str, Any], ...]:
+    from pytest_msdump.pipeline.diagnosing import diagnosed
+
+    return diagnosed(met.left, met.right, comparison, extras)
+
+
+def _spread(met: Met, verdict: Verdict, extras: Extras) -> Mapping[str, Any]:
+    from pytest_msdump.pipeline.spreading import spread_of
+
+    return spread_of(met.left, met.right, verdict, extras)
 
 
 def _error(pair: Pair, sentence: str, limits: Limits | None = None, outcome: str = "error") -> Record:

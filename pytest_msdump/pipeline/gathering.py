@@ -6,34 +6,47 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.matching.network import network_of
-from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.report import Report
-from pytest_msdump.pipeline.annotating import write_for_gitlab
-from pytest_msdump.pipeline.arguments import argument_entries
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
-from pytest_msdump.pipeline.localising import localised
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.suspecting import suspicious_pairs
 from pytest_msdump.reporting.assemble import assemble
-from pytest_msdump.reporting.csv_report import write_csv
-from pytest_msdump.reporting.html.page import write_html
 from pytest_msdump.reporting.json_report import write_json
-from pytest_msdump.reporting.markdown import append_summary, write_markdown
 from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["WRITERS", "completed", "gathered", "measured", "policy_entry", "write_report"]
 
+
+# What only some reports need is loaded with the first of them: a pair of files that agree is told of at once.
+
+
+def _csv(report: Report, directory: Path) -> Path:
+    from pytest_msdump.reporting.csv_report import write_csv
+
+    return write_csv(report, directory)
+
+
+def _html(report: Report, directory: Path) -> Path:
+    from pytest_msdump.reporting.html.page import write_html
+
+    return write_html(report, directory)
+
+
+def _markdown(report: Report, directory: Path) -> Path:
+    from pytest_msdump.reporting.markdown import write_markdown
+
+    return write_markdown(report, directory)
+
+
 # Report kind → writer: (report, directory) → the file.
 WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
     "json": write_json,
-    "csv": write_csv,
-    "html": write_html,
-    "md": write_markdown,
+    "csv": _csv,
+    "html": _html,
+    "md": _markdown,
 }
 # What is printed and not written.
 _PRINTED = ("github",)
@@ -48,6 +61,8 @@ def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> dict[str, An
     """Add to the record of pair `number` what only the plan knows: arguments of the operators of a failing pair."""
     if entry["verdict"] not in FAILING:
         return dict(entry)
+    from pytest_msdump.pipeline.arguments import argument_entries
+
     pair = plan.pairing.pairs[number]
     return {**entry, **argument_entries(pair, plan.left, plan.right, plan.argument_books)}
 
@@ -62,14 +77,13 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
     records : mapping of int to record
         What was done, by number of the pair.
     """
-    found = localised(plan, records)
-    suspicious = suspicious_pairs(plan, records, found.entries)
+    found = _found(plan, records)
     report = assemble(
         plan.left,
         plan.right,
         plan.pairing,
         [
-            {**records[number], **found.entries.get(number, {}), **_suspicious(suspicious.get(number))}
+            {**records[number], **found.entries.get(number, {}), **_suspicious(found.suspicious.get(number))}
             if number in records
             else not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
             for number, pair in enumerate(plan.pairing.pairs)
@@ -77,11 +91,40 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
-        network=network_of(combined(plan.rules)) if plan.rules.base else (),
+        network=_network(plan),
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
     )
     return replace(report, localised_by=found.by, edges=found.edges)
+
+
+class _Found(NamedTuple):
+    """What comes of looking at all pairs together: as `pipeline.localising` and `pipeline.suspecting` tell it."""
+
+    entries: Mapping[int, dict[str, Any]]
+    suspicious: Mapping[int, list[dict[str, Any]]]
+    by: str = ""
+    edges: tuple[tuple[int, int], ...] = ()
+
+
+def _found(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> _Found:
+    # Two files are no network.
+    if not records or plan.left.root.is_file():
+        return _Found({}, {})
+    from pytest_msdump.pipeline.localising import localised
+    from pytest_msdump.pipeline.suspecting import suspicious_pairs
+
+    found = localised(plan, records)
+    return _Found(found.entries, suspicious_pairs(plan, records, found.entries), found.by, found.edges)
+
+
+def _network(plan: Plan) -> tuple[dict[str, Any], ...]:
+    if not plan.rules.base:
+        return ()
+    from pytest_msdump.matching.network import network_of
+    from pytest_msdump.matching.rules import combined
+
+    return network_of(combined(plan.rules))
 
 
 def _suspicious(found: list[dict[str, Any]] | None) -> dict[str, Any]:
@@ -135,11 +178,19 @@ def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, roo
         A file cannot be written; the text says which.
     """
     files = [
-        write_for_gitlab([report], directory, root) if kind == "gitlab" else WRITERS[kind](report, directory)
+        _gitlab(report, directory, root) if kind == "gitlab" else WRITERS[kind](report, directory)
         for kind in kinds
         if kind not in _PRINTED
     ]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and "md" in kinds:
+        from pytest_msdump.reporting.markdown import append_summary
+
         append_summary(report, Path(summary))
     return files
+
+
+def _gitlab(report: Report, directory: Path, root: Path | None) -> Path:
+    from pytest_msdump.pipeline.annotating import write_for_gitlab
+
+    return write_for_gitlab([report], directory, root)

@@ -10,7 +10,6 @@ from pathlib import Path
 from pytest_msdump import registry
 from pytest_msdump.graphs.execution_order import find_orders, order_files, read_orders, with_order
 from pytest_msdump.graphs.graph_files import find_irs, placed, read_graphs
-from pytest_msdump.graphs.ir_names import with_ir
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.manifest import MANIFEST_FILE
 from pytest_msdump.pipeline.culprits import with_overflows
@@ -85,4 +84,6 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     graphs = (*graphs, *placed(kept_graphs))
     if not graphs:
         return replace(dump, notes=(*dump.notes, *graph_notes))
+    from pytest_msdump.graphs.ir_names import with_ir
+
     return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)

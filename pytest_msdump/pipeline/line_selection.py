@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
@@ -47,6 +46,8 @@ def _meant(text: str, graphs: Iterable[OperatorGraph]) -> Iterator[str]:
     if not text.startswith(LINE):
         yield text
         return
+    from pytest_msdump.graphs.source_lines import operators_at
+
     where = text.removeprefix(LINE)
     found = [operator for graph in graphs for operator in operators_at(graph, where)]
     if not found:
@@ -56,6 +57,8 @@ def _meant(text: str, graphs: Iterable[OperatorGraph]) -> Iterator[str]:
 
 
 def _why_none(graphs: Iterable[OperatorGraph]) -> str:
+    from pytest_msdump.graphs.source_lines import user_frames
+
     lines = {frame.place for graph in graphs for operator in graph.operators for frame in user_frames(operator)}
     if not lines:
         return (

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison, CustomResult
 from pytest_msdump.model.pairing import Pair
@@ -107,13 +106,17 @@ def measure_views(
     if extras.first is not None and is_part:
         left, right = FirstElements(left, extras.first), FirstElements(right, extras.first)
     comparison = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
-    custom = run_algorithms(
-        extras.algorithms,
-        left,
-        right,
-        files=(pair.left.source.path, pair.right.source.path),
-        arguments=extras.arguments,
-    )
+    custom = _custom(left, right, pair, extras)
     if sampled is not None:
         return replace(comparison, total_elements=sampled.total, sampled=True), custom
     return (replace(comparison, total_elements=total) if is_part else comparison), custom
+
+
+def _custom(left: TensorView, right: TensorView, pair: Pair, extras: Extras) -> Mapping[str, CustomResult]:
+    """What a user's own algorithms make of the pair."""
+    if not extras.algorithms:
+        return {}
+    from pytest_msdump.metrics.custom import run_algorithms
+
+    files = (pair.left.source.path, pair.right.source.path)
+    return run_algorithms(extras.algorithms, left, right, files=files, arguments=extras.arguments)

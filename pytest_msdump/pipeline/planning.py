@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,8 +10,6 @@ from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.execution_order import find_orders
-from pytest_msdump.graphs.ge_model import read_model
-from pytest_msdump.graphs.model_order import with_model_order
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
@@ -61,6 +58,8 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """Identity of the plan: the suite as resolved, and the names and sizes of all files that are compared."""
+        import hashlib
+
         digest = hashlib.sha256(repr(self.suite).encode())
         for ref in (*self.left.refs, *self.right.refs):
             digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
@@ -112,7 +111,7 @@ def plan(suite: Suite) -> Plan:
     chosen()
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files), suite.left)
     right = _narrowed(index(suite.right.path), suite.right)
-    rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
+    rules = _rules(suite)
     left, right = _ruled(left, right, rules, has_order=bool(suite.graph_files or find_orders(left.root)))
     # First of all notes: whoever compares different things need not read on.
     left = replace(left, notes=(*different_origins(left, right), *left.notes))
@@ -129,6 +128,16 @@ def plan(suite: Suite) -> Plan:
     return Plan(suite, left, right, pairing, rules)
 
 
+def _rules(suite: Suite) -> FusionRules:
+    """Read the rule files of a suite."""
+    files = {name: path for name, path in _rule_files(suite).items() if path}
+    if not files:
+        return _NO_RULES
+    from pytest_msdump.graphs.ge_model import read_model
+
+    return FusionRules(**{name: read_model(path) for name, path in files.items()})
+
+
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
     """The rule files of a suite, by their names in `FusionRules`."""
     return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
@@ -140,6 +149,8 @@ def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_order: bool) -> t
     if advice and advice.is_wrong:
         raise ConfigError(advice.sentence)
     if rules.base is not None and not has_order:
+        from pytest_msdump.graphs.model_order import with_model_order
+
         left = with_model_order(left, rules.base)
     graphs = [graph for graph in (rules.model, rules.quant) if graph is not None]
     left = _noted(left, [*_told(graphs), *([advice.sentence] if advice else [])])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 from pytest_msdump.errors import MsdumpError
 
@@ -23,7 +23,7 @@ def write_file(directory: Path, name: str, content: bytes) -> Path:
         The directory or the file cannot be written.
     """
     target = directory / name
-    temporary = directory / f".{name}.{uuid4().hex}.tmp"
+    temporary = directory / f".{name}.{os.urandom(16).hex()}.tmp"
     try:
         make_directory(directory)
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["Ahead", "Workers"]
 
@@ -32,6 +34,8 @@ class Workers:
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Have `function` called; what it returns or raises is in the future."""
+        from concurrent.futures import Future
+
         future: Future[T] = Future()
         self._tasks.put((future, function, arguments))
         if len(self._threads) < self.jobs:

@@ -13,9 +13,6 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 
-# By name, since a type checker that is told of 3.10 would ask for tomli on every Python.
-_toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-
 __all__ = ["called", "read_json", "read_toml"]
 
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
@@ -53,7 +50,9 @@ def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
     name = name or called(path)
     text = _read_text(path, name)
     try:
-        document: Mapping[str, Any] = _toml.loads(text)
+        # By name, since a type checker that is told of 3.10 would ask for tomli on every Python.
+        toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+        document: Mapping[str, Any] = toml.loads(text)
     except RecursionError:
         raise ConfigError(f"{name}: arrays or tables are nested too deeply") from None
     except ValueError as error:
