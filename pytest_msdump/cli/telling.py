@@ -6,11 +6,9 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from pytest_msdump.facts.messages import LANGUAGES
 from pytest_msdump.metrics.compiled import chosen
@@ -26,6 +24,10 @@ from pytest_msdump.reporting.tally import FAILING, coverage_problems
 from pytest_msdump.settings import language_of
 
 __all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]
+
+# Of what is no terminal, and what makes one of it for rich.
+_USUAL_WIDTH = 80
+_FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 
 _IN_FULL = 3
 _ON_A_LINE = 20
@@ -71,16 +73,16 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
     say : Phrases
         The language.
     """
-    console = _console()
+    width = _width()
     failing = [record for record in report.records if record["verdict"] in FAILING]
-    _say(_failures(report, failing, console.width, unfolded, say))
+    _say(_failures(report, failing, width, unfolded, say))
     if not failing and len(report.records) == 1:
-        _say(["", record_text(report.records[0], operators=report.left.operators, width=console.width, say=say)])
+        _say(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
     problems = coverage_problems(report, say)
     if problems:
-        _say(["", coverage_text(report, width=console.width, say=say)])
+        _say(["", coverage_text(report, width=width, say=say)])
     shown = [os.path.relpath(file) for file in files]
-    _say(["", *summary_lines(report, width=console.width, files=shown, unfolded=unfolded, say=say)])
+    _say(["", *summary_lines(report, width=width, files=shown, unfolded=unfolded, say=say)])
     if not report.complete:
         _say([say("not_complete")])
     return int(bool(failing or problems or not report.complete))
@@ -126,14 +128,29 @@ def _failures(
         yield say("more_failing", n=len(rest) - _ON_A_LINE)
 
 
-def _console() -> Console:
-    """Plain text of the terminal's width; colour only where a terminal shows it."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+def _width() -> int:
+    """How many columns there are: as the environment says, else as whatever of this process is a terminal has."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdigit() and int(said):
+        return int(said)
+    for stream in range(3):
+        with suppress(OSError):
+            return os.get_terminal_size(stream).columns or _USUAL_WIDTH
+    return _USUAL_WIDTH
 
 
 def _say(lines: Iterable[str]) -> None:
-    """Print lines, those that begin with a verdict in its colour."""
-    console = _console()
-    for line in (part for text in lines for part in text.split("\n")):
-        word, _, _ = line.partition(" ")
-        console.print(Text(line, style=_STYLES.get(word, "")))
+    """Print lines; on a terminal, or where colour is forced, those that begin with a verdict in its colour."""
+    parts = [part for text in lines for part in text.split("\n")]
+    if not sys.stdout.isatty() and not any(os.environ.get(name) for name in _FORCING):
+        for part in parts:
+            print(part)  # noqa: T201 - a command talks
+        return
+    # What reads a pipe need not wait for it.
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+    for part in parts:
+        word, _, _ = part.partition(" ")
+        console.print(Text(part, style=_STYLES.get(word, "")))

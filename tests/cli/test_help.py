@@ -18,7 +18,7 @@ def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str,
                 yield from parsers(own, *words, verb)
 
 
-CALLS = list(parsers(cli._parser(cli._COMMANDS)))
+CALLS = list(parsers(cli._parser(cli._modules(()))))
 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: " ".join(words) or "msdump")

@@ -1,0 +1,110 @@
+"""The command loads what it is called for: a pair of files that agree has no use for graphs, pages or colours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump import cli
+
+PROGRAM = """
+import sys
+from pytest_msdump.cli import main
+code = main(sys.argv[1:])
+print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
+raise SystemExit(code)
+"""
+
+NOT_FOR_A_PAIR = (
+    "concurrent.futures",
+    "hashlib",
+    "pytest",
+    "pytest_msdump.capture",
+    "pytest_msdump.cli.check",
+    "pytest_msdump.cli.convert",
+    "pytest_msdump.converting",
+    "pytest_msdump.graphs.ge_model",
+    "pytest_msdump.graphs.ge_text",
+    "pytest_msdump.graphs.ir",
+    "pytest_msdump.localising",
+    "pytest_msdump.metrics.custom",
+    "pytest_msdump.pipeline.diagnosing",
+    "pytest_msdump.plugin",
+    "pytest_msdump.reporting.csv_report",
+    "pytest_msdump.reporting.html",
+    "rich",
+    "scipy",
+    "tomllib",
+    "tomli",
+)
+
+
+def loaded(folder: Path, *words: str, **environment: str) -> tuple[int, set[str], str]:
+    """Run the command with its output in a pipe; return exit code, loaded modules and what it said."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        cwd=folder,
+        env={**kept, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return ran.returncode, set(ran.stderr.split()), ran.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    right = np.random.default_rng(1).normal(size=1000).astype("f4")
+    for name, factor in (("left", 1.00001), ("right", 1.0), ("wrong", -1.0)):
+        np.save(tmp_path / f"{name}.npy", right * np.float32(factor))
+    return tmp_path
+
+
+def test_a_pair_of_files_that_agree_loads_nothing_it_has_no_use_for(folder: Path) -> None:
+    code, modules, said = loaded(folder, "compare", "left.npy", "right.npy")
+    assert (code, modules & set(NOT_FOR_A_PAIR)) == (0, set())
+    assert "1 tensor: 1 pass" in said
+    assert {"numpy", "pytest_msdump.metrics.measure"} <= modules
+
+
+def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:
+    code, modules, said = loaded(folder, "compare", "wrong.npy", "right.npy")
+    assert code == 1
+    assert "sign" in said
+    assert "pytest_msdump.localising" in modules
+
+
+def test_forced_colours_are_there_and_the_words_are_the_same(folder: Path) -> None:
+    _, _, plain = loaded(folder, "compare", "wrong.npy", "right.npy")
+    _, _, coloured = loaded(folder, "compare", "wrong.npy", "right.npy", FORCE_COLOR="1", TERM="xterm-256color")
+    assert "\x1b[1;31mDRIFT" in coloured or "\x1b[1;31mFAIL" in coloured
+    assert coloured.replace("\x1b[1;31m", "").replace("\x1b[0m", "") == plain
+
+
+def test_a_pipe_is_as_wide_as_the_environment_says(folder: Path) -> None:
+    said = {
+        text: loaded(folder, "compare", "wrong.npy", "right.npy", COLUMNS=text)[2] for text in ("80", "0", "", "150")
+    }
+    assert said["80"] == said["0"] == said[""]
+    lengths = {text: max(len(line) for line in said[text].splitlines() if str(folder) not in line) for text in said}
+    assert lengths["80"] <= 80 < 110 < lengths["150"] <= 150
+
+
+def test_each_command_is_the_module_of_its_name() -> None:
+    modules = cli._modules(())
+    assert [module.NAME for module in modules] == list(cli._COMMANDS)
+    assert [module.__name__ for module in cli._modules(["compare", "--help"])] == ["pytest_msdump.cli.compare"]
+
+
+def test_an_unknown_command_is_told_all_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compere"]) == 4
+    told = capsys.readouterr().err
+    assert all(name in told for name in cli._COMMANDS)
