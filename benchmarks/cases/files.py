@@ -36,7 +36,7 @@ for side in ("left", "right"):
 
 def index(setting: Setting) -> Iterator[Case]:
     """A hundred thousand files in all: two MindSpore trees of one layout whose names agree."""
-    count = 500 if setting.small else 50_000
+    count = 100 if setting.small else 50_000
     folder = setting.folder / "index"
     folder.mkdir()
     subprocess.run([sys.executable, "-c", _MAKE, folder, str(count)], check=True)

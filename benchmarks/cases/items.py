@@ -45,7 +45,7 @@ _IMPORTED = re.compile(r"import time: +(?P<own>\d+) \| +(?P<with_below>\d+) \| (
 
 def pytest_items(setting: Setting) -> Iterator[Case]:
     """A suite of two thousand pairs, results.json written, against as many functions that do nothing."""
-    count = 50 if setting.small else 2_000
+    count = 20 if setting.small else 2_000
     folder = setting.folder / "items"
     folder.mkdir()
     subprocess.run([sys.executable, "-c", _MAKE, folder, str(count)], check=True)

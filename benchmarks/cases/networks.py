@@ -55,7 +55,7 @@ def network(setting: Setting) -> Iterator[Case]:
 
 def tiny(setting: Setting) -> Iterator[Case]:
     """Four thousand operators of 1,024 elements in NC1HWC0, and ten times as many."""
-    few, many = (40, 400) if setting.small else (4_000, 40_000)
+    few, many = (8, 80) if setting.small else (4_000, 40_000)
     for count in (few, many):
         _make(setting.folder / f"tiny{count}", count, 1024, "--channels-in-blocks")
     figures = _figures(setting, f"tiny{few}", few)
