@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_msdump.pipeline.asserting import assert_close, assert_dumps_close, compare
+    from pytest_msdump.pipeline.asserting import assert_close, compare
+    from pytest_msdump.pipeline.asserting_dumps import assert_dumps_close
     from pytest_msdump.pipeline.detail import write_detail
     from pytest_msdump.pipeline.one_side import assert_no_overflow
     from pytest_msdump.pipeline.opening import OpenDump, open_dump
@@ -28,7 +29,7 @@ __all__ = [
 _HOMES = {
     "OpenDump": "opening",
     "assert_close": "asserting",
-    "assert_dumps_close": "asserting",
+    "assert_dumps_close": "asserting_dumps",
     "assert_no_overflow": "one_side",
     "compare": "asserting",
     "open_dump": "opening",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
-import pytest_msdump.pipeline.asserting
+import pytest_msdump.pipeline.asserting_dumps
 import pytest_msdump.plugin.collect  # noqa: F401
 from pytest_msdump.settings import language_of
 

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_msdump.facts.messages import LANGUAGES
 from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
@@ -20,7 +21,7 @@ from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import folded_line, with_causes_first
 from pytest_msdump.reporting.summary import header_lines, summary_lines
-from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.settings import language_of
 
 __all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]

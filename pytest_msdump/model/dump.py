@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.manifest import Manifest
-from pytest_msdump.model.run import RunFacts
-from pytest_msdump.model.tensor import Coordinates, TensorRef
+if TYPE_CHECKING:
+    from pytest_msdump.model.graph import OperatorGraph
+    from pytest_msdump.model.manifest import Manifest
+    from pytest_msdump.model.run import RunFacts
+    from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["Dump"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.model.comparison import Comparison, CustomResult
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.statistics import StatisticComparison
-from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.model.verdict import Limits, Verdict
+if TYPE_CHECKING:
+    from pytest_msdump.model.comparison import Comparison, CustomResult
+    from pytest_msdump.model.pairing import Pair
+    from pytest_msdump.model.statistics import StatisticComparison
+    from pytest_msdump.model.tensor import TensorSpec
+    from pytest_msdump.model.verdict import Limits, Verdict
 
 __all__ = ["Check", "CheckRow", "Record", "Report", "SideInfo"]
 

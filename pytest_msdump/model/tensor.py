@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_msdump.model.overflow import OverflowEntry
-from pytest_msdump.model.source_lines import SourceFrame
-from pytest_msdump.model.statistics import Statistics
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pytest_msdump.model.overflow import OverflowEntry
+    from pytest_msdump.model.source_lines import SourceFrame
+    from pytest_msdump.model.statistics import Statistics
+
 __all__ = [
     "COORDINATES",
+    "UNSEEN",
     "Coordinates",
     "OpKey",
     "TensorKey",
@@ -26,6 +27,9 @@ __all__ = [
     "TensorView",
     "mangle",
 ]
+
+# The reader of tensors of which only statistics were saved.
+UNSEEN = "statistics"
 
 COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
 
@@ -159,6 +163,11 @@ class TensorRef:
     overflows: tuple[OverflowEntry, ...] = field(default=(), hash=False)
     statistics: Statistics | None = None
     sample: int | None = None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether only statistics of it were saved."""
+        return self.reader == UNSEEN
 
 
 class TensorView(Protocol):

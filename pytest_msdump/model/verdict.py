@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
+__all__ = ["FAILING", "OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
 
 # From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is nobody's finding.
 OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
+# The verdicts that fail a test item (INTERFACE 9).
+FAILING = ("fail", "undefined", "error")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import OpKey, TensorRef
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_logical, open_view
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.roles import role_line, with_causes_first
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["MOST_CAUSES", "write_bundle"]
 
@@ -124,7 +123,7 @@ def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[st
     """Write both tensors as they were compared: one shape, without padding."""
     paths = (folder / f"{name}_left.npy", folder / f"{name}_right.npy")
     try:
-        if is_unseen(pair.left) or is_unseen(pair.right):
+        if pair.left.is_unseen or pair.right.is_unseen:
             raise MsdumpError("only statistics were saved of it")
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
             met = bring_together(pair, left, right, extras.converters)
@@ -153,7 +152,7 @@ def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:
     """Write one tensor in its logical shape."""
     path = folder / f"{name}.npy"
     try:
-        if is_unseen(ref):
+        if ref.is_unseen:
             raise MsdumpError("only statistics were saved of it")
         with closing(open_logical(ref)) as view:
             _make(folder)

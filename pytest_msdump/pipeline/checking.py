@@ -22,7 +22,6 @@ from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.pipeline.culprits import culprits_of
 from pytest_msdump.pipeline.opening import open_logical
-from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.watching import Watch, unwatched
 from pytest_msdump.readers.opdebug_files import overflow_files
 
@@ -110,7 +109,7 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
             hits += (hit for hit in found if CHECKS[hit.check].family == "overflow")
     cannot_be_read = {ref for ref, _ in unreadable}
     weights = [ref for ref in dump.refs if is_weight(ref.key.op)]
-    seen = [ref for ref in weights if ref not in cannot_be_read and not is_unseen(ref)]
+    seen = [ref for ref in weights if ref not in cannot_be_read and not ref.is_unseen]
     steps, note = _steps(dump, seen, settings)
     for ref, previous in watch(list(steps), "weights"):
         change_hits = _changes_of(ref, previous, settings)
@@ -131,7 +130,7 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
 
 
 def _unseen_note(dump: Dump) -> Iterator[str]:
-    unseen = [ref for ref in dump.refs if is_unseen(ref)]
+    unseen = [ref for ref in dump.refs if ref.is_unseen]
     if unseen:
         yield f"{counted(len(unseen), 'tensor')} of these were saved as statistics only: checked as far as they tell"
     blind = [ref for ref in unseen if not _OF_OVERFLOW & set(ref.statistics.values if ref.statistics else ())]
@@ -167,7 +166,7 @@ def _entry_text(entry: OverflowEntry) -> str:
 def _hits_of(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
     """Check one tensor, or say why it cannot be read."""
     is_initial = ref.key.op.at.iteration == 0
-    if is_unseen(ref):
+    if ref.is_unseen:
         found = _saved(ref)
         if found is None:
             return "the table of statistics does not tell how many elements it has"

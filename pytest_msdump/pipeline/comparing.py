@@ -17,14 +17,12 @@ from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
-from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.model.verdict import FAILING, Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.meeting import Met, bring_together
 from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.sampling import UnknownSampleError
-from pytest_msdump.pipeline.statistics import is_unseen
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["compare_pair", "compare_views"]
 
@@ -48,7 +46,7 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Reco
         compared by statistics, which `statistics` holds.
     """
     try:
-        if is_unseen(pair.left) or is_unseen(pair.right):
+        if pair.left.is_unseen or pair.right.is_unseen:
             from pytest_msdump.pipeline.unseen import compare_by_statistics
 
             return compare_by_statistics(pair, policy)

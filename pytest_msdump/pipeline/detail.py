@@ -18,7 +18,6 @@ from pytest_msdump.pipeline.given import Tensor, opened
 from pytest_msdump.pipeline.measuring import FirstElements
 from pytest_msdump.pipeline.meeting import axis_letters, bring_together
 from pytest_msdump.pipeline.opening import as_path, open_view
-from pytest_msdump.pipeline.statistics import is_unseen
 
 __all__ = ["Detail", "Wishes", "detail_pair", "detail_stems", "write_detail"]
 
@@ -59,7 +58,7 @@ def detail_pair(
     MsdumpError
         The tensors cannot be brought together, or read, or nothing can be written; then no file is there.
     """
-    if is_unseen(pair.left) or is_unseen(pair.right):
+    if pair.left.is_unseen or pair.right.is_unseen:
         raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
     try:
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.detail import detail_pair, detail_stems
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.atomic import make_directory
 from pytest_msdump.reporting.numbers import one_line_text
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["FOLDER", "close_slots", "details_of_failing", "left_out"]
 

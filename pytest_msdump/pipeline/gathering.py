@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["WRITERS", "completed", "gathered", "measured", "policy_entry", "write_report"]
 

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
-from pytest_msdump.graphs.execution_order import find_orders, order_files, read_orders, with_order
-from pytest_msdump.graphs.graph_files import find_irs, placed, read_graphs
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.manifest import MANIFEST_FILE
-from pytest_msdump.pipeline.culprits import with_overflows
-from pytest_msdump.pipeline.manifests import with_manifest
-from pytest_msdump.pipeline.run_facts import with_run
-from pytest_msdump.pipeline.statistics import with_statistics
-from pytest_msdump.readers.base import Reader, index_dump
 from pytest_msdump.storage.paths import RemotePath
 
-__all__ = ["index", "listed", "readers"]
+if TYPE_CHECKING:
+    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.readers.base import Reader
+
+__all__ = ["index", "listed", "reader", "readers"]
+
+# Who reads one array, which is a whole dump without anything beside it.
+_ARRAY_READER, _ARRAY = "npy-file", ".npy"
 
 
-@lru_cache(maxsize=1)
+@cache
 def readers() -> Mapping[str, Reader]:
     """All readers by name, looked up once in a process."""
     found: dict[str, Reader] = registry.load("readers", "Reader")
     return found
+
+
+@cache
+def reader(name: str) -> Reader:
+    """The reader of this name; loads no other."""
+    return cast("Reader", registry.find("readers", "Reader", name))
 
 
 def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
@@ -52,11 +57,28 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
         There are files, but none that any reader knows; the text lists what each reader looked for.
     ConfigError
         One of `graph_files` cannot be used, or what a URL needs is not installed.
+
+    Notes
+    -----
+    One ``.npy`` file is numpy's format, and read as such; who else could read it is not asked.
     """
+    kept = tuple(graph_files)
+    if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
+        return reader(_ARRAY_READER).index(root)
+    return _index(root, kept)
+
+
+def _index(root: Path, graph_files: tuple[Path, ...]) -> Dump:
+    """Index anything: a dump goes from stage to stage, each of which tells more of it."""
+    from pytest_msdump.pipeline.culprits import with_overflows
+    from pytest_msdump.pipeline.manifests import with_manifest
+    from pytest_msdump.pipeline.run_facts import with_run
+    from pytest_msdump.pipeline.statistics import with_statistics
+    from pytest_msdump.readers.base import index_dump
+
     unfit = _mirrored(root) if isinstance(root, RemotePath) else ()
-    dump = with_run(
-        with_overflows(_with_graphs(with_statistics(with_manifest(index_dump(root, readers()))), tuple(graph_files)))
-    )
+    dump = with_manifest(index_dump(root, readers()))
+    dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
 
 
@@ -68,6 +90,7 @@ def listed(path: Path) -> Path:
 
 
 def _mirrored(root: RemotePath) -> tuple[Path, ...]:
+    from pytest_msdump.model.manifest import MANIFEST_FILE
     from pytest_msdump.storage.mirror import mirror
 
     return mirror(root, beside=MANIFEST_FILE)
@@ -75,6 +98,9 @@ def _mirrored(root: RemotePath) -> tuple[Path, ...]:
 
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     """Give operators their places and names, by execution orders first, then the lines and shapes that graphs tell."""
+    from pytest_msdump.graphs.execution_order import find_orders, order_files, read_orders, with_order
+    from pytest_msdump.graphs.graph_files import find_irs, placed, read_graphs
+
     kept_orders, kept_graphs = order_files(files)
     kept_numbers = {at.graph for at in kept_orders}
     own = {at: path for at, path in find_orders(dump.root).items() if at.graph not in kept_numbers}

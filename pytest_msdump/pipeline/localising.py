@@ -12,11 +12,11 @@ from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.standing import Standings, nodes_of
 from pytest_msdump.reporting.reasons import reason_text
-from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["Localised", "localised"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
-from pytest_msdump.pipeline.indexing import index, readers
+from pytest_msdump.pipeline.indexing import index, reader
 from pytest_msdump.storage.paths import RemotePath
 from pytest_msdump.storage.urls import located
 
@@ -28,7 +28,7 @@ def open_view(ref: TensorRef) -> TensorView:
     TensorFileError
         The file is not what it claims to be: cut off, another type, not a tensor at all.
     """
-    return readers()[ref.reader].open(ref)
+    return reader(ref.reader).open(ref)
 
 
 def open_logical(ref: TensorRef) -> TensorView:

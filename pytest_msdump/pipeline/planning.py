@@ -23,7 +23,6 @@ from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.line_selection import by_names
 from pytest_msdump.pipeline.manifests import different_origins
-from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.suite import SideChoice, Suite
@@ -75,7 +74,7 @@ class Plan:
     @cached_property
     def unseen(self) -> int:
         """Number of pairs that statistics are compared of, since a tensor was not saved."""
-        return sum(is_unseen(pair.left) or is_unseen(pair.right) for pair in self.pairing.pairs)
+        return sum(pair.left.is_unseen or pair.right.is_unseen for pair in self.pairing.pairs)
 
     @cached_property
     def argument_books(self) -> tuple[ArgumentBook, ArgumentBook]:

@@ -11,7 +11,6 @@ from pytest_msdump.metrics.overflow import OneSide, scan
 from pytest_msdump.model.statistics import Statistics, is_printed_as
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.opening import open_logical
-from pytest_msdump.pipeline.statistics import is_unseen
 
 __all__ = ["scanned"]
 
@@ -33,7 +32,7 @@ def scanned(ref: TensorRef) -> OneSide | str:
         infinite stands for one such element where nobody counted them, as an extreme at the end of the type's range
         does for one saturated element.
     """
-    if is_unseen(ref):
+    if ref.is_unseen:
         return _saved(ref)
     try:
         with closing(open_logical(ref)) as view:

@@ -9,10 +9,9 @@ from typing import Any
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.metrics.spread import spread
 from pytest_msdump.model.tensor import TensorView
-from pytest_msdump.model.verdict import Verdict
+from pytest_msdump.model.verdict import FAILING, Verdict
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.measuring import FirstElements
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["spread_of"]
 

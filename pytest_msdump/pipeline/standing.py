@@ -11,8 +11,8 @@ from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.edges import Group, Input, Run
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["Standings", "nodes_of"]
 

@@ -15,7 +15,7 @@ from pytest_msdump.readers.mindspore import MindSporeReader
 from pytest_msdump.readers.mindspore_runs import placed
 from pytest_msdump.readers.statistics import READER, read_statistics
 
-__all__ = ["is_unseen", "with_statistics"]
+__all__ = ["with_statistics"]
 
 # Folders of a reference are nobody's run: a table in one is not about its tensors.
 _OF_RUNS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name})
@@ -23,11 +23,6 @@ _OF_RUNS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.n
 # Operator, type, coordinates but for the occurrence, input or output, slot: a name that a table spells with slashes is
 # the same tensor.
 _Identity = tuple[str, str | None, Coordinates, str, int]
-
-
-def is_unseen(ref: TensorRef) -> bool:
-    """Whether only statistics of a tensor were saved."""
-    return ref.reader == READER
 
 
 def with_statistics(dump: Dump) -> Dump:

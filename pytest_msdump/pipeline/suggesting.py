@@ -16,7 +16,6 @@ from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_logical, open_view
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.watching import Watch, unwatched
 
 __all__ = ["USUAL_AXES", "Meeting", "Suggested", "Unread", "best_meeting", "shape_word", "suggest_partners"]
@@ -149,7 +148,7 @@ def _fingerprint(ref: TensorRef) -> Fingerprint | str:
         ref.key.address.encode()
     except UnicodeEncodeError:
         return "its name is no text, which a suite file could not hold"
-    if is_unseen(ref):
+    if ref.is_unseen:
         return "only its statistics were saved"
     try:
         with closing(open_logical(ref)) as view:

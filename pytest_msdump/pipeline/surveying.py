@@ -14,7 +14,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef
 from pytest_msdump.pipeline.opening import open_logical
-from pytest_msdump.pipeline.statistics import is_unseen
 
 __all__ = ["Survey", "SurveyedOperator", "survey"]
 
@@ -123,7 +122,7 @@ def survey(dump: Dump) -> Survey:
 
 
 def _header(ref: TensorRef) -> _Header | str:
-    if is_unseen(ref):
+    if ref.is_unseen:
         spec = ref.spec
         return _Header(spec.dtype or "unknown", spec.shape or (), _STATISTICS_ONLY)
     try:

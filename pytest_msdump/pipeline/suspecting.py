@@ -17,12 +17,11 @@ from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival,
 from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.pipeline.suggesting import USUAL_AXES, Meeting, best_meeting, shape_word
 from pytest_msdump.reporting.fits import fit_text
-from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["suspicious_pairs"]
@@ -120,7 +119,7 @@ class _Search:
 
     def entries(self, pair: Pair, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What fits better than the partner on the right; only where nothing does, than the one on the left."""
-        if is_unseen(pair.left) or is_unseen(pair.right):
+        if pair.left.is_unseen or pair.right.is_unseen:
             return []
         enough = _error(record) / _FAR_BETTER
         for side in ("right", "left"):
@@ -215,7 +214,7 @@ class _Side:
         self._places: dict[TensorKey, int] = {}
         self._types: dict[str, set[str | None]] = {}
         for place, ref in enumerate(refs):
-            if ref.key not in self._places and not is_unseen(ref):
+            if ref.key not in self._places and not ref.is_unseen:
                 self._alike.setdefault((ref.key.io, ref.key.op.at), []).append(place)
             self._places.setdefault(ref.key, place)
             self._types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)

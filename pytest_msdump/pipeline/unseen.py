@@ -23,7 +23,6 @@ from pytest_msdump.model.statistics import Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.pipeline.logical import logical_views
 from pytest_msdump.pipeline.opening import open_view
-from pytest_msdump.pipeline.statistics import is_unseen
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,7 +96,7 @@ def compare_by_statistics(pair: Pair, policy: Policy) -> Record:
     """
     refs = (pair.left, pair.right)
     with ExitStack() as stack:
-        opened = [None if is_unseen(ref) else stack.enter_context(closing(open_view(ref))) for ref in refs]
+        opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
         both = _brought_together(pair, opened, dtypes)
@@ -109,7 +108,7 @@ def compare_by_statistics(pair: Pair, policy: Policy) -> Record:
         left_dtype=dtypes[0],
         right_dtype=dtypes[1],
         elements=both.elements,
-        unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if is_unseen(ref)),
+        unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if ref.is_unseen),
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
     )
@@ -142,7 +141,7 @@ def _dtypes(pair: Pair, opened: Sequence[TensorView | None]) -> tuple[str, str]:
 def _brought_together(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str, str]) -> _Both:
     """The statistics of both sides, of as many elements."""
     refs = (pair.left, pair.right)
-    padded = [is_unseen(ref) and may_be_padded(ref.spec.memory_format) for ref in refs]
+    padded = [ref.is_unseen and may_be_padded(ref.spec.memory_format) for ref in refs]
     views = [
         view or (None if ref.spec.shape is None else _Claimed(ref.spec, dtype, ref.spec.shape))
         for view, ref, dtype in zip(opened, refs, dtypes, strict=True)
@@ -173,11 +172,11 @@ def _values(
 ) -> tuple[Statistics, Statistics]:
     """A table's numbers, or those of the tensor. Digests only of what the other side has a digest of as well."""
     wanted = [
-        name for name in _DIGESTS if with_digests and any(name in _table(ref).values for ref in refs if is_unseen(ref))
+        name for name in _DIGESTS if with_digests and any(name in _table(ref).values for ref in refs if ref.is_unseen)
     ]
     left, right = (
         _without(_table(ref), _DIGESTS if not with_digests else ())
-        if is_unseen(ref) or view is None
+        if ref.is_unseen or view is None
         else Statistics(statistics_of(view, digests=wanted), digits=None)
         for ref, view in zip(refs, views, strict=True)
     )
@@ -219,7 +218,7 @@ def _padded_alike(
 ) -> _Both:
     """Statistics of one side are of its padding, too: give the other as many zeros."""
     views = [
-        view if is_padded or is_unseen(ref) else logical(view)
+        view if is_padded or ref.is_unseen else logical(view)
         for view, ref, is_padded in zip((left, right), refs, padded, strict=True)
     ]
     stored = max(view.size for view, is_padded in zip(views, padded, strict=True) if is_padded)

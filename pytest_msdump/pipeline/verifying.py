@@ -15,7 +15,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistic, StatisticDifference, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.pipeline.opening import open_logical, open_view
-from pytest_msdump.pipeline.statistics import is_unseen
 
 __all__ = ["verifiable", "verify"]
 
@@ -24,7 +23,7 @@ _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "dige
 
 def verifiable(dump: Dump) -> tuple[TensorRef, ...]:
     """Return the tensors of which both the tensor and statistics were saved."""
-    return tuple(ref for ref in dump.refs if ref.statistics is not None and not is_unseen(ref))
+    return tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
 
 
 def verify(dump: Dump) -> tuple[StatisticDifference, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.failing_details import FOLDER, close_slots, details_of_failing
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.sources import Source
 from pytest_msdump.plugin.telling import report_directory, shown_path
-from pytest_msdump.reporting.tally import FAILING
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.session import Gate

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.plugin.detailing import DETAILS
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.reporting.tables import filled
-from pytest_msdump.reporting.tally import FAILING
 
 if TYPE_CHECKING:
     import pytest

@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 from _pytest.junitxml import xml_key
 
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.roles import with_causes_first
-from pytest_msdump.reporting.tally import FAILING, first_failing
+from pytest_msdump.reporting.tally import first_failing
 
 if TYPE_CHECKING:
     import pytest

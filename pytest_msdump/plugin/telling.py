@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.metrics.compiled import chosen
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, write_report
 from pytest_msdump.pipeline.planning import Plan
@@ -18,7 +19,7 @@ from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
-from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.storage.urls import is_url
 
 if TYPE_CHECKING:

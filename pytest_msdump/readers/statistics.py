@@ -15,7 +15,16 @@ from typing import NamedTuple
 from pytest_msdump.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistics, StatisticTables
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorView, mangle
+from pytest_msdump.model.tensor import (
+    UNSEEN,
+    Coordinates,
+    OpKey,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorView,
+    mangle,
+)
 from pytest_msdump.readers.ascend_names import AscendName, parse_ascend
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.listing import Folder, walk
@@ -27,7 +36,7 @@ from pytest_msdump.readers.statistic_table import Table, TableRow, parse_table
 __all__ = ["READER", "StatisticsReader", "read_statistics"]
 
 # The `TensorRef.reader` of a tensor of which there are statistics only: none that could open it.
-READER = "statistics"
+READER = UNSEEN
 
 _SUFFIX = ".csv"
 _MAX_BYTES = 2**28

@@ -8,10 +8,11 @@ from typing import Any
 
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.roles import folded_line, role_line
-from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.reporting.tally import coverage_problems
 
 __all__ = ["Annotation", "Locate", "Place", "annotate"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.reporting.tally import FAILING
+from pytest_msdump.model.verdict import FAILING
 
 __all__ = ["check_entries"]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
@@ -17,7 +18,6 @@ from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
 from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.reporting.tables import columns, command, filled, pieces
-from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.reporting.values import NONFINITE
 
 __all__ = ["failure_text", "one_line", "record_text"]

@@ -8,10 +8,11 @@ from typing import Any
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
-from pytest_msdump.reporting.tally import FAILING, counts, coverage_problems, percent
+from pytest_msdump.reporting.tally import counts, coverage_problems, percent
 
 __all__ = ["append_summary", "markdown_text", "write_markdown"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.numbers import number, one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.reasons import reason_of
 from pytest_msdump.reporting.tables import filled
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["ROLE_KEYS", "folded_line", "role_line", "role_lines", "with_causes_first", "without_roles"]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.fits import fit_text
 from pytest_msdump.reporting.map_entry import map_entry_lines
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
-from pytest_msdump.reporting.tally import FAILING
 
 __all__ = ["suspicious_line", "suspicious_lines"]
 

@@ -7,14 +7,12 @@ from math import floor
 from typing import Any
 
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
-__all__ = ["FAILING", "counts", "coverage_problems", "first_failing", "percent", "sides_are_identical"]
+__all__ = ["counts", "coverage_problems", "first_failing", "percent", "sides_are_identical"]
 
 Entry = Mapping[str, Any]
-
-# The verdicts that fail a test item (INTERFACE 9).
-FAILING = ("fail", "undefined", "error")
 
 _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 

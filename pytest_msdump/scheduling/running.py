@@ -8,7 +8,6 @@ from typing import Any
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.statistics import is_unseen
 from pytest_msdump.scheduling.threads import Ahead, Workers
 
 __all__ = ["Runner"]
@@ -58,7 +57,7 @@ class Runner:
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""
         pair = self._plan.pairing.pairs[number]
-        if is_unseen(pair.left) or is_unseen(pair.right):
+        if pair.left.is_unseen or pair.right.is_unseen:
             return False
         files = [file for ref in (pair.left, pair.right) for file in (ref.source.pieces or (ref.source.path,))]
         try:

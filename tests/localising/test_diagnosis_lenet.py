@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.gathering import measured
 from pytest_msdump.pipeline.planning import Plan, plan
-from pytest_msdump.reporting.tally import FAILING
 from pytest_msdump.suite import load_suite
 
 if sys.version_info >= (3, 11):

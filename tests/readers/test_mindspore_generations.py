@@ -14,7 +14,7 @@ from readers.dumpmade import TIME, one_output, put
 from pytest_msdump import registry
 from pytest_msdump.errors import UnknownDumpFormatError
 from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.pipeline.asserting import assert_dumps_close
+from pytest_msdump.pipeline.asserting_dumps import assert_dumps_close
 from pytest_msdump.pipeline.indexing import index as index_in_order
 from pytest_msdump.readers.base import index_dump
 from pytest_msdump.readers.mindspore import MindSporeReader

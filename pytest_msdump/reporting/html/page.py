@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_msdump.facts.messages import LANGUAGES
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
@@ -21,7 +22,7 @@ from pytest_msdump.reporting.json_report import document
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.retold import KINDS, SENTENCES
 from pytest_msdump.reporting.retold import WORDS as SIDES
-from pytest_msdump.reporting.tally import FAILING, coverage_problems
+from pytest_msdump.reporting.tally import coverage_problems
 
 __all__ = ["page", "write_html"]
 
