@@ -35,13 +35,15 @@
 
 enum {
     LANES = 8,
+    FLOAT_LANES = 2 * LANES,
     GROUP = 4 * LANES, /* four vectors at a time: they share one division */
     CHUNK = 512,       /* how far a search for a maximum's place goes at most */
-    TILE = 2048,
+    TILE = 1024,
     MOST_WORST = 16,
 };
 
 #define EACH_LANE for (int j = 0; j < LANES; j++)
+#define EACH_FLOAT_LANE for (int j = 0; j < FLOAT_LANES; j++)
 
 static const double SAFE_HIGH = 0x1p300, SAFE_LOW = 0x1p-301;
 
@@ -59,6 +61,9 @@ typedef uint64_t RawU64 __attribute__((may_alias, aligned(1)));
 typedef enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, BOOL, KINDS } Kind;
 
 static const Py_ssize_t ITEMSIZE[KINDS] = {4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 1};
+
+#define LESS(a, b) ((a) < (b) ? (a) : (b))
+#define MORE(a, b) ((a) > (b) ? (a) : (b))
 
 /* -- sums ---------------------------------------------------------------------------------------------------------- */
 
@@ -132,29 +137,50 @@ INLINE float half_value(uint32_t half)
     return float_of((magnitude < 0x0400u ? bits : normal) | sign);
 }
 
-#define WIDEN(TYPE, VALUE)                                                                                             \
+#define CONVERT(TO, TYPE, VALUE)                                                                                       \
     do {                                                                                                               \
         const TYPE *in = raw;                                                                                          \
         for (Py_ssize_t i = 0; i < count; i++)                                                                         \
-            out[i] = (double)(VALUE);                                                                                  \
+            out[i] = (TO)(VALUE);                                                                                      \
     } while (0)
 
-INLINE void widen(Kind kind, const void *raw, Py_ssize_t count, double *restrict out)
+/* Whether every element is a float, exactly. */
+INLINE int is_narrow(Kind kind)
+{
+    return kind != FLOAT64 && kind != INT32 && kind != UINT32;
+}
+
+CLONES static void half_floats(const RawU16 *restrict raw, Py_ssize_t count, float *restrict out)
+{
+    /* First wide, then all in vectors of one width. */
+    uint32_t words[TILE];
+    for (Py_ssize_t i = 0; i < count; i++)
+        words[i] = raw[i];
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[i] = half_value(words[i]);
+}
+
+CLONES static void to_floats(Kind kind, const void *restrict raw, Py_ssize_t count, float *restrict out)
 {
     switch (kind) {
-    case FLOAT32: WIDEN(RawFloat, in[i]); break;
-    case FLOAT64: WIDEN(RawDouble, in[i]); break;
-    case FLOAT16: WIDEN(RawU16, half_value(in[i])); break;
-    case BFLOAT16: WIDEN(RawU16, float_of((uint32_t)in[i] << 16)); break;
-    case INT8: WIDEN(RawI8, in[i]); break;
-    case UINT8: WIDEN(RawU8, in[i]); break;
-    case INT16: WIDEN(RawI16, in[i]); break;
-    case UINT16: WIDEN(RawU16, in[i]); break;
-    case INT32: WIDEN(RawI32, in[i]); break;
+    case FLOAT16: half_floats(raw, count, out); break;
+    case BFLOAT16: CONVERT(float, RawU16, float_of((uint32_t)in[i] << 16)); break;
+    case INT8: CONVERT(float, RawI8, in[i]); break;
+    case UINT8: CONVERT(float, RawU8, in[i]); break;
+    case INT16: CONVERT(float, RawI16, in[i]); break;
+    case UINT16: CONVERT(float, RawU16, in[i]); break;
+    case BOOL: CONVERT(float, RawU8, in[i] != 0); break;
+    default: CONVERT(float, RawFloat, in[i]); break;
+    }
+}
+
+CLONES static void to_doubles(Kind kind, const void *restrict raw, Py_ssize_t count, double *restrict out)
+{
+    switch (kind) {
+    case INT32: CONVERT(double, RawI32, in[i]); break;
     /* 2**52 + x, less 2**52: few machines have an instruction for unsigned numbers. */
-    case UINT32: WIDEN(RawU32, double_of(0x4330000000000000u | in[i]) - 0x1p52); break;
-    case BOOL: WIDEN(RawU8, in[i] != 0); break;
-    case KINDS: break;
+    case UINT32: CONVERT(double, RawU32, double_of(0x4330000000000000u | in[i]) - 0x1p52); break;
+    default: CONVERT(double, RawDouble, in[i]); break;
     }
 }
 
@@ -165,7 +191,7 @@ INLINE void widen(Kind kind, const void *raw, Py_ssize_t count, double *restrict
             differing += a[i] != b[i];                                                                                 \
     } while (0)
 
-INLINE uint32_t differing_bits(Py_ssize_t itemsize, const void *left, const void *right, Py_ssize_t count)
+CLONES static uint32_t differing_bits(Py_ssize_t itemsize, const void *left, const void *right, Py_ssize_t count)
 {
     uint32_t differing = 0;
     switch (itemsize) {
@@ -181,6 +207,7 @@ INLINE uint32_t differing_bits(Py_ssize_t itemsize, const void *left, const void
 
 typedef struct {
     double minimum, maximum, total;
+    double least; /* of all magnitudes */
 } Range;
 
 /* As `moments.Moments`. */
@@ -190,40 +217,110 @@ typedef struct {
     double minimum, maximum;
 } Moments;
 
-#define LESS(a, b) ((a) < (b) ? (a) : (b))
-#define MORE(a, b) ((a) > (b) ? (a) : (b))
-
-/* The total is not finite if one of the elements is not; minimum and maximum mean nothing then. */
-INLINE Range range_of(const double *restrict x, Py_ssize_t count)
+/* The total is not finite if one of the elements is not; the rest means nothing then. */
+CLONES static Range range_of(const double *restrict x, Py_ssize_t count)
 {
-    Lanes low, high, total;
+    Lanes low, high, near, total;
     Py_ssize_t whole = count - count % GROUP;
     EACH_LANE {
         low.v[j] = high.v[j] = x[0];
+        near.v[j] = fabs(x[0]);
         total.v[j] = 0.0;
     }
     for (Py_ssize_t i = 0; i < whole; i += GROUP)
         EACH_LANE {
             double a = x[i + j], b = x[i + LANES + j], c = x[i + 2 * LANES + j], d = x[i + 3 * LANES + j];
             double least = LESS(LESS(a, b), LESS(c, d)), most = MORE(MORE(a, b), MORE(c, d));
+            double nearest = LESS(LESS(fabs(a), fabs(b)), LESS(fabs(c), fabs(d)));
             low.v[j] = LESS(least, low.v[j]);
             high.v[j] = MORE(most, high.v[j]);
+            near.v[j] = LESS(nearest, near.v[j]);
             total.v[j] += (a + b) + (c + d);
         }
-    Range range = {low.v[0], high.v[0], across(total.v)};
+    Range range = {low.v[0], high.v[0], across(total.v), near.v[0]};
     EACH_LANE {
         range.minimum = LESS(low.v[j], range.minimum);
         range.maximum = MORE(high.v[j], range.maximum);
+        range.least = LESS(near.v[j], range.least);
     }
     for (Py_ssize_t i = whole; i < count; i++) {
         range.minimum = LESS(x[i], range.minimum);
         range.maximum = MORE(x[i], range.maximum);
+        range.least = LESS(fabs(x[i]), range.least);
         range.total += x[i];
     }
     return range;
 }
 
-INLINE double deviations_from(double mean, const double *restrict x, Py_ssize_t count)
+/* Minimum, maximum and least magnitude of floats: twice as fast as of doubles. */
+CLONES static Range range_of_floats(const RawFloat *restrict x, Py_ssize_t count)
+{
+    float low[FLOAT_LANES], high[FLOAT_LANES], near[FLOAT_LANES];
+    Py_ssize_t whole = count - count % GROUP;
+    EACH_FLOAT_LANE {
+        low[j] = high[j] = x[0];
+        near[j] = fabsf(x[0]);
+    }
+    for (Py_ssize_t i = 0; i < whole; i += GROUP)
+        EACH_FLOAT_LANE {
+            float a = x[i + j], b = x[i + FLOAT_LANES + j];
+            float least = LESS(a, b), most = MORE(a, b), nearest = LESS(fabsf(a), fabsf(b));
+            low[j] = LESS(least, low[j]);
+            high[j] = MORE(most, high[j]);
+            near[j] = LESS(nearest, near[j]);
+        }
+    for (Py_ssize_t i = whole; i < count; i++) {
+        low[0] = LESS(x[i], low[0]);
+        high[0] = MORE(x[i], high[0]);
+        near[0] = LESS(fabsf(x[i]), near[0]);
+    }
+    for (int half = FLOAT_LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++) {
+            low[j] = LESS(low[j + half], low[j]);
+            high[j] = MORE(high[j + half], high[j]);
+            near[j] = LESS(near[j + half], near[j]);
+        }
+    return (Range){low[0], high[0], 0.0, near[0]};
+}
+
+CLONES static void widen(const RawFloat *restrict x, Py_ssize_t count, double *restrict out)
+{
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[i] = (double)x[i];
+}
+
+CLONES static double total_of(const double *restrict x, Py_ssize_t count)
+{
+    Lanes total;
+    Py_ssize_t whole = count - count % GROUP;
+    EACH_LANE total.v[j] = 0.0;
+    for (Py_ssize_t i = 0; i < whole; i += GROUP)
+        EACH_LANE total.v[j] += (x[i + j] + x[i + LANES + j]) + (x[i + 2 * LANES + j] + x[i + 3 * LANES + j]);
+    double sum = across(total.v);
+    for (Py_ssize_t i = whole; i < count; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* Bring one side of a tile to doubles, and return its range. */
+static Range take(Kind kind, const void *raw, Py_ssize_t count, float *floats, double *out)
+{
+    if (!is_narrow(kind)) {
+        to_doubles(kind, raw, count, out);
+        return range_of(out, count);
+    }
+    const void *x = raw;
+    if (kind != FLOAT32) {
+        to_floats(kind, raw, count, floats);
+        x = floats;
+    }
+    Range range = range_of_floats(x, count);
+    widen(x, count, out);
+    range.total = total_of(out, count);
+    return range;
+}
+
+CLONES static double deviations_from(double mean, const double *restrict x, Py_ssize_t count)
 {
     Lanes total;
     Py_ssize_t whole = count - count % GROUP;
@@ -251,13 +348,17 @@ INLINE int is_safe(double magnitude)
     return magnitude == 0.0 || (magnitude >= SAFE_LOW && magnitude < SAFE_HIGH);
 }
 
+/* A tile's squared deviations from its mean. */
+INLINE double deviations_of(const Range *range, const double *x, Py_ssize_t count)
+{
+    return range->minimum == range->maximum ? 0.0 : deviations_from(range->total / (double)count, x, count);
+}
+
 /* Add one tile to a side's moments, after Chan, Golub and LeVeque. */
-INLINE void add_moments(Moments *all, const Range *range, const double *x, Py_ssize_t count)
+INLINE void add_moments(Moments *all, const Range *range, double deviations, Py_ssize_t count)
 {
     double number = (double)count;
-    int constant = range->minimum == range->maximum;
-    double total = constant ? range->minimum * number : range->total;
-    double deviations = constant ? 0.0 : deviations_from(total / number, x, count);
+    double total = range->minimum == range->maximum ? range->minimum * number : range->total;
     double minimum = LESS(range->minimum, all->minimum), maximum = MORE(range->maximum, all->maximum);
     if (all->elements && minimum != maximum) {
         double before = (double)all->elements;
@@ -319,6 +420,7 @@ typedef struct {
 typedef struct {
     double left[TILE] __attribute__((aligned(64)));
     double right[TILE] __attribute__((aligned(64)));
+    float floats[TILE] __attribute__((aligned(64)));
     int32_t places[TILE];
 } Tile;
 
@@ -417,8 +519,8 @@ INLINE Scale scale_of(const Job *job)
     return forbidden ? (Scale){0.0, 1.0, 1} : (Scale){job->rtol, job->atol, 0};
 }
 
-INLINE void find_worst(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to, const Job *job,
-                       Found *found)
+CLONES static void find_worst(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to,
+                              const Job *job, Found *found)
 {
     const double *l = tile->left, *r = tile->right;
     const Scale scale = scale_of(job);
@@ -444,7 +546,7 @@ INLINE void find_worst(const Tile *tile, int split, long long start, Py_ssize_t 
 
 /* -- maxima and their places --------------------------------------------------------------------------------------- */
 
-INLINE void find_largest(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to, Peak *largest)
+static void find_largest(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to, Peak *largest)
 {
     for (Py_ssize_t i = from; i < to; i++) {
         double a = fabs(tile->left[i] - tile->right[i]);
@@ -458,8 +560,8 @@ INLINE double relative_error(double l, double r)
     return r == 0.0 ? 0.0 : fabs(l - r) / fabs(r);
 }
 
-INLINE void find_largest_relative(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to,
-                                  Peak *largest)
+CLONES static void find_largest_relative(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to,
+                                         Peak *largest)
 {
     Lanes most;
     EACH_LANE most.v[j] = 0.0;
@@ -481,36 +583,43 @@ INLINE void find_largest_relative(const Tile *tile, int split, long long start, 
 /* -- errors -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    Lanes product, absolute, squares, relative, differing, right_zero, outside;
+    Lanes product, absolute, squares, relative, counts, right_zero;
     double peak;
 } Errors;
 
-/* A bound that n/d exceeds only if n > bound·d, also when that product is rounded. */
+/* Counts of both fit one exact double: those that differ, and those of them that are outside of the tolerance. */
+static const double ONE_OUTSIDE = 0x1p26;
+
+/* A bound that n/d exceeds only if n > bound·d, also when a few such products are rounded. */
 INLINE double lowered(double bound)
 {
     return isinf(bound) ? DBL_MAX : bound < 0x1p-900 ? bound * 0.5 : bound * (1.0 - 0x1p-50);
 }
 
+/* Whether any element of a chunk may be one of the worst, by the largest |l-r| and the least |r|. */
+INLINE int may_be_worst(double most, double least, const Scale *scale, const Job *job, const Found *found)
+{
+    double allowed = least * scale->rtol + scale->atol;
+    return allowed == 0.0 ? most > 0.0 : most / allowed > floor_of(found, job, scale->forbidden);
+}
+
 /* Sum up one chunk, and look for maxima where something in it may exceed what was found before.
  *
- * `shared`: the product of four right sides neither overflows nor underflows, so four elements share one division.
+ * `shared`: products of four right sides neither overflow nor underflow, so four elements share one division.
+ * `zeros`: a right side may be 0; relative errors leave these out.
  */
-INLINE void add_errors(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to, const Job *job,
-                       Found *found, Errors *errors, const int shared)
+INLINE void add_errors(const double *restrict left, const double *restrict right, Py_ssize_t count, const Scale *scale,
+                       double largest_relative, Errors *errors, double *most, int *flag, const int shared,
+                       const int zeros)
 {
-    const double *restrict left = tile->left, *restrict right = tile->right;
-    const Scale scale = scale_of(job);
-    const double rtol = scale.rtol, atol = scale.atol;
-    const double most_relative = lowered(found->largest_relative.value);
-    const double least_score = lowered(floor_of(found, job, scale.forbidden));
-    /* Lifts what is subnormal; what cannot be (`shared`) needs no lift, and then it is none. */
+    const double rtol = scale->rtol, atol = scale->atol, most_relative = lowered(largest_relative);
+    /* Lifts what is subnormal; where nothing can be (`shared`), it is none. */
     const double lift = shared ? 1.0 : 0x1p600;
-    Lanes peak, relative_flag, worst_flag;
-    Errors e;
-    memset(&e, 0, sizeof e);
-    EACH_LANE peak.v[j] = relative_flag.v[j] = worst_flag.v[j] = 0.0;
+    Lanes peak, flags;
+    Errors e = *errors;
+    EACH_LANE peak.v[j] = flags.v[j] = 0.0;
 
-    for (Py_ssize_t i = from; i < to; i += GROUP)
+    for (Py_ssize_t i = 0; i < count; i += GROUP)
         EACH_LANE {
             double l0 = left[i + j], l1 = left[i + LANES + j];
             double l2 = left[i + 2 * LANES + j], l3 = left[i + 3 * LANES + j];
@@ -524,54 +633,63 @@ INLINE void add_errors(const Tile *tile, int split, long long start, Py_ssize_t 
             e.squares.v[j] += (a0 * a0 + a1 * a1) + (a2 * a2 + a3 * a3);
             double larger = MORE(MORE(a0, a1), MORE(a2, a3));
             peak.v[j] = MORE(larger, peak.v[j]);
-            double x0 = a0 != 0.0 ? 1.0 : 0.0, x1 = a1 != 0.0 ? 1.0 : 0.0;
-            double x2 = a2 != 0.0 ? 1.0 : 0.0, x3 = a3 != 0.0 ? 1.0 : 0.0;
-            e.differing.v[j] += (x0 + x1) + (x2 + x3);
-
-            double n0 = m0 == 0.0 ? 0.0 : a0, n1 = m1 == 0.0 ? 0.0 : a1;
-            double n2 = m2 == 0.0 ? 0.0 : a2, n3 = m3 == 0.0 ? 0.0 : a3;
-            double d0 = m0 == 0.0 ? 1.0 : m0, d1 = m1 == 0.0 ? 1.0 : m1;
-            double d2 = m2 == 0.0 ? 1.0 : m2, d3 = m3 == 0.0 ? 1.0 : m3;
-            double z0 = m0 == 0.0 ? x0 : 0.0, z1 = m1 == 0.0 ? x1 : 0.0;
-            double z2 = m2 == 0.0 ? x2 : 0.0, z3 = m3 == 0.0 ? x3 : 0.0;
-            e.right_zero.v[j] += (z0 + z1) + (z2 + z3);
-            if (shared) {
-                double d01 = d0 * d1, d23 = d2 * d3;
-                e.relative.v[j] += ((n0 * d1 + n1 * d0) * d23 + (n2 * d3 + n3 * d2) * d01) / (d01 * d23);
-            } else {
-                e.relative.v[j] += (n0 / d0 + n1 / d1) + (n2 / d2 + n3 / d3);
-            }
-            relative_flag.v[j] = n0 * lift > most_relative * (d0 * lift) ? 1.0 : relative_flag.v[j];
-            relative_flag.v[j] = n1 * lift > most_relative * (d1 * lift) ? 1.0 : relative_flag.v[j];
-            relative_flag.v[j] = n2 * lift > most_relative * (d2 * lift) ? 1.0 : relative_flag.v[j];
-            relative_flag.v[j] = n3 * lift > most_relative * (d3 * lift) ? 1.0 : relative_flag.v[j];
 
             double w0 = m0 * rtol + atol, w1 = m1 * rtol + atol, w2 = m2 * rtol + atol, w3 = m3 * rtol + atol;
-            e.outside.v[j] += ((a0 > w0 ? 1.0 : 0.0) + (a1 > w1 ? 1.0 : 0.0)) +
-                              ((a2 > w2 ? 1.0 : 0.0) + (a3 > w3 ? 1.0 : 0.0));
-            worst_flag.v[j] = a0 * lift > least_score * (w0 * lift) ? 1.0 : worst_flag.v[j];
-            worst_flag.v[j] = a1 * lift > least_score * (w1 * lift) ? 1.0 : worst_flag.v[j];
-            worst_flag.v[j] = a2 * lift > least_score * (w2 * lift) ? 1.0 : worst_flag.v[j];
-            worst_flag.v[j] = a3 * lift > least_score * (w3 * lift) ? 1.0 : worst_flag.v[j];
+            double x0 = a0 != 0.0 ? 1.0 : 0.0, x1 = a1 != 0.0 ? 1.0 : 0.0;
+            double x2 = a2 != 0.0 ? 1.0 : 0.0, x3 = a3 != 0.0 ? 1.0 : 0.0;
+            double c0 = a0 > w0 ? ONE_OUTSIDE + 1.0 : x0, c1 = a1 > w1 ? ONE_OUTSIDE + 1.0 : x1;
+            double c2 = a2 > w2 ? ONE_OUTSIDE + 1.0 : x2, c3 = a3 > w3 ? ONE_OUTSIDE + 1.0 : x3;
+            e.counts.v[j] += (c0 + c1) + (c2 + c3);
+
+            double n0 = a0, n1 = a1, n2 = a2, n3 = a3, d0 = m0, d1 = m1, d2 = m2, d3 = m3;
+            if (zeros) {
+                double z0 = m0 == 0.0 ? x0 : 0.0, z1 = m1 == 0.0 ? x1 : 0.0;
+                double z2 = m2 == 0.0 ? x2 : 0.0, z3 = m3 == 0.0 ? x3 : 0.0;
+                e.right_zero.v[j] += (z0 + z1) + (z2 + z3);
+                n0 = m0 == 0.0 ? 0.0 : a0, n1 = m1 == 0.0 ? 0.0 : a1;
+                n2 = m2 == 0.0 ? 0.0 : a2, n3 = m3 == 0.0 ? 0.0 : a3;
+                d0 = m0 == 0.0 ? 1.0 : m0, d1 = m1 == 0.0 ? 1.0 : m1;
+                d2 = m2 == 0.0 ? 1.0 : m2, d3 = m3 == 0.0 ? 1.0 : m3;
+            }
+            if (shared) {
+                double d01 = d0 * d1, d23 = d2 * d3;
+                double q0 = n0 * d1, q1 = n1 * d0, q2 = n2 * d3, q3 = n3 * d2;
+                e.relative.v[j] += ((q0 + q1) * d23 + (q2 + q3) * d01) / (d01 * d23);
+                flags.v[j] = MORE(q0, q1) > most_relative * d01 ? 1.0 : flags.v[j];
+                flags.v[j] = MORE(q2, q3) > most_relative * d23 ? 1.0 : flags.v[j];
+            } else {
+                e.relative.v[j] += (n0 / d0 + n1 / d1) + (n2 / d2 + n3 / d3);
+                flags.v[j] = n0 * lift > most_relative * (d0 * lift) ? 1.0 : flags.v[j];
+                flags.v[j] = n1 * lift > most_relative * (d1 * lift) ? 1.0 : flags.v[j];
+                flags.v[j] = n2 * lift > most_relative * (d2 * lift) ? 1.0 : flags.v[j];
+                flags.v[j] = n3 * lift > most_relative * (d3 * lift) ? 1.0 : flags.v[j];
+            }
         }
 
-    EACH_LANE {
-        errors->product.v[j] += e.product.v[j];
-        errors->absolute.v[j] += e.absolute.v[j];
-        errors->squares.v[j] += e.squares.v[j];
-        errors->relative.v[j] += e.relative.v[j];
-        errors->differing.v[j] += e.differing.v[j];
-        errors->right_zero.v[j] += e.right_zero.v[j];
-        errors->outside.v[j] += e.outside.v[j];
+    *errors = e;
+    *most = greatest(peak.v);
+    *flag = greatest(flags.v) != 0.0;
+}
+
+typedef void (*AddErrors)(const double *, const double *, Py_ssize_t, const Scale *, double, Errors *, double *, int *);
+
+#define ADD_ERRORS(NAME, SHARED, ZEROS)                                                                                \
+    CLONES static void NAME(const double *left, const double *right, Py_ssize_t count, const Scale *scale,             \
+                            double largest_relative, Errors *errors, double *most, int *flag)                          \
+    {                                                                                                                  \
+        add_errors(left, right, count, scale, largest_relative, errors, most, flag, SHARED, ZEROS);                    \
     }
-    double most = greatest(peak.v);
-    errors->peak = MORE(most, errors->peak);
-    if (most > found->largest.value)
-        find_largest(tile, split, start, from, to, &found->largest);
-    if (greatest(relative_flag.v) != 0.0)
-        find_largest_relative(tile, split, start, from, to, &found->largest_relative);
-    if (greatest(worst_flag.v) != 0.0)
-        find_worst(tile, split, start, from, to, job, found);
+
+ADD_ERRORS(add_errors_alone, 0, 0)
+ADD_ERRORS(add_errors_alone_zeros, 0, 1)
+ADD_ERRORS(add_errors_shared, 1, 0)
+ADD_ERRORS(add_errors_shared_zeros, 1, 1)
+
+INLINE AddErrors errors_of(const Job *job, int zeros)
+{
+    int shared = job->left != FLOAT64 && job->right != FLOAT64;
+    return shared ? (zeros ? add_errors_shared_zeros : add_errors_shared)
+                  : (zeros ? add_errors_alone_zeros : add_errors_alone);
 }
 
 INLINE int is_integer(Kind kind)
@@ -589,55 +707,83 @@ static void count_saturated(const Tile *tile, int split, long long start, Py_ssi
         }
 }
 
-/* Measure a tile of finite elements. Return whether its magnitudes are safe. */
-INLINE int add_tile(Tile *tile, const Range *left, const Range *right, int split, long long start, Py_ssize_t count,
-                    const Job *job, Found *found)
+/* Add what the differences of a tile of finite elements tell. Return whether their magnitudes are safe. */
+static int add_differences(Tile *tile, const Range *right, int split, long long start, Py_ssize_t count,
+                           const Job *job, Found *found)
 {
-    double right_peak = peak_of(right), left_peak = peak_of(left);
-    if (!is_safe(left_peak) || !is_safe(right_peak))
-        return 0;
-    add_moments(&found->left, left, tile->left, count);
-    add_moments(&found->right, right, tile->right, count);
-    found->right_peak = MORE(right_peak, found->right_peak);
-
+    const Scale scale = scale_of(job);
     Errors errors;
     memset(&errors, 0, sizeof errors);
     Py_ssize_t padded = (count + GROUP - 1) / GROUP * GROUP;
     /* Two zeros differ by nothing, so they add nothing. */
     for (Py_ssize_t i = count; i < padded; i++)
         tile->left[i] = tile->right[i] = 0.0;
-    int shared = job->left != FLOAT64 && job->right != FLOAT64;
+    const AddErrors add = errors_of(job, right->least == 0.0 || padded != count);
     for (Py_ssize_t from = 0; from < padded; from += CHUNK) {
         Py_ssize_t to = LESS(from + CHUNK, padded);
-        if (shared)
-            add_errors(tile, split, start, from, to, job, found, &errors, 1);
-        else
-            add_errors(tile, split, start, from, to, job, found, &errors, 0);
+        double most;
+        int flag;
+        add(tile->left + from, tile->right + from, to - from, &scale, found->largest_relative.value, &errors, &most,
+            &flag);
+        errors.peak = MORE(most, errors.peak);
+        if (most > found->largest.value)
+            find_largest(tile, split, start, from, to, &found->largest);
+        if (flag)
+            find_largest_relative(tile, split, start, from, to, &found->largest_relative);
+        if (may_be_worst(most, right->least, &scale, job, found))
+            find_worst(tile, split, start, from, to, job, found);
     }
     if (!is_safe(errors.peak) || !(found->largest_relative.value < SAFE_HIGH))
         return 0;
 
-    double absolute = across(errors.absolute.v);
-    long long differing = (long long)across(errors.differing.v);
+    double absolute = across(errors.absolute.v), counts = across(errors.counts.v);
+    long long outside = (long long)(counts / ONE_OUTSIDE);
+    long long differing = (long long)(counts - (double)outside * ONE_OUTSIDE);
     add_to(&found->product, across(errors.product.v));
     add_to(&found->absolute, absolute);
     add_to(&found->squares, across(errors.squares.v));
     add_to(&found->relative, across(errors.relative.v));
     found->differing += differing;
     found->right_zero += (long long)across(errors.right_zero.v);
-    found->outside += scale_of(job).forbidden ? differing : (long long)across(errors.outside.v);
+    found->outside += scale.forbidden ? differing : outside;
     if (is_integer(job->left) && is_integer(job->right)) {
         unsigned long long exact = (unsigned long long)absolute;
         found->exact_high += exact >> 32;
         found->exact_low += exact & 0xffffffffu;
     }
+    return 1;
+}
+
+/* Measure a tile of finite elements. Return whether its magnitudes are safe. */
+static int add_tile(Tile *tile, const Range *left, const Range *right, int split, long long start, Py_ssize_t count,
+                    const Job *job, Found *found)
+{
+    double right_peak = peak_of(right), left_peak = peak_of(left);
+    if (!is_safe(left_peak) || !is_safe(right_peak))
+        return 0;
+    add_moments(&found->left, left, deviations_of(left, tile->left, count), count);
+    add_moments(&found->right, right, deviations_of(right, tile->right, count), count);
+    found->right_peak = MORE(right_peak, found->right_peak);
     if (left_peak >= job->maximum)
         count_saturated(tile, split, start, count, job, found);
+    return add_differences(tile, right, split, start, count, job, found);
+}
+
+/* Measure a tile whose sides are finite and equal bit by bit: nothing differs. */
+static int add_identical(const double *x, const Range *range, Py_ssize_t count, Found *found)
+{
+    double peak = peak_of(range), deviations = deviations_of(range, x, count);
+    if (!is_safe(peak))
+        return 0;
+    add_moments(&found->left, range, deviations, count);
+    add_moments(&found->right, range, deviations, count);
+    add_to(&found->product, deviations + range->total / (double)count * range->total);
+    found->right_peak = MORE(peak, found->right_peak);
     return 1;
 }
 
 /* Add a block. Return whether all of its magnitudes are safe; what was found is worthless when they are not. */
-CLONES static int add_block(const char *left, const char *right, Py_ssize_t count, long long start, const Job *job,
+static int add_block(const char *left, const char *right, Py_ssize_t count, long long start, const Job *job,
                             Found *found)
 {
     Tile tile;
@@ -646,12 +792,16 @@ CLONES static int add_block(const char *left, const char *right, Py_ssize_t coun
         Py_ssize_t n = LESS(count - done, (Py_ssize_t)TILE);
         const char *a = left + done * left_size, *b = right + done * right_size;
         int split = 0;
-        if (job->compare_bits)
-            found->bits += differing_bits(left_size, a, b, n);
-        widen(job->left, a, n, tile.left);
-        widen(job->right, b, n, tile.right);
+        uint32_t bits = job->compare_bits ? differing_bits(left_size, a, b, n) : 0;
+        found->bits += bits;
         found->elements += n;
-        Range l = range_of(tile.left, n), r = range_of(tile.right, n);
+        Range l = take(job->left, a, n, tile.floats, tile.left);
+        if (job->compare_bits && bits == 0 && isfinite(l.total)) {
+            if (!add_identical(tile.left, &l, n, found))
+                return 0;
+            continue;
+        }
+        Range r = take(job->right, b, n, tile.floats, tile.right);
         if (!isfinite(l.total) || !isfinite(r.total)) {
             n = split_classes(&tile, n, start + done, job, found);
             split = 1;
@@ -685,22 +835,36 @@ typedef struct {
 static const double LEAST = 0x1p-23;
 
 /* Place in the range; everywhere the same where a side is constant. */
-INLINE void normalise(double *restrict x, Py_ssize_t count, Span span)
-{
-    if (span.width == 0.0) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            x[i] = 1.0;
-        return;
+#define NORMALISE(NAME, TYPE)                                                                                          \
+    CLONES static void NAME(const TYPE *x, Py_ssize_t count, Span span, double *out)                                   \
+    {                                                                                                                  \
+        double minimum = span.minimum, factor = span.width == 0.0 ? 0.0 : 1.0 / span.width;                            \
+        double least = span.width == 0.0 ? 1.0 : LEAST;                                                                \
+        for (Py_ssize_t i = 0; i < count; i++) {                                                                       \
+            double place = ((double)x[i] - minimum) * factor;                                                          \
+            out[i] = MORE(place, least);                                                                               \
+        }                                                                                                              \
     }
-    double minimum = span.minimum, factor = 1.0 / span.width;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        double place = (x[i] - minimum) * factor;
-        x[i] = place < LEAST ? LEAST : place;
+
+NORMALISE(normalise_floats, RawFloat)
+NORMALISE(normalise_doubles, double)
+
+/* Bring one side of a tile to places in its range. */
+static void take_places(Kind kind, const void *raw, Py_ssize_t count, Span span, float *floats, double *out)
+{
+    if (!is_narrow(kind)) {
+        to_doubles(kind, raw, count, out);
+        normalise_doubles(out, count, span, out);
+    } else if (kind == FLOAT32) {
+        normalise_floats(raw, count, span, out);
+    } else {
+        to_floats(kind, raw, count, floats);
+        normalise_floats(floats, count, span, out);
     }
 }
 
-/* ln(p/q) is k·ln 2 + 2·artanh((p - q·2**k) / (p + q·2**k)), where k, the rounded difference of p's and q's bits read
- * as logarithms, keeps the fraction below 0.2006. The polynomial is artanh's, interpolated at Chebyshev's nodes. */
+/* ln(p/q) is k·ln 2 + 2·artanh((p - q·2**k) / (p + q·2**k)), where k, the rounded difference of the bits of p and q
+ * read as logarithms, keeps the fraction below 0.2006. The polynomial is artanh's, interpolated at Chebyshev's nodes. */
 static const double LN2_HIGH = 0x1.62e42fefa3000p-1, LN2_LOW = 2.8235290563031577e-13;
 static const double ARTANH[7] = {0.6666666666666697,  0.39999999999261193, 0.2857142886060308, 0.22222179858311245,
                                  0.18184765029711916, 0.15279958588929263, 0.1515218343619192};
@@ -732,8 +896,8 @@ INLINE double unlifted(uint64_t lifted)
     return double_of(0x4330000000000000u | lifted) - (0x1p52 + LIFT);
 }
 
-INLINE void add_divergences(const double *restrict left, const double *restrict right, Py_ssize_t padded,
-                            Divergence *all)
+CLONES static void add_divergences(const double *restrict left, const double *restrict right, Py_ssize_t padded,
+                                   Divergence *all)
 {
     Lanes p_total, q_total, weighted;
     EACH_LANE p_total.v[j] = q_total.v[j] = weighted.v[j] = 0.0;
@@ -779,18 +943,23 @@ typedef struct {
     int all_finite;
 } DivergenceJob;
 
-CLONES static void add_divergence(const char *left, const char *right, Py_ssize_t count, const DivergenceJob *job,
-                                  Divergence *all)
+static void add_divergence(const char *left, const char *right, Py_ssize_t count, const DivergenceJob *job,
+                           Divergence *all)
 {
     Tile tile;
     for (Py_ssize_t done = 0; done < count; done += TILE) {
         Py_ssize_t n = LESS(count - done, (Py_ssize_t)TILE);
-        widen(job->left, left + done * ITEMSIZE[job->left], n, tile.left);
-        widen(job->right, right + done * ITEMSIZE[job->right], n, tile.right);
-        if (!job->all_finite)
+        const char *a = left + done * ITEMSIZE[job->left], *b = right + done * ITEMSIZE[job->right];
+        if (job->all_finite) {
+            take_places(job->left, a, n, job->left_span, tile.floats, tile.left);
+            take_places(job->right, b, n, job->right_span, tile.floats, tile.right);
+        } else {
+            take(job->left, a, n, tile.floats, tile.left);
+            take(job->right, b, n, tile.floats, tile.right);
             n = keep_finite(&tile, n);
-        normalise(tile.left, n, job->left_span);
-        normalise(tile.right, n, job->right_span);
+            normalise_doubles(tile.left, n, job->left_span, tile.left);
+            normalise_doubles(tile.right, n, job->right_span, tile.right);
+        }
         Py_ssize_t whole = n - n % GROUP;
         if (whole)
             add_divergences(tile.left, tile.right, whole, all);
@@ -926,22 +1095,29 @@ static PyObject *of_classes(const Found *found)
                          found->first_left_only);
 }
 
+/* Append what was built; it is owned by this function, and NULL where building failed. */
+static int append(PyObject *list, PyObject *item)
+{
+    int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    return failed;
+}
+
 static PyObject *of_worst(const Found *found)
 {
-    PyObject *list = PyList_New(found->mismatch_count + found->worst_count);
-    for (int i = 0; list && i < found->mismatch_count + found->worst_count; i++) {
+    PyObject *list = PyList_New(0);
+    int failed = !list;
+    for (int i = 0; !failed && i < found->mismatch_count; i++) {
         const Mismatch *m = &found->mismatches[i];
-        const Candidate *c = &found->worst[i - found->mismatch_count];
-        PyObject *item = i < found->mismatch_count
-                             ? Py_BuildValue("(OdLdd)", Py_None, INFINITY, m->element, m->left, m->right)
-                             : Py_BuildValue("(OdLdd)", c->forbidden ? Py_True : Py_False, c->score, c->element,
-                                             c->left, c->right);
-        if (!item) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, i, item);
+        failed = append(list, Py_BuildValue("(OdLdd)", Py_None, INFINITY, m->element, m->left, m->right));
     }
+    for (int i = 0; !failed && i < found->worst_count; i++) {
+        const Candidate *c = &found->worst[i];
+        failed = append(list, Py_BuildValue("(OdLdd)", c->forbidden ? Py_True : Py_False, c->score, c->element, c->left,
+                                            c->right));
+    }
+    if (failed)
+        Py_CLEAR(list);
     return list;
 }
 

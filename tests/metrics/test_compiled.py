@@ -144,12 +144,17 @@ def pairs(draw: st.DrawFn) -> tuple[Array, Array]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     b = side(right, size, draw(styles), rng)
     a = side(left, size, draw(styles), rng)
-    relation = draw(st.sampled_from(["free", "near", "partly equal", "multiple", "one class"]))
+    relation = draw(
+        st.sampled_from(["free", "near", "partly equal", "equal", "equal for long", "multiple", "one class"])
+    )
     with np.errstate(all="ignore"):
         if relation == "near" and left in FLOATS:
             a = (b * (1 + 1e-3 * rng.normal(size=size))).astype(left)
         if relation == "partly equal":
             a = np.where(rng.random(size) < 0.9, b.astype(left), a)
+        if relation.startswith("equal"):
+            cut = size if relation == "equal" else int(rng.integers(size + 1))
+            a = np.concatenate([b[:cut].astype(left), a[cut:]])
         if relation == "multiple" and left in FLOATS:
             a = (b * np.float64(0.5)).astype(left)
         if relation == "one class" and left in FLOATS:
