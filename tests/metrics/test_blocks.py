@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from pytest_msdump.metrics import measure as streaming
 from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.metrics.compiled import VARIABLE
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.pointwise import Tolerance
@@ -152,6 +153,7 @@ def test_a_tensor_is_equal_to_itself(pair: tuple[Array, Array]) -> None:
 
 
 def test_tiles_inside_a_block_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "numpy")
     rng = np.random.default_rng(5)
     right = rng.normal(size=(31, 41)).astype("float32")
     left = right + rng.normal(scale=1e-3, size=right.shape).astype("float32")
