@@ -12,6 +12,7 @@ from pytest_msdump.compat.advisor import advice
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, vendor_table
+from pytest_msdump.storage.urls import located
 
 __all__ = ["Outputs", "output_folder", "written"]
 
@@ -161,4 +162,5 @@ def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
 
 def _path(root: str, file: str) -> str:
     # A dump that is one file is its own root.
-    return root if Path(root).is_file() else str(Path(root) / file)
+    path = located(root, Path())
+    return root if path.is_file() else str(path / file)

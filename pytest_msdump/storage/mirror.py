@@ -58,7 +58,7 @@ def mirror(root: RemotePath, *, beside: str) -> tuple[Path, ...]:
     try:
         _clear(root)
         if isinstance(found, int):
-            _put(root, found)
+            _put(os.fspath(root), found)
             _beside(root, beside)
         else:
             Path(os.fspath(root)).mkdir(parents=True, exist_ok=True)
@@ -85,8 +85,9 @@ def _clear(root: RemotePath) -> None:
 
 def _put_all(root: RemotePath, found: Iterable[Entry]) -> tuple[list[Path], int]:
     """Make all stand-ins; return the names that none can be made of, and how many were made."""
+    # As texts, since there may be very many of them.
+    local, count = os.fspath(root), 0
     unfit: list[Path] = []
-    count = 0
     for name, size in found:
         # An empty object called like a folder is how some storages keep a folder.
         parts = name.rstrip("/").split("/") if not size else name.split("/")
@@ -97,9 +98,9 @@ def _put_all(root: RemotePath, found: Iterable[Entry]) -> tuple[list[Path], int]
             continue
         try:
             if name.endswith("/"):
-                Path(os.fspath(root.joinpath(*parts))).mkdir(parents=True, exist_ok=True)
+                os.makedirs(f"{local}/{name}", 0o700, exist_ok=True)  # noqa: PTH103 - as below
             else:
-                _put(root.joinpath(*parts), size)
+                _put(f"{local}/{name}", size)
                 count += 1
         except OSError as error:
             if error.errno not in _UNFIT:
@@ -108,8 +109,8 @@ def _put_all(root: RemotePath, found: Iterable[Entry]) -> tuple[list[Path], int]
     return unfit, count
 
 
-def _put(path: RemotePath, size: int) -> None:
-    local = os.fspath(path)
+def _put(local: str, size: int) -> None:
+    """Make one stand-in, by its own path."""
     try:
         descriptor = os.open(local, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
@@ -138,4 +139,4 @@ def _beside(file: RemotePath, name: str) -> None:
         with suppress(OSError):
             size = size_of(folder / name)
             _clear(folder / name)
-            _put(folder / name, size)
+            _put(os.fspath(folder / name), size)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import fsspec
 import pytest
 from storage.shelf import TroubledFileSystem
+
+BUCKETS = count()
 
 
 @pytest.fixture
@@ -25,7 +28,8 @@ def put() -> Iterator[Callable[..., str]]:
 
     def copy(local: Path, scheme: str = "memory", name: str | None = None) -> str:
         system = fsspec.filesystem(scheme)
-        target = name or f"bucket{len(made)}/{local.name}"
+        # What stands for a file outlives a test, so no two tests share a bucket.
+        target = name or f"bucket{next(BUCKETS)}/{local.name}"
         made.append(target.split("/")[0])
         for file in [local] if local.is_file() else sorted(local.rglob("*")):
             if file.is_file():

@@ -15,7 +15,10 @@ SHELF = "MSDUMP_TEST_SHELF"
 
 
 class TroubledFileSystem(MemoryFileSystem):
-    """Keeps what it was asked for; `trouble` may raise for a file, `listed` may say more than there is."""
+    """Keeps what it was asked for, and, as others do, what it has listed.
+
+    `trouble` may raise for a file, `listed` may say more than there is.
+    """
 
     protocol = "troubled"
     store: ClassVar[dict[str, Any]] = {}
@@ -23,6 +26,7 @@ class TroubledFileSystem(MemoryFileSystem):
     asked: ClassVar[list[tuple[str, int, int]]] = []
     trouble: ClassVar[Callable[[str], None] | None] = None
     listed: ClassVar[dict[str, int]] = {}
+    known: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -34,6 +38,7 @@ class TroubledFileSystem(MemoryFileSystem):
         cls.store.clear()
         cls.asked.clear()
         cls.listed.clear()
+        cls.known.clear()
         cls.pseudo_dirs[:] = [""]
         cls.trouble = None
 
@@ -47,10 +52,13 @@ class TroubledFileSystem(MemoryFileSystem):
 
     def find(self, path, **kwargs):
         self._check(path)
-        found = super().find(path, **kwargs)
+        found = self.known.setdefault(f"{path} {kwargs}", super().find(path, **kwargs))
         if not self.listed:
             return found
         return found | {f"{path}/{name}": {"size": size, "type": "file"} for name, size in self.listed.items()}
+
+    def invalidate_cache(self, _path=None):
+        self.known.clear()
 
     def cat_file(self, path, start=None, end=None, **kwargs):
         self._check(path)

@@ -19,7 +19,7 @@ from storage.shelf import TroubledFileSystem
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.opening import as_path, open_view
-from pytest_msdump.readers.buffers import StoredFile
+from pytest_msdump.readers.buffers import StoredFile, StridedReader
 from pytest_msdump.storage import copies
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
@@ -102,18 +102,18 @@ def test_indexing_npy_files_fetches_nothing_of_them(troubled, put, lenet):
     assert not [path for path, *_ in troubled.asked if path.endswith(".npy")]
 
 
-def test_an_array_in_fortran_order_is_gathered_from_what_was_fetched_once(tmp_path, monkeypatch):
+# With 100 bytes for a band and no gap worth reading, every element of a row is a piece of the file by itself.
+@pytest.mark.parametrize(("block_bytes", "gap_bytes"), [(2**20, 2**13), (6400, 0), (100, 0)])
+def test_what_is_gathered_from_all_over_a_file_is_fetched_once(monkeypatch, block_bytes, gap_bytes):
     monkeypatch.setattr(copies, "_BLOCK_BYTES", 512)
-    values = np.asfortranarray(np.arange(4096.0).reshape(64, 64))
-    np.save(tmp_path / "a.0.1.npy", values)
-    path = stored((tmp_path / "a.0.1.npy").read_bytes(), "d/a.0.1.npy")
-    with closing(open_view(index(path).refs[0])) as view:
-        assert view.read(0, 64).tolist() == values.ravel()[:64].tolist()
-        # The first row of an array in Fortran order reaches to its last column.
-        assert sum(stop - start for start, stop in fetched()) >= 63 * 512
-        whole = np.concatenate([block.copy() for block in view.blocks(100)])
-    assert whole.tolist() == values.ravel().tolist()
-    assert sum(stop - start for start, stop in fetched()) == path.stat().st_size
+    monkeypatch.setattr(copies, "_MOST_BLOCKS", 2)
+    values = np.arange(1.0, 200 * 50 + 1)
+    with closing(StoredFile(stored(b"header" + values.tobytes()))) as file:
+        reader = StridedReader(file, 6, values.dtype, (200, 50), (1, 200), block_bytes=block_bytes, gap_bytes=gap_bytes)
+        rows = [reader.read(start, start + 50).tolist() for start in range(0, values.size, 50)]
+    assert rows == values.reshape(50, 200).T.tolist()
+    ranges = sorted(fetched())
+    assert all(before[1] <= after[0] for before, after in pairwise(ranges))
 
 
 def test_closing_gives_the_local_file_back():

@@ -14,6 +14,7 @@ from plugin.suites import write_suite
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.capture import DumpWriter
 from pytest_msdump.cli import main
+from pytest_msdump.compat.msaccucmp import main as vendors
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.opening import as_path, open_view
@@ -80,6 +81,17 @@ def test_a_folder_further_down_finds_what_its_rank_tells(put, below):
     assert here.graphs
     assert here.refs[0].place is not None
     assert told(there, url) == told(here, root)
+
+
+def test_what_the_folders_of_a_dump_say_is_read_below_a_url_as_well(put, tmp_path):
+    for count in (0, 1):
+        folder = tmp_path / f"d/4/20260131235959/2/resnet/7/{count}"
+        folder.mkdir(parents=True)
+        np.save(folder / f"Conv2D.conv1.3.1.{1700000000000000 + count}.output.0.npy", np.ones(3))
+    url = put(tmp_path / "d")
+    there = index(as_path(url))
+    assert [(ref.key.op.at.iteration, ref.key.op.at.occurrence) for ref in there.refs] == [(4, 0), (4, 1)]
+    assert told(there, url) == told(index(tmp_path / "d"), tmp_path / "d")
 
 
 @pytest.mark.parametrize("iteration", [0, 3])
@@ -167,6 +179,8 @@ def test_what_else_takes_a_dump_takes_its_url(put, tmp_path, monkeypatch, capsys
     assert "an npy file" in capsys.readouterr().out
     assert main(["convert", put(folder), "--out", "converted"]) == 0
     assert main(["compare", "converted", str(folder), "--profile=bitwise"]) == 0
+    assert main(["convert", put(folder), put(DATA / "hazards/longname"), "--out", "two"]) == 0
+    assert sorted(path.name for path in Path("two").iterdir()) == ["bf16", "longname"]
 
 
 def test_the_functions_for_tests_take_urls_and_dumps_opened_from_urls(put):
@@ -192,3 +206,17 @@ def test_causes_are_bundled_from_urls(put, tmp_path, monkeypatch):
         for side, url in zip(sides, urls, strict=True):
             there = there.replace(url.encode(), str(side).encode())
         assert there == here, file
+
+
+def test_the_vendors_tables_are_the_same_but_for_the_urls(put, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    left, right = FUSED / "left", FUSED / "right"
+    seen = []
+    for out, sides in (("here", (left, right)), ("there", (put(left), put(right)))):
+        words = ["-m", str(sides[0]), "-g", str(sides[1]), "-f", str(DATA / "fusion/a_fusion_nchw/fusion.json")]
+        assert vendors(["compare", *words, "-out", out]) == 1
+        assert vendors(["compare", *words, "-out", out, "-map"]) == 0
+        result, mapping = (next(Path(out).glob(f"{kind}_*.csv")).read_text("utf-8") for kind in ("result", "mapping"))
+        assert f"{sides[0]}/Conv2D." in mapping
+        seen.append([text.replace(str(sides[0]), "L").replace(str(sides[1]), "R") for text in (result, mapping)])
+    assert seen[0] == seen[1]

@@ -47,8 +47,9 @@ def test_the_gate_is_the_same_from_a_url_with_workers_and_without(pytester, shel
     spread, by_workers = gated(pytester, lenet, "-n", "2")
     for result in (alone, spread):
         assert result.ret == 1
-        result.stdout.fnmatch_lines(["*shelf://target_bad*", "*shelf://reference*"])
-        assert not re.search("/msdump-(?!report)", result.stdout.str())
+        result.stdout.re_match_lines([r".*left  = under test +shelf://target_bad ", r".*reference +shelf://reference "])
+        assert not re.search("/msdump-(?!report)|shelf:/[^/]", result.stdout.str())
+        assert re.search(r"(?m)^  left +shelf://target_bad/rank_0/", result.stdout.str())
     assert alone.parseoutcomes() == spread.parseoutcomes()
     assert by_workers == report
     assert report["left"]["directory"] == "shelf://target_bad"

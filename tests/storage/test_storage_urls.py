@@ -107,6 +107,7 @@ def test_a_remote_path_joins_splits_compares_and_travels_as_any_path_does():
     assert {path: 1}[root / "rank_0/a.b.npy"] == 1
     assert root < path < root / "rank_1"
     assert path.absolute() == path.resolve() == spelled_out(path) == path
+    assert as_path(path) is path
     assert str(path.parents[2]) == "s3://bucket"
     assert [str(one) for one in root.parents][:2] == ["s3://bucket", "s3://"]
     assert is_url(str(path))
