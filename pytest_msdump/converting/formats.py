@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pytest_msdump.converting.array_files import ArrayView
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
@@ -19,6 +18,7 @@ from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.custom import Converters
 from pytest_msdump.memory_formats.stored import NAMELESS, is_device_format, logical, target
 from pytest_msdump.memory_formats.storing import stored
+from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 __all__ = ["Relabelled", "brought", "known_format"]
@@ -43,11 +43,11 @@ class _Named(NamedTuple):
     letters: str | None
 
 
-class Relabelled:
+class Relabelled(ForwardingView):
     """A tensor whose memory format, or groups, are told by somebody else than its file."""
 
     def __init__(self, view: TensorView, memory_format: str, groups: int | None = None) -> None:
-        self._view = view
+        super().__init__(view)
         # A shape that the file gives beside its own would be that of another format.
         spec = replace(view.spec, shape=view.shape, memory_format=memory_format, logical_shape=None)
         self._spec = spec if groups is None else replace(spec, groups=groups)
@@ -56,37 +56,6 @@ class Relabelled:
     def spec(self) -> TensorSpec:
         """The file's, but for the memory format."""
         return self._spec
-
-    @property
-    def shape(self) -> Shape:
-        """Stored shape."""
-        return self._view.shape
-
-    @property
-    def dtype(self) -> str:
-        """Logical data type."""
-        return self._view.dtype
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self._view.size
-
-    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return elements `start` to `stop` in C order."""
-        return self._view.read(start, stop)
-
-    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield all elements, `block_elements` at a time."""
-        return self._view.blocks(block_elements)
-
-    def permuted(self, axes: tuple[int, ...]) -> TensorView:
-        """Return this tensor with its axes in another order."""
-        return self._view.permuted(axes)
-
-    def close(self) -> None:
-        """Give back the file."""
-        self._view.close()
 
 
 def known_format(name: str, *, flag: str) -> str:

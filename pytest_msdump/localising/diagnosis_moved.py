@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial
-from pytest_msdump.localising.diagnosis_pointwise import percent
+from pytest_msdump.localising.diagnosis_claim import Array, Trial
+from pytest_msdump.localising.diagnosis_pointwise import MovingClaim
 from pytest_msdump.localising.diagnosis_sample import Sides, doubles
 from pytest_msdump.localising.diagnosis_values import distribution_distance, have_stayed, thinned
 from pytest_msdump.memory_formats.axes import ReshapedView
@@ -40,7 +40,7 @@ _FORMATS = (
 
 
 @dataclass(frozen=True)
-class MovedClaim:
+class MovedClaim(MovingClaim):
     """One side, read in another order, is the other.
 
     `moved` is the side that is read through `placement`: its flat elements are taken for stored axes.
@@ -54,21 +54,6 @@ class MovedClaim:
     order: Shape
     sentence: str
     details: Mapping[str, Any]
-
-    @property
-    def rounding(self) -> Slack:
-        """What the data types may do to a number."""
-        return self.sides.rounding
-
-    @property
-    def most(self) -> str:
-        """Nothing but the fit limits how sure it is."""
-        return "high"
-
-    @property
-    def agreeing(self) -> Slack:
-        """How near elements are that stay where they were."""
-        return self.sides.agreeing
 
     @cached_property
     def view(self) -> TensorView:
@@ -105,10 +90,6 @@ class MovedClaim:
             )
             found = found * part.size + step
         return found
-
-    def evidence(self, fit: Fit) -> str:
-        """Say which order, and how many elements it brings together."""
-        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
 
 
 def of_other_orders(sides: Sides) -> Iterator[MovedClaim]:

@@ -12,7 +12,7 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial, inner
 from pytest_msdump.localising.diagnosis_sample import Sides
 
-__all__ = ["PointwiseClaim", "inside_range", "of_mapped_values", "percent", "short"]
+__all__ = ["MovingClaim", "PointwiseClaim", "inside_range", "of_mapped_values", "percent", "short"]
 
 # Estimates need no more elements than these; what they say is held against all of them.
 _ESTIMATED_FROM = 20000
@@ -45,6 +45,32 @@ class PointwiseClaim:
 
     def evidence(self, fit: Fit) -> str:
         """Say what the left is, and how much of the difference that explains."""
+        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
+
+
+class MovingClaim:
+    """What claims share by which elements stand at other places."""
+
+    sides: Sides
+    sentence: str
+
+    @property
+    def rounding(self) -> Slack:
+        """What the data types may do to a number."""
+        return self.sides.rounding
+
+    @property
+    def most(self) -> str:
+        """Nothing but the fit limits how sure it is."""
+        return "high"
+
+    @property
+    def agreeing(self) -> Slack:
+        """How near elements are that the claim does not change."""
+        return self.sides.agreeing
+
+    def evidence(self, fit: Fit) -> str:
+        """Say what moved, and how much of the difference that explains."""
         return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
 
 

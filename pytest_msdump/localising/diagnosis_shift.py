@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial
-from pytest_msdump.localising.diagnosis_pointwise import percent
+from pytest_msdump.localising.diagnosis_claim import Array, Trial
+from pytest_msdump.localising.diagnosis_pointwise import MovingClaim
 from pytest_msdump.localising.diagnosis_sample import Sides, doubles
 
 __all__ = ["PaddedClaim", "ShiftClaim", "of_neighbours", "of_padding"]
@@ -24,32 +24,13 @@ _BORDERS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
-class _OfNeighbours:
+class _OfNeighbours(MovingClaim):
     """What the claims of this module share."""
 
     id: str
     sides: Sides
     sentence: str
     details: Mapping[str, Any]
-
-    @property
-    def rounding(self) -> Slack:
-        """What the data types may do to a number."""
-        return self.sides.rounding
-
-    @property
-    def most(self) -> str:
-        """Nothing but the fit limits how sure it is."""
-        return "high"
-
-    @property
-    def agreeing(self) -> Slack:
-        """How near elements are that the claim does not change."""
-        return self.sides.agreeing
-
-    def evidence(self, fit: Fit) -> str:
-        """Say what moved, and how much of the difference that explains."""
-        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
 
 
 @dataclass(frozen=True)

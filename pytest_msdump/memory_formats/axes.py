@@ -7,17 +7,17 @@ of these explains is an error; its sentence names the line of TOML that would ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from math import factorial, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    pass
 
 __all__ = ["FORMATS", "ReshapedView", "axes_to_nchw", "explain_shapes", "known_axes", "meet"]
 
@@ -69,13 +69,13 @@ def axes_to_nchw(name: str) -> tuple[int, ...]:
     return axes
 
 
-class ReshapedView:
+class ReshapedView(ForwardingView):
     """The values of a view, in C order, under another shape (a `model.tensor.TensorView`)."""
 
     def __init__(self, view: TensorView, shape: Shape) -> None:
         if prod(shape) != view.size:
             raise TensorShapeError(f"{view.shape} holds {_elements(view.shape)} and cannot be reshaped to {shape}")
-        self._view = view
+        super().__init__(view)
         self._shape = shape
 
     @property
@@ -88,24 +88,6 @@ class ReshapedView:
         """The new shape."""
         return self._shape
 
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._view.dtype
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self._view.size
-
-    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return elements `start` to `stop` in C order, which a reshape does not change."""
-        return self._view.read(start, stop)
-
-    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield all elements, `block_elements` at a time."""
-        return self._view.blocks(block_elements)
-
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Refuse any but the identity: formats and `transpose` come before `reshape`.
 
@@ -117,10 +99,6 @@ class ReshapedView:
         if axes == tuple(range(len(self._shape))):
             return self
         raise TensorShapeError(f"axes {list(axes)} after a reshape to {self._shape}; transpose first, then reshape")
-
-    def close(self) -> None:
-        """Give back the file."""
-        self._view.close()
 
 
 def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[TensorView, TensorView]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison, CustomResult
+from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import Limits
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.sampling import Sampled
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["FirstElements", "measure_views"]
 
 
-class FirstElements:
+class FirstElements(ForwardingView):
     """The first elements of a tensor in C order, at their places in the whole one (a `model.tensor.TensorView`).
 
     Parameters
@@ -32,23 +33,8 @@ class FirstElements:
     """
 
     def __init__(self, view: TensorView, count: int) -> None:
-        self._view = view
+        super().__init__(view)
         self._count = count
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the whole tensor's file holds."""
-        return self._view.spec
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the whole tensor: indexes of elements are those that they have there."""
-        return self._view.shape
-
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._view.dtype
 
     @property
     def size(self) -> int:
@@ -59,18 +45,9 @@ class FirstElements:
         """Return elements `start` to `stop`, which have to be among the first."""
         return self._view.read(start, min(stop, self.size))
 
-    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield the elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, start + block_elements)
-
     def permuted(self, axes: tuple[int, ...]) -> FirstElements:
         """Return the first elements of the tensor with its axes in another order."""
         return FirstElements(self._view.permuted(axes), self._count)
-
-    def close(self) -> None:
-        """Give back the file."""
-        self._view.close()
 
 
 def measure_views(

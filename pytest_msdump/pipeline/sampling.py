@@ -8,7 +8,6 @@ MindSpore "Dump" documentation, `sample_mode` and `sample_num` (Ascend, O0 and O
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import is_device_format
+from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
+from pytest_msdump.model.tensor import TensorRef, TensorView
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +29,7 @@ class UnknownSampleError(TensorShapeError):
     """A sample that was not taken by the rule that is known. It never leaves the pipeline: the pair is undefined."""
 
 
-class LeadingRows:
+class LeadingRows(ForwardingView):
     """The first entries along the first axis of a tensor (a `model.tensor.TensorView`).
 
     Parameters
@@ -41,23 +41,13 @@ class LeadingRows:
     """
 
     def __init__(self, view: TensorView, rows: int) -> None:
-        self._view = view
+        super().__init__(view)
         self._rows = rows
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the whole tensor's file holds."""
-        return self._view.spec
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the part; an index is the same in the whole."""
         return (self._rows, *self._view.shape[1:])
-
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._view.dtype
 
     @property
     def size(self) -> int:
@@ -67,11 +57,6 @@ class LeadingRows:
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop`; in C order those of the part are the first of the whole."""
         return self._view.read(start, min(stop, self.size))
-
-    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield the elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, start + block_elements)
 
     def permuted(self, axes: tuple[int, ...]) -> LeadingRows:
         """Return the part with its axes in another order, the first of which stays.
@@ -84,10 +69,6 @@ class LeadingRows:
         if axes[:1] != (0,):
             raise TensorShapeError(f"axes {list(axes)} move the first axis of a sample, along which it was taken")
         return LeadingRows(self._view.permuted(axes), self._rows)
-
-    def close(self) -> None:
-        """Give back the file."""
-        self._view.close()
 
 
 @dataclass(frozen=True, slots=True)
