@@ -136,7 +136,9 @@ def test_swapping_the_sides_keeps_what_is_symmetric(pair: tuple[Array, Array]) -
     deviations = one.measurements["standard_deviation"].value
     if deviations is not None:
         assert isinstance(deviations, tuple)
-        assert (*deviations[2:], *deviations[:2]) == other.measurements["standard_deviation"].value
+        # Not the same last bits: one order may be left to numpy, because of its relative errors.
+        swapped = other.measurements["standard_deviation"].value
+        assert_close("standard_deviation", (*deviations[2:], *deviations[:2]), swapped)
 
 
 @settings(deadline=None, max_examples=100)
