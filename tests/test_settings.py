@@ -51,6 +51,7 @@ EXPECTED = [
     ("detail", ("--msdump-detail",), "msdump_detail", "detail"),
     ("spread", ("--msdump-spread",), "msdump_spread", "spread"),
     ("jobs", ("--msdump-jobs",), "msdump_jobs", "jobs"),
+    ("cache", ("--msdump-cache",), "msdump_cache", "cache"),
     ("report", ("--msdump-report",), "msdump_report", "report"),
 ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in TELLING_OPTIONS:
         parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
     add_quiet(parser)
+    _add_scheduler(parser)
     _add_vendor_arguments(parser)
     detail.add_arguments(parser)
 
@@ -80,6 +80,14 @@ def _add_vendor_arguments(parser: argparse.ArgumentParser) -> None:
         "--user-code",
         metavar="DIR",
         help="run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
+    )
+
+
+def _add_scheduler(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="compare on the workers of a Dask cluster that see the same files: tcp://HOST:PORT, or a scheduler file",
     )
 
 
@@ -111,6 +119,7 @@ def run(parsed: argparse.Namespace) -> int:
         unfolded=parsed.msdump_all,
         quiet=parsed.quiet,
         suggests=parsed.msdump_suggest,
+        scheduler=parsed.scheduler,
         say=phrases(parsed),
     )
 
@@ -137,6 +146,7 @@ def gate(
     unfolded: bool = False,
     quiet: bool = False,
     suggests: bool = False,
+    scheduler: str | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
     """Compare pair by pair, tell, write the suite's reports; return the exit code.
@@ -153,21 +163,20 @@ def gate(
         Do not show how far it is.
     suggests : bool
         Look for partners of the tensors that have none.
+    scheduler : str, optional
+        Where the Dask scheduler is whose workers are to compare.
     say : Phrases
         The language; the vendor's command lines speak English, as the vendor's do.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import gathered, write_report
-    from pytest_msdump.scheduling.running import Runner
-    from pytest_msdump.scheduling.threads import Workers
+    from pytest_msdump.scheduling.whole import records_of
 
     tell_header(planned, say)
     progress = Progress("msdump compare", quiet=quiet)
-    with closing(Workers(planned.suite.jobs)) as workers:
-        numbers = range(len(planned.pairing.pairs))
-        runner = Runner(planned, numbers, workers if workers.jobs > 1 else None)
-        records = {number: runner.record(number) for number in progress(numbers, "pairs")}
+    records, notes = records_of(planned, progress, scheduler=scheduler)
     report = gathered(planned, records)
+    report = replace(report, notes=(*report.notes, *notes))
     if suggests:
         from pytest_msdump.pipeline.suggestion_entries import with_suggestions
 

@@ -81,9 +81,9 @@ class _GateItem(pytest.Item):
         workerinput = getattr(self.config, "workerinput", {})
         return int(workerinput.get("msdump_columns", 0)) or self.config.get_terminal_writer().fullwidth
 
-    def report_records(self, records: Mapping[int, Mapping[str, Any]]) -> None:
-        """Hand records to whoever writes the reports."""
-        self.msdump_payload = json.dumps({"plan": self.plan.digest, "records": records})
+    def report_records(self, records: Mapping[int, Mapping[str, Any]], **more: Any) -> None:
+        """Hand records, and what is to be known of them, to whoever writes the reports."""
+        self.msdump_payload = json.dumps({"plan": self.plan.digest, "records": records, **more})
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""
@@ -123,13 +123,13 @@ class OperatorItem(_GateItem):
         """Measure and judge every pair of this item; fail when one of them does."""
         from pytest_msdump.plugin.detailing import detail_text
         from pytest_msdump.plugin.junit import properties
-        from pytest_msdump.plugin.measuring import runner_of
+        from pytest_msdump.plugin.measuring import cached, runner_of
         from pytest_msdump.plugin.telling import failure
 
         plan = self.plan
         runner = runner_of(self)
         records = {number: runner.record(number) for number in self.group.pairs}
-        self.report_records(records)
+        self.report_records(records, **cached(runner, records))
         self.user_properties.extend(properties(records.values()))
         if any(record["verdict"] not in ("pass", "warn") for record in records.values()):
             first = plan.pairing.pairs[self.group.pairs[0]]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
 from pytest_msdump.scheduling.running import Runner
 from pytest_msdump.scheduling.threads import Workers
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.collect import OperatorItem
+    from pytest_msdump.plugin.session import Gate
 
-__all__ = ["runner_of", "stop_measuring"]
+__all__ = ["cached", "keep_records", "runner_of", "stop_measuring"]
 
 
 class _Measuring:
@@ -24,6 +28,7 @@ class _Measuring:
         self.runner: Runner | None = None
         self.workers: Workers | None = None
         self.places: dict[str, int] = {}
+        self.caches: dict[str, Cache | None] = {}
 
     def close(self) -> None:
         """Give runner and threads back. Waits for none."""
@@ -49,8 +54,41 @@ def runner_of(item: OperatorItem) -> Runner:
             now.runner.close()
         items = _following(item, now)
         now.items = frozenset(one.nodeid for one in items)
-        now.runner = Runner(item.plan, [number for one in items for number in one.group.pairs], _workers(item, now))
+        numbers = [number for one in items for number in one.group.pairs]
+        now.runner = Runner(item.plan, numbers, _workers(item, now), cache=_cache(item, now))
     return now.runner
+
+
+def cached(runner: Runner, records: Mapping[int, Any]) -> dict[str, Any]:
+    """Return what the controller needs to know to keep records: their keys, and which came from earlier runs."""
+    if not runner.keys:
+        return {}
+    keys = {number: runner.keys[number] for number in records if number in runner.keys}
+    return {"keys": keys, "reused": sorted(runner.reused & records.keys())}
+
+
+def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
+    """Keep what a suite has measured; return what reports say of it. The controller alone writes."""
+    cache = open_cache(plan, _folder(gate.config))
+    if cache is None:
+        return ()
+    records = gate.records[plan.digest]
+    problem = cache.keep({key: records[int(number)] for number, key in gate.keys.get(plan.digest, {}).items()})
+    told = cache.told(len(gate.reused.get(plan.digest, ())), len(records))
+    return tuple(filter(None, (told, cache.note, problem)))
+
+
+def _cache(item: OperatorItem, now: _Measuring) -> Cache | None:
+    plan = item.plan
+    if plan.digest not in now.caches:
+        now.caches[plan.digest] = open_cache(plan, _folder(item.config))
+    return now.caches[plan.digest]
+
+
+def _folder(config: pytest.Config) -> Path:
+    """Below pytest's own cache, which people know how to clear; our own folder where there is none."""
+    own = getattr(config, "cache", None)
+    return cache_folder(config.rootpath) if own is None else Path(own.mkdir("msdump"))
 
 
 def stop_measuring(config: pytest.Config) -> None:

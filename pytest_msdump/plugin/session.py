@@ -47,6 +47,9 @@ class Gate:
         self.run: str = getattr(config, "workerinput", {}).get("msdump_run") or uuid4().hex
         self.plans: dict[Source, Plan] = {}
         self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
+        # Keys in the cache by number of the pair, and the pairs that came from there; by plan.
+        self.keys: dict[str, dict[str, str]] = {}
+        self.reused: dict[str, set[int]] = {}
         self.errors: list[MsdumpError] = []
         self.unwritten: list[MsdumpError] = []
         self.reports: list[tuple[Report, list[Path]]] = []
@@ -203,6 +206,8 @@ class Gate:
             self.foreign += 1
             return
         kept = self.records.setdefault(message["plan"], {})
+        self.keys.setdefault(message["plan"], {}).update(message.get("keys", {}))
+        self.reused.setdefault(message["plan"], set()).update(message.get("reused", ()))
         kept.update({int(number): record for number, record in message["records"].items()})
         self._keep_case(message["plan"], tuple(map(int, message["records"])), report)
 
@@ -233,7 +238,7 @@ class Gate:
             f"--msdump-{option.replace('_', '-')}={value}"
             for option, values in self.options.items()
             for value in (values if isinstance(values, (list, tuple)) else [values])
-            if value is not None and option not in ("select", "report", "report_dir", "detail", "jobs")
+            if value is not None and option not in ("select", "report", "report_dir", "detail", "jobs", "cache")
         ]
         if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)

@@ -14,6 +14,7 @@ from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, write_report
 from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line
@@ -94,7 +95,8 @@ def write_reports(gate: Gate) -> None:
     """Write the reports of every suite that ran: into the report directory, or a folder of it for each of several."""
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     for source, plan in ran:
-        report = _with_suggestions(gate, plan, gathered(plan, gate.records[plan.digest]))
+        report = gathered(plan, gate.records[plan.digest])
+        report = _with_suggestions(gate, plan, replace(report, notes=(*report.notes, *keep_records(gate, plan))))
         directory = report_directory(gate, source, plan, several=len(ran) > 1)
         kinds = tuple(kind for kind in plan.suite.report if len(ran) == 1 or kind not in _OF_THE_RUN)
         files: list[Path] = []

@@ -1,19 +1,29 @@
-"""The records of a plan's pairs, by threads that measure large ones ahead, or here and now. The same either way."""
+"""The records of a plan's pairs: from earlier runs, by threads ahead, or here and now. The same in any case."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.scheduling.cache import Cache
+from pytest_msdump.scheduling.files import bytes_to_read
 from pytest_msdump.scheduling.threads import Ahead, Workers
 
 __all__ = ["Runner"]
 
 # A thread costs a small pair more than it gains: what is done beside NumPy's loops holds the interpreter's lock.
 _WORTH_A_THREAD_BYTES = 256 * 1024
+
+
+class _Measured(NamedTuple):
+    """A record, its key in the cache, and whether it came from there."""
+
+    entry: dict[str, Any]
+    key: str | None = None
+    is_reused: bool = False
 
 
 class Runner:
@@ -27,15 +37,29 @@ class Runner:
         The numbers of pairs that will be asked for, in their order; others may be asked for as well.
     workers : Workers, optional
         Who measures ahead; without them each pair is measured when it is asked for.
+    cache : Cache, optional
+        Where records of earlier runs are.
+
+    Attributes
+    ----------
+    keys : dict of int to str
+        Under which key the record of a pair may be kept; pairs whose files may change unseen have none.
+    reused : set of int
+        The pairs whose records came from earlier runs.
 
     Notes
     -----
     A user's own code may think that it is alone in the process: with it, pairs are measured one by one.
     """
 
-    def __init__(self, plan: Plan, order: Sequence[int], workers: Workers | None = None) -> None:
+    def __init__(
+        self, plan: Plan, order: Sequence[int], workers: Workers | None = None, *, cache: Cache | None = None
+    ) -> None:
         self._plan = plan
+        self._cache = cache
         self._conditions = conditions_of(plan)
+        self.keys: dict[int, str] = {}
+        self.reused: set[int] = set()
         has_code = bool(plan.extras.converters or plan.extras.algorithms)
         self._ahead = (
             None if workers is None or has_code else Ahead(workers, self._measured, order, self._is_worth_a_thread)
@@ -43,24 +67,31 @@ class Runner:
 
     def record(self, number: int) -> dict[str, Any]:
         """Return the record of pair `number` as results.json holds it."""
-        entry = self._measured(number) if self._ahead is None else self._ahead.take(number)
-        return completed(self._plan, number, entry)
+        measured = self._measured(number) if self._ahead is None else self._ahead.take(number)
+        if measured.key is not None:
+            self.keys[number] = measured.key
+        if measured.is_reused:
+            self.reused.add(number)
+        return completed(self._plan, number, measured.entry)
 
     def close(self) -> None:
         """Stop measuring ahead."""
         if self._ahead is not None:
             self._ahead.close()
 
-    def _measured(self, number: int) -> dict[str, Any]:
-        return entry_of(self._plan.pairing.pairs[number], self._conditions)
+    def _measured(self, number: int) -> _Measured:
+        pair = self._plan.pairing.pairs[number]
+        if self._cache is None:
+            return _Measured(entry_of(pair, self._conditions))
+        key = self._cache.key(pair)
+        found = self._cache.get(key, pair)
+        if found is not None:
+            return _Measured(found, key, is_reused=True)
+        entry = entry_of(pair, self._conditions)
+        # What changed while it was read is nobody's record.
+        return _Measured(entry, key if key is not None and key == self._cache.key(pair) else None)
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""
         pair = self._plan.pairing.pairs[number]
-        if pair.left.is_unseen or pair.right.is_unseen:
-            return False
-        files = [file for ref in (pair.left, pair.right) for file in (ref.source.pieces or (ref.source.path,))]
-        try:
-            return sum(file.stat().st_size for file in files) >= _WORTH_A_THREAD_BYTES
-        except OSError:
-            return False
+        return bytes_to_read(pair) >= _WORTH_A_THREAD_BYTES

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs, pytest_kwargs
 from pytest_msdump.settings.language import language_of
-from pytest_msdump.settings.options import (
-    FIXTURE_OPTIONS,
-    OPTIONS,
-    TELLING_OPTIONS,
-    Option,
-    argparse_kwargs,
-    given,
-    ini_kwargs,
-    pytest_kwargs,
-)
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, Option, given
 from pytest_msdump.settings.values import (
     REPORT_KINDS,
     parse_count,

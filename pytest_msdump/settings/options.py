@@ -15,10 +15,7 @@ __all__ = [
     "OPTIONS",
     "TELLING_OPTIONS",
     "Option",
-    "argparse_kwargs",
     "given",
-    "ini_kwargs",
-    "pytest_kwargs",
 ]
 
 
@@ -185,6 +182,14 @@ OPTIONS: tuple[Option, ...] = (
         choices=("none", "failing", "all"),
     ),
     _option("jobs", "number", "N", "workers for one pass: threads that measure large tensors at once", default="1"),
+    _option(
+        "cache",
+        "choice",
+        "HOW",
+        "reuse comparisons of earlier runs: off, by what the system says of files, or by their content",
+        default="off",
+        choices=("off", "files", "content"),
+    ),
     _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json"),
 )
 
@@ -247,46 +252,6 @@ TELLING_OPTIONS: tuple[Option, ...] = (
         cli_flags=("--lang",),
     ),
 )
-
-
-def pytest_kwargs(option: Option) -> dict[str, Any]:
-    """Return the keywords for ``group.addoption(*option.flags, ...)``; every value is ``None`` when not given."""
-    return argparse_kwargs(option)
-
-
-def argparse_kwargs(option: Option) -> dict[str, Any]:
-    """Return the keywords for ``parser.add_argument(*option.cli_flags, ...)``.
-
-    The value is text, a list of texts for a repeatable option, ``None`` when not given.
-    """
-    if option.kind == "switch":
-        return {"dest": option.dest, "default": False, "help": option.help_line, "action": "store_true"}
-    kwargs: dict[str, Any] = {
-        "dest": option.dest,
-        "metavar": option.metavar,
-        "default": None,
-        "help": option.help_line.replace("%", "%%"),
-        "action": "append" if option.kind == "texts" else "store",
-    }
-    if option.kind == "count":
-        kwargs |= {"nargs": "?", "const": str(USUAL_DETAILS)}
-    if option.choices:
-        kwargs |= {"choices": option.choices, "metavar": "|".join(option.choices)}
-    return kwargs
-
-
-def ini_kwargs(option: Option) -> dict[str, Any]:
-    """Return the arguments of ``parser.addini``, `name` included; an option with no ini key has none to return.
-
-    Raises
-    ------
-    ValueError
-        If the option has no ini key.
-    """
-    if option.ini is None:
-        raise ValueError(f"option {option.name} has no ini key")
-    kind = "linelist" if option.kind == "texts" else "string"
-    return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
 
 
 def given(namespace: object) -> dict[str, Any]:

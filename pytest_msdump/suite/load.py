@@ -172,10 +172,17 @@ def _assemble(
         detail=said.get("detail", 0),
         spread=said.get("spread", "none"),
         jobs=said.get("jobs", 1),
+        cache=_cache(said, environ),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
         **rule_files,
     )
+
+
+def _cache(said: _Said, environ: Mapping[str, str]) -> str:
+    """A job of CI starts from nothing, or from what others have left: there only who types it gets it."""
+    cache: str = said.get("cache", "off")
+    return cache if "cache" in said.options or not environ.get("CI") else "off"
 
 
 def _policy(said: _Said, threshold_flag: str) -> Policy:

@@ -72,6 +72,8 @@ class Suite:
         Of which tensors small arrays tell how errors are spread: ``"none"``, ``"failing"`` or ``"all"``.
     jobs : int
         How many pairs are measured side by side.
+    cache : str
+        How records of earlier runs are found: ``"off"``, ``"files"`` or ``"content"``.
     fusion, quant_fusion, close_fusion : Path, optional
         Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
         model compiled with fusion off.
@@ -95,6 +97,7 @@ class Suite:
     detail: int = 0
     spread: str = "none"
     jobs: int = 1
+    cache: str = "off"
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None

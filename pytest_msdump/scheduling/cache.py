@@ -1,0 +1,154 @@
+"""Comparisons of earlier runs by all that they depend on: the same files, limits and program, the same record."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.pipeline.conditions import Conditions, conditions_of
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.scheduling.cache_file import CacheFile
+from pytest_msdump.scheduling.files import FileState, files_of, state_of
+from pytest_msdump.scheduling.stamp import stamp
+
+__all__ = ["Cache", "cache_folder", "open_cache"]
+
+# A file may change again within the step of its times: what is younger than this when it is measured is not kept. Two
+# seconds is the coarsest step there is.
+_RACY_SECONDS = 3
+_READ_BYTES = 1 << 20
+# What only this run's graphs tell, and is added to each record anew.
+_OF_THE_PLAN = ("kernel_args", "differing_arguments")
+
+
+def open_cache(plan: Plan, folder: Path) -> Cache | None:
+    """Return the cache that a plan's suite asks for; ``None`` when it asks for none."""
+    if plan.suite.cache == "off":
+        return None
+    return Cache(folder, conditions_of(plan), by_content=plan.suite.cache == "content")
+
+
+def cache_folder(directory: Path) -> Path:
+    """Return where the cache is where pytest has none: below the current folder."""
+    return directory / ".msdump-cache"
+
+
+class Cache:
+    """Records of earlier runs.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they are kept.
+    conditions : Conditions
+        What pairs are compared under.
+    by_content : bool
+        Tell files apart by a digest of their content rather than by what the file system says of them.
+
+    Notes
+    -----
+    A verdict `error` is never kept: the next run may be able to read the file.
+    """
+
+    def __init__(self, folder: Path, conditions: Conditions, *, by_content: bool) -> None:
+        self._by_content = by_content
+        self._file = CacheFile(folder, _digest_of(conditions, by_content))
+
+    @property
+    def note(self) -> str:
+        """What is wrong with the cache; empty when nothing is."""
+        return self._file.note
+
+    def key(self, pair: Pair) -> str | None:
+        """Return the key of a pair as its files are now; ``None`` where one of them may still change unseen."""
+        states = [state_of(path) for path in files_of(pair)]
+        if any(state is None or _is_racy(state) for state in states):
+            return None
+        digest = hashlib.sha256(repr(_as_measured(pair)).encode(errors="surrogateescape"))
+        try:
+            for path, state in zip(files_of(pair), states, strict=True):
+                digest.update(_content(path) if self._by_content else repr(state).encode())
+        except OSError:
+            return None
+        return digest.hexdigest()[:32]
+
+    def knows(self, key: str | None) -> bool:
+        """Whether there is a record for a key."""
+        return key is not None and key in self._file
+
+    def get(self, key: str | None, pair: Pair) -> dict[str, Any] | None:
+        """Return the record of a pair, placed where the pair is now; ``None`` where it has to be measured."""
+        found = None if key is None else self._file.get(key)
+        if found is None or found.get("verdict") in (None, "error", "not_run"):
+            return None
+        return {**found, "order": pair.order}
+
+    def told(self, reused: int, total: int) -> str:
+        """Say how much came from earlier runs."""
+        return f"cache: {reused} of {total} pair{'' if total == 1 else 's'} from earlier runs"
+
+    def keep(self, records: Mapping[str, Mapping[str, Any]]) -> str:
+        """Keep records by their keys, but for errors; return what went wrong, in a sentence, or nothing."""
+        worth = {
+            key: {name: value for name, value in record.items() if name not in _OF_THE_PLAN}
+            for key, record in records.items()
+            if record["verdict"] not in ("error", "not_run")
+        }
+        try:
+            self._file.keep(worth)
+        except OSError as error:
+            return f"cache: {error.filename}: cannot be written ({error.strerror}); the next run measures again"
+        return ""
+
+
+def _as_measured(pair: Pair) -> Pair:
+    """The pair without what no comparison looks at: where its operator stands among the others."""
+    left, right = (_without_place(ref) for ref in (pair.left, pair.right))
+    return replace(pair, left=left, right=right, order=0)
+
+
+def _without_place(ref: TensorRef) -> TensorRef:
+    return replace(ref, place=None)
+
+
+def _is_racy(state: FileState) -> bool:
+    newest = max(state.modified, state.changed)
+    return time.time_ns() - newest < _RACY_SECONDS * 1_000_000_000
+
+
+def _content(path: Path) -> bytes:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+    return digest.digest()
+
+
+def _digest_of(conditions: Conditions, by_content: bool) -> str:
+    """A digest of all that a record depends on beside the pair. Code of a user counts by its content."""
+    extras = conditions.extras
+    code = [(os.fspath(path), _content(path)) for path in extras.files]
+    told = (
+        stamp(),
+        by_content,
+        conditions.policy,
+        # Whether a known drift still holds depends on the day.
+        datetime.datetime.now(datetime.timezone.utc).date() if conditions.policy.known_drift else None,
+        code,
+        sorted(map(str, extras.converters)),
+        sorted(extras.algorithms),
+        extras.arguments,
+        extras.first,
+        extras.spread,
+        os.fspath(conditions.left_root),
+        os.fspath(conditions.right_root),
+    )
+    return hashlib.sha256(repr(told).encode(errors="surrogateescape")).hexdigest()[:32]

@@ -1,0 +1,230 @@
+"""Pairs compared by the workers of a Dask cluster that see the same storage. The records are those of one process."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.pipeline.conditions import conditions_of
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_entry, job_of
+from pytest_msdump.scheduling.files import bytes_to_read
+from pytest_msdump.scheduling.stamp import stamp
+from pytest_msdump.scheduling.workers import Crew
+from pytest_msdump.storage.paths import RemotePath
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+__all__ = ["Cluster"]
+
+# A task costs the scheduler about a millisecond, whatever is in it; and a worker that is lost loses little.
+_MOST_PAIRS, _MOST_BYTES = 64, 64 * 1024 * 1024
+# Tasks that wait at the scheduler, for each thread of a worker.
+_WAITING = 3
+_ATTEMPTS = 3
+_TICK_SECONDS = 1.0
+
+
+@dataclass
+class _Task:
+    jobs: tuple[Job, ...]
+    attempts: int = 0
+    # Addresses of those who may do it; anybody where there are none.
+    workers: tuple[str, ...] = ()
+
+
+class Cluster:
+    """Compares pairs of a plan on a cluster.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose pairs they are.
+    client : Client
+        From `workers.connected`.
+    address : str
+        How the scheduler is called in messages.
+    patience_seconds : float
+        How long to wait for a worker when there is none.
+
+    Raises
+    ------
+    ConfigError
+        Code of a user is to run, which does not travel; a side is on object storage; or no worker can compare.
+    """
+
+    def __init__(self, plan: Plan, client: Client, address: str, *, patience_seconds: float = 60) -> None:
+        if plan.extras.converters or plan.extras.algorithms:
+            raise ConfigError(
+                "--scheduler: code of -custom does not travel to other machines; leave out one of the two"
+            )
+        if any(isinstance(side.root, RemotePath) for side in (plan.left, plan.right)):
+            raise ConfigError(
+                "--scheduler: a side on object storage is not compared by a cluster; leave out one of the two"
+            )
+        self._plan = plan
+        self._client = client
+        self._address = address
+        self._patience = patience_seconds
+        self._conditions = conditions_of(plan)
+        self._crew = Crew(client, stamp(), (plan.left.root, plan.right.root))
+        self._done: SimpleQueue[Future] = SimpleQueue()
+        self._running: dict[Future, _Task] = {}
+        self._is_deserted = False
+        self.notes: list[str] = []
+        self._await_workers()
+
+    def entries(self, numbers: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the records of pairs, in the order in which they are done.
+
+        A pair that ends its workers one after the other gets the verdict `error`. Where the last worker has gone, the
+        rest is not yielded, and `notes` say so.
+        """
+        waiting = deque(self._tasks(list(numbers)))
+        suspects: list[Job] = []
+        try:
+            if self._crew.unable:
+                self.notes.append(
+                    f"--scheduler {self._address}: workers that compared nothing: {self._crew.sentence()}"
+                )
+            yield from self._through(waiting, suspects, self._window())
+            # Whoever was on a lost worker is suspected. By itself, one ends workers or it does not.
+            for job in suspects:
+                if not self._is_deserted:
+                    yield from self._through(deque([_Task((job,))]), None, 1)
+        finally:
+            if self._running:
+                self._client.cancel(list(self._running), force=True)
+
+    def _through(
+        self, waiting: deque[_Task], suspects: list[Job] | None, window: int
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Have tasks done, `window` of them at a time; without `suspects`, who ends workers is to blame."""
+        while waiting or self._running:
+            while waiting and len(self._running) < window:
+                self._submit(waiting.popleft())
+            future = self._next_done()
+            if future is None:
+                return
+            task = self._running.pop(future)
+            yield from self._outcome(future, task, waiting, suspects)
+
+    def _outcome(
+        self, future: Future, task: _Task, waiting: deque[_Task], suspects: list[Job] | None
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What became of a task: records, another attempt, or an error."""
+        from distributed import KilledWorker
+
+        answer, error = Answer(refusal="the task was lost"), None
+        try:
+            if future.done():
+                answer = future.result(timeout=self._patience)
+        except Exception as raised:
+            error = raised
+        if error is None and not answer.refusal:
+            yield from answer.entries
+            return
+        if isinstance(error, KilledWorker):
+            if suspects is not None:
+                suspects.extend(task.jobs)
+                return
+            why = (
+                f"comparing this pair ended {error.allowed_failures + 1} workers one after the other, "
+                f"the last of them {error.last_worker.address}; compare it alone, without --scheduler"
+            )
+            yield from self._errors(task, why)
+            return
+        task.attempts += 1
+        why = answer.refusal if error is None else f"{type(error).__name__}: {error}"
+        future.cancel()
+        self._crew.refresh()
+        if task.attempts >= _ATTEMPTS or not self._crew.able:
+            yield from self._errors(task, f"the workers of {self._address} cannot compare this pair: {why[:500]}")
+            return
+        waiting.append(task)
+
+    def _errors(self, task: _Task, sentence: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        for job in task.jobs:
+            yield job.number, error_entry(job.pair, self._conditions, sentence)
+
+    def _submit(self, task: _Task) -> None:
+        self._crew.refresh()
+        # Nobody is named as long as everybody can: a worker that comes later may help.
+        task.workers = tuple(self._crew.able) if self._crew.unable else ()
+        chosen = list(task.workers) or None
+        future = self._client.submit(
+            compare_batch, task.jobs, self._conditions, stamp(), pure=False, workers=chosen, retries=0
+        )
+        self._running[future] = task
+        future.add_done_callback(self._done.put)
+
+    def _next_done(self) -> Future | None:
+        """Wait for a task; ``None`` when nobody is there to do one."""
+        alone_since: float | None = None
+        while True:
+            try:
+                future = self._done.get(timeout=_TICK_SECONDS)
+            except Empty:
+                future = next(
+                    (one for one, task in self._running.items() if one.done() or self._is_stranded(task)), None
+                )
+            if future in self._running:
+                return future
+            if self._has_workers():
+                alone_since = None
+                continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since >= self._patience:
+                self._is_deserted = True
+                self.notes.append(
+                    f"--scheduler {self._address}: no worker was left for {self._patience:.0f} s; "
+                    "the rest was not compared"
+                )
+                return None
+
+    def _is_stranded(self, task: _Task) -> bool:
+        """Whether a task is meant for workers that are all gone, while others are there."""
+        able = self._crew.able
+        return bool(task.workers and able) and not set(task.workers) & set(able)
+
+    def _has_workers(self) -> bool:
+        """Whether anybody is there who can do what is asked."""
+        self._crew.refresh()
+        return bool(self._crew.able)
+
+    def _await_workers(self) -> None:
+        """Wait for the first worker, and refuse a cluster where none can compare."""
+        until = time.monotonic() + self._patience
+        self._crew.refresh()
+        while not self._crew.able and not self._crew.unable and time.monotonic() < until:
+            time.sleep(0.2)
+            self._crew.refresh()
+        if self._crew.able:
+            return
+        why = f"none of its workers can compare: {self._crew.sentence()}" if self._crew.unable else "it has no worker"
+        raise ConfigError(f"--scheduler {self._address}: {why}")
+
+    def _window(self) -> int:
+        return max(2, _WAITING * sum(self._crew.able.values()))
+
+    def _tasks(self, numbers: Sequence[int]) -> Iterator[_Task]:
+        """Small pairs go together, large ones alone; and there is something for everybody."""
+        most = min(_MOST_PAIRS, max(1, len(numbers) // (4 * max(1, sum(self._crew.able.values())))))
+        jobs: list[Job] = []
+        size = 0
+        for number in numbers:
+            pair = self._plan.pairing.pairs[number]
+            own = bytes_to_read(pair)
+            if jobs and (len(jobs) >= most or size + own > _MOST_BYTES):
+                yield _Task(tuple(jobs))
+                jobs, size = [], 0
+            jobs.append(job_of(number, pair))
+            size += own
+        if jobs:
+            yield _Task(tuple(jobs))

@@ -1,0 +1,83 @@
+"""Every pair of a plan compared, here or on a cluster, and what is to be said of how that went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pytest_msdump.pipeline.gathering import completed
+from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
+from pytest_msdump.scheduling.running import Runner
+from pytest_msdump.scheduling.threads import Workers
+
+__all__ = ["Watch", "records_of"]
+
+T = TypeVar("T")
+
+
+class Watch(Protocol):
+    """Shows how far a loop is, as `cli.progress.Progress` does."""
+
+    def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+        """Yield the items."""
+
+
+def records_of(
+    plan: Plan, watch: Watch, *, scheduler: str | None = None
+) -> tuple[Mapping[int, Mapping[str, Any]], tuple[str, ...]]:
+    """Compare every pair.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose pairs they are; its suite says how many threads there may be.
+    watch : Watch
+        Shows how far it is.
+    scheduler : str, optional
+        Where a Dask scheduler is: then its workers compare, and this process only asks.
+
+    Returns
+    -------
+    records, notes
+        Records by number of the pair; sentences for the report.
+
+    Raises
+    ------
+    ConfigError
+        There is no scheduler, or nobody there can compare.
+    """
+    numbers = range(len(plan.pairing.pairs))
+    if scheduler is not None:
+        return _by_cluster(plan, numbers, watch, scheduler)
+    cache = open_cache(plan, cache_folder(Path.cwd()))
+    records: dict[int, Mapping[str, Any]] = {}
+    with closing(Workers(plan.suite.jobs)) as workers:
+        runner = Runner(plan, numbers, workers if workers.jobs > 1 else None, cache=cache)
+        try:
+            for number in watch(numbers, "pairs"):
+                records[number] = runner.record(number)
+        finally:
+            notes = () if cache is None else _kept(cache, runner, records)
+    return records, notes
+
+
+def _kept(cache: Cache, runner: Runner, records: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Keep what was measured, also of a run that was interrupted, and say what came from earlier ones."""
+    problem = cache.keep({key: records[number] for number, key in runner.keys.items() if number in records})
+    return tuple(filter(None, (cache.told(len(runner.reused), len(records)), cache.note, problem)))
+
+
+def _by_cluster(
+    plan: Plan, numbers: range, watch: Watch, address: str
+) -> tuple[Mapping[int, Mapping[str, Any]], tuple[str, ...]]:
+    from pytest_msdump.scheduling.cluster import Cluster
+    from pytest_msdump.scheduling.workers import connected
+
+    with connected(address) as client:
+        cluster = Cluster(plan, client, address)
+        entries = watch(cluster.entries(numbers), "pairs", len(numbers))
+        records = {number: completed(plan, number, entry) for number, entry in entries}
+        return records, tuple(cluster.notes)

@@ -1,0 +1,50 @@
+"""An option in the words of pytest and of argparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_msdump.settings.options import Option
+from pytest_msdump.settings.values import USUAL_DETAILS
+
+__all__ = ["argparse_kwargs", "ini_kwargs", "pytest_kwargs"]
+
+
+def pytest_kwargs(option: Option) -> dict[str, Any]:
+    """Return the keywords for ``group.addoption(*option.flags, ...)``; every value is ``None`` when not given."""
+    return argparse_kwargs(option)
+
+
+def argparse_kwargs(option: Option) -> dict[str, Any]:
+    """Return the keywords for ``parser.add_argument(*option.cli_flags, ...)``.
+
+    The value is text, a list of texts for a repeatable option, ``None`` when not given.
+    """
+    if option.kind == "switch":
+        return {"dest": option.dest, "default": False, "help": option.help_line, "action": "store_true"}
+    kwargs: dict[str, Any] = {
+        "dest": option.dest,
+        "metavar": option.metavar,
+        "default": None,
+        "help": option.help_line.replace("%", "%%"),
+        "action": "append" if option.kind == "texts" else "store",
+    }
+    if option.kind == "count":
+        kwargs |= {"nargs": "?", "const": str(USUAL_DETAILS)}
+    if option.choices:
+        kwargs |= {"choices": option.choices, "metavar": "|".join(option.choices)}
+    return kwargs
+
+
+def ini_kwargs(option: Option) -> dict[str, Any]:
+    """Return the arguments of ``parser.addini``, `name` included; an option with no ini key has none to return.
+
+    Raises
+    ------
+    ValueError
+        If the option has no ini key.
+    """
+    if option.ini is None:
+        raise ValueError(f"option {option.name} has no ini key")
+    kind = "linelist" if option.kind == "texts" else "string"
+    return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}

@@ -1,0 +1,127 @@
+"""What befalls workers of a cluster: plugins of Dask, made within functions so that they travel whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def _plugin(happens: Any, *arguments: Any) -> Any:
+    from distributed import WorkerPlugin
+
+    class Plugin(WorkerPlugin):
+        name = "befalls"
+
+        def setup(self, worker: Any) -> None:
+            self.undo = happens(worker, *arguments)
+
+        def teardown(self, worker: Any) -> None:  # noqa: ARG002 - as Dask calls it
+            self.undo()
+
+    return Plugin()
+
+
+def slow(log: Path, seconds: float) -> Any:
+    """Every pair takes a while, and is logged with the process before it begins."""
+
+    def happens(_worker: Any, log: str, seconds: float) -> Any:
+        import os
+        import time
+
+        from pytest_msdump.scheduling import batch
+
+        original = batch.entry_of
+
+        def entry_of(pair: Any, conditions: Any) -> Any:
+            with open(log, "a") as file:  # noqa: PTH123
+                file.write(f"{os.getpid()}\n")
+            time.sleep(seconds)
+            return original(pair, conditions)
+
+        batch.entry_of = entry_of
+        return lambda: setattr(batch, "entry_of", original)
+
+    return _plugin(happens, str(log), seconds)
+
+
+def deadly(name: str) -> Any:
+    """One pair ends whoever compares it."""
+
+    def happens(_worker: Any, name: str) -> Any:
+        import os
+        import signal
+
+        from pytest_msdump.scheduling import batch
+
+        original = batch.entry_of
+
+        def entry_of(pair: Any, conditions: Any) -> Any:
+            if pair.left.key.op.name == name:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(pair, conditions)
+
+        batch.entry_of = entry_of
+        return lambda: setattr(batch, "entry_of", original)
+
+    return _plugin(happens, name)
+
+
+def older(which: int) -> Any:
+    """Workers whose number is at least `which` have another release."""
+
+    def happens(worker: Any, which: int) -> Any:
+        if int(worker.name) < which:
+            return lambda: None
+        import dataclasses
+
+        from pytest_msdump.scheduling import batch
+        from pytest_msdump.scheduling import stamp as module
+
+        original = module.stamp
+        found = dataclasses.replace(original(), version="0.0.9")
+        module.stamp = batch.stamp = lambda: found
+
+        def undo() -> None:
+            module.stamp = batch.stamp = original
+
+        return undo
+
+    return _plugin(happens, which)
+
+
+def elsewhere() -> Any:
+    """What workers see at a path was written at another time."""
+
+    def happens(_worker: Any) -> Any:
+        from pytest_msdump.scheduling import batch
+
+        original = batch._identity
+
+        def identity(path: Any) -> Any:
+            found = original(path)
+            return (found[0], found[1] + 1) if "op1." in str(path) else found
+
+        batch._identity = identity
+        return lambda: setattr(batch, "_identity", original)
+
+    return _plugin(happens)
+
+
+def bare() -> Any:
+    """Workers have a release that knows nothing of this."""
+
+    def happens(_worker: Any) -> Any:
+        import sys
+
+        name = "pytest_msdump.scheduling.stamp"
+        original = sys.modules.pop(name, None)
+        sys.modules[name] = None  # type: ignore[assignment]
+
+        def undo() -> None:
+            del sys.modules[name]
+            if original is not None:
+                sys.modules[name] = original
+
+        return undo
+
+    return _plugin(happens)

@@ -1,0 +1,332 @@
+"""Records of earlier runs: used when nothing that they depend on has changed, and never otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from scheduling.dumps import LARGE, as_written, file_of, results, write_pairs
+
+from pytest_msdump.cli import main
+from pytest_msdump.scheduling import cache as cache_module
+from pytest_msdump.scheduling import running
+from pytest_msdump.scheduling.cache_file import CacheFile
+from pytest_msdump.scheduling.stamp import Stamp
+from pytest_msdump.suite import load_suite
+
+SIZES = [12, LARGE, 30, 7]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The operators that were measured, in order."""
+    names: list[str] = []
+    original = running.entry_of
+
+    def entry_of(pair, conditions):
+        names.append(pair.left.key.op.name)
+        return original(pair, conditions)
+
+    monkeypatch.setattr(running, "entry_of", entry_of)
+    return names
+
+
+@pytest.fixture
+def dumps(tmp_path, monkeypatch):
+    """Two dumps in the current folder, old enough to be trusted; the second operator drifts."""
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    monkeypatch.delenv("CI", raising=False)
+    write_pairs(tmp_path, SIZES, drifting=(1,))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def compare(dumps, measured, capsys):  # noqa: ARG001 - in the folder of the dumps
+    """Compare with a cache: exit code, what was measured, what was printed."""
+
+    def run(*arguments, cache="files"):
+        measured.clear()
+        capsys.readouterr()
+        code = main(["compare", "left", "right", "--cache", cache, *arguments])
+        return code, list(measured), capsys.readouterr().out
+
+    return run
+
+
+ALL = [f"op{number}" for number in range(len(SIZES))]
+
+
+def test_a_second_run_measures_nothing_and_says_the_same(compare, dumps):
+    code, names, first = compare("--spread", "all")
+    assert (code, names) == (1, ALL)
+    assert "cache: 0 of 4 pairs from earlier runs" in first
+    tensors = results(dumps)["tensors"]
+    code, names, second = compare("--spread", "all")
+    assert (code, names) == (1, [])
+    assert second == first.replace("cache: 0 of 4", "cache: 4 of 4")
+    assert results(dumps)["tensors"] == tensors
+    assert results(dumps)["notes"] == ["cache: 4 of 4 pairs from earlier runs"]
+
+
+def test_without_asking_nothing_is_kept(compare, dumps):
+    assert compare(cache="off")[1] == ALL
+    assert not (dumps / ".msdump-cache").exists()
+
+
+def test_what_is_kept_is_no_business_of_version_control(compare, dumps):
+    compare()
+    assert (dumps / ".msdump-cache" / ".gitignore").read_text() == "*\n"
+
+
+def touched(dumps):
+    os.utime(file_of(dumps / "left", "op2"))
+
+
+def rewritten_with_its_old_times(dumps):
+    file = file_of(dumps / "left", "op2")
+    state, values = file.stat(), np.load(file)
+    np.save(file, values * 2)
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+
+
+def replaced_with_its_old_times(dumps):
+    file = file_of(dumps / "right", "op2")
+    state, values = file.stat(), np.load(file)
+    np.save(dumps / "other.npy", values * 2)
+    os.utime(dumps / "other.npy", ns=(state.st_atime_ns, state.st_mtime_ns))
+    (dumps / "other.npy").replace(file)
+
+
+@pytest.mark.parametrize("change", [touched, rewritten_with_its_old_times, replaced_with_its_old_times])
+def test_a_file_that_changed_is_measured_again_and_no_other(compare, dumps, change):
+    compare()
+    change(dumps)
+    code, names, out = compare()
+    assert names == ["op2"]
+    assert "cache: 3 of 4 pairs from earlier runs" in out
+    verdict = {record["left"]["name"]: record["verdict"] for record in results(dumps)["tensors"]}["op2"]
+    assert verdict == ("pass" if change is touched else "fail")
+    assert code == 1
+
+
+def test_by_content_a_touched_file_is_the_same_and_a_changed_one_is_not(compare, dumps):
+    assert compare(cache="content")[1] == ALL
+    touched(dumps)
+    assert compare(cache="content")[1] == []
+    rewritten_with_its_old_times(dumps)
+    assert compare(cache="content")[1] == ["op2"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--threshold", "cosine=0.9999"),
+        ("--profile", "strict"),
+        ("--spread", "failing"),
+        ("--io", "all", "--profile", "torch"),
+    ],
+)
+def test_other_limits_are_another_comparison(compare, arguments):
+    compare()
+    assert compare(*arguments)[1] == ALL
+    assert compare(*arguments)[1] == []
+    assert compare()[1] == []
+
+
+def test_rules_and_days_of_a_suite_file_count(compare, dumps, monkeypatch):
+    import datetime
+
+    file = dumps / "msdump.toml"
+    text = "[[msdump.rule]]\nmatch = 'op0'\nmax_absolute_error = 1e-3\n"
+    drift = "[[msdump.known_drift]]\nmatch = 'op1'\nreason = 'r'\nuntil = 2999-01-01\nmax_relative_error = 1.0\n"
+    file.write_text(f"[msdump]\n{text}")
+    assert compare("--config", "msdump.toml")[1] == ALL
+    file.write_text(f"[msdump]\n{text.replace('1e-3', '1e-4')}")
+    assert compare("--config", "msdump.toml")[1] == ALL
+    file.write_text(f"[msdump]\n{text}{drift}")
+    assert compare("--config", "msdump.toml")[1] == ALL
+    assert compare("--config", "msdump.toml")[1] == []
+
+    class Tomorrow(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return super().now(tz) + datetime.timedelta(days=1)
+
+    monkeypatch.setattr(cache_module.datetime, "datetime", Tomorrow)
+    assert compare("--config", "msdump.toml")[1] == ALL
+
+
+@pytest.mark.parametrize("field", ["version", "code", "numpy", "kernel"])
+def test_another_program_is_another_comparison(compare, monkeypatch, field):
+    compare()
+    other = dict.fromkeys(("version", "code", "numpy", "kernel"), "0") | {field: "1"}
+    monkeypatch.setattr(cache_module, "stamp", lambda: Stamp("0", "0", "0", "0"))
+    assert compare()[1] == ALL
+    monkeypatch.setattr(cache_module, "stamp", lambda: Stamp(**other))
+    assert compare()[1] == ALL
+
+
+def test_code_of_a_user_counts_by_its_content(compare, dumps):
+    folder = dumps / "mine" / "algorithm"
+    folder.mkdir(parents=True)
+    (folder / "alg_mine.py").write_text("def compare(left, right, args): return '1', ''\n")
+    assert compare("-custom", "mine")[1] == ALL
+    assert compare("-custom", "mine")[1] == []
+    (folder / "alg_mine.py").write_text("def compare(left, right, args): return '2', ''\n")
+    assert compare("-custom", "mine")[1] == ALL
+    assert results(dumps)["tensors"][0]["custom"]["mine"]["value"] == "2"
+
+
+def test_a_file_that_was_just_written_is_not_trusted(compare, monkeypatch):
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 3600)
+    compare()
+    assert compare()[1] == ALL
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    assert compare()[1] == ALL
+    assert compare()[1] == []
+
+
+def test_a_file_that_changes_while_it_is_measured_is_not_kept(compare, dumps, monkeypatch):
+    original = running.entry_of
+
+    def entry_of(pair, conditions):
+        entry = original(pair, conditions)
+        touched(dumps)
+        return entry
+
+    monkeypatch.setattr(running, "entry_of", entry_of)
+    compare("--select", "op2")
+    monkeypatch.setattr(running, "entry_of", original)
+    assert "cache: 0 of 1 pair from earlier runs" in compare("--select", "op2")[2]
+
+
+def test_errors_of_reading_are_never_kept(compare, dumps):
+    file_of(dumps / "left", "op3").write_bytes(b"no array")
+    compare()
+    assert compare()[1] == ["op3"]
+    shutil.copy(file_of(dumps / "right", "op3"), file_of(dumps / "left", "op3"))
+    assert compare()[1] == ["op3"]
+
+
+def test_another_selection_and_order_use_what_is_there(compare, dumps):
+    compare("--select", "op[12]")
+    write_pairs(dumps / "more", [5])
+    for side in ("left", "right"):
+        shutil.copy(file_of(dumps / "more" / side, "op0"), dumps / side / "first.0.1600000000000000.npy")
+    assert compare()[1] == ["first", "op0", "op3"]
+    assert [record["order"] for record in results(dumps)["tensors"]] == [0, 1, 2, 3, 4]
+    (dumps / "msdump-report" / "results.json").unlink()
+    compare(cache="off")
+    fresh = results(dumps)["tensors"]
+    compare()
+    assert results(dumps)["tensors"] == fresh
+
+
+@pytest.mark.parametrize("damage", ["cut", "number", "title", "garbage", "json", "empty"])
+def test_a_damaged_cache_is_measured_again_and_noted(compare, dumps, damage):
+    compare()
+    alone = results(dumps)["tensors"]
+    (file,) = (dumps / ".msdump-cache").glob("*.comparisons")
+    content = file.read_bytes()
+    changes = {
+        "cut": content[:-200],
+        "number": content.replace(b'"verdict": "fail"', b'"verdict": "pass"'),
+        "title": content.replace(b"comparisons 1", b"comparisons 2"),
+        "garbage": content + b"\xff" * 500,
+        "json": content.replace(b'{"order"', b'["order"'),
+        "empty": b"",
+    }
+    assert changes[damage] != content
+    file.write_bytes(changes[damage])
+    code, names, out = compare()
+    assert code == 1
+    assert results(dumps)["tensors"] == alone
+    assert "is damaged" in out
+    assert (names == []) == (damage == "garbage")
+    assert "is damaged" not in compare()[2]
+
+
+def test_a_cache_that_cannot_be_written_is_said_and_harms_nothing(compare, dumps):
+    (dumps / ".msdump-cache").write_text("a file")
+    code, names, out = compare()
+    assert (code, names) == (1, ALL)
+    assert "the next run measures again" in out
+
+
+def test_under_ci_only_who_types_it_has_a_cache(tmp_path):
+    file = tmp_path / "msdump.toml"
+    file.write_text("[msdump]\nleft = 'left'\nright = 'right'\ncache = 'files'\n")
+
+    def said(environ, **options):
+        return load_suite(file=file, options=options, directory=tmp_path, environ=environ).cache
+
+    assert said({}) == "files"
+    assert said({"CI": "true"}) == "off"
+    assert said({"CI": "true"}, cache="content") == "content"
+
+
+def test_an_interrupted_run_keeps_what_it_has(compare, monkeypatch):
+    original = running.entry_of
+
+    def entry_of(pair, conditions):
+        if pair.left.key.op.name == "op2":
+            raise KeyboardInterrupt
+        return original(pair, conditions)
+
+    monkeypatch.setattr(running, "entry_of", entry_of)
+    assert compare()[0] == 2
+    monkeypatch.setattr(running, "entry_of", original)
+    assert "cache: 2 of 4 pairs from earlier runs" in compare()[2]
+
+
+def test_size_is_bounded_and_what_was_used_last_stays(tmp_path):
+    records = {f"{number:032d}": {"verdict": "pass", "text": "x" * 1000} for number in range(10)}
+    first = CacheFile(tmp_path, "first", most_bytes=6000)
+    first.keep(records)
+    kept = [key for key in records if key in CacheFile(tmp_path, "first")]
+    assert kept == list(records)[5:]
+    assert (tmp_path / "first.comparisons").stat().st_size <= 6000
+    second = CacheFile(tmp_path, "second", most_bytes=6000)
+    second.keep(dict(list(records.items())[:2]))
+    assert not (tmp_path / "first.comparisons").exists()
+    assert all(second.get(key) == records[key] for key in list(records)[:2])
+
+
+def test_pytest_has_it_in_its_own_cache_with_and_without_workers(pytester, monkeypatch, measured):
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    monkeypatch.delenv("CI", raising=False)
+    write_pairs(pytester.path, SIZES, drifting=(1,))
+    arguments = ("--msdump-left=left", "--msdump-right=right", "--msdump-cache=files")
+    first = pytester.runpytest_inprocess(*arguments)
+    first.assert_outcomes(passed=4, failed=1)
+    first.stdout.fnmatch_lines(["cache: 0 of 4 pairs from earlier runs"])
+    failure = [line for line in first.outlines if "op1" in line]
+    measured.clear()
+    second = pytester.runpytest_inprocess(*arguments, "--msdump-jobs=2")
+    second.assert_outcomes(passed=4, failed=1)
+    second.stdout.fnmatch_lines(["cache: 4 of 4 pairs from earlier runs"])
+    assert measured == []
+    assert [line for line in second.outlines if "op1" in line and "rerun" not in line] == failure
+    os.utime(file_of(pytester.path / "left", "op2"))
+    pytester.runpytest_inprocess(*arguments, "-k", "op2 or op3").stdout.fnmatch_lines(["cache: 1 of 2 pairs *"])
+    assert measured == ["op2"]
+    assert list((pytester.path / ".pytest_cache" / "d" / "msdump").glob("*.comparisons"))
+    whole = as_written(pytester.path)
+    assert json.loads(whole)["notes"]
+
+
+def test_workers_of_xdist_read_it_and_the_controller_writes_it(pytester, monkeypatch):
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    monkeypatch.delenv("CI", raising=False)
+    write_pairs(pytester.path, [8, 9])
+    pytester.makeconftest("import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n")
+    arguments = ("--msdump-left=left", "--msdump-right=right", "--msdump-cache=files")
+    pytester.runpytest_inprocess(*arguments).stdout.fnmatch_lines(["cache: 0 of 2 pairs from earlier runs"])
+    os.utime(file_of(pytester.path / "left", "op0"))
+    pytester.runpytest_inprocess(*arguments, "-n2").stdout.fnmatch_lines(["cache: 1 of 2 pairs from earlier runs"])
+    pytester.runpytest_inprocess(*arguments).stdout.fnmatch_lines(["cache: 2 of 2 pairs from earlier runs"])

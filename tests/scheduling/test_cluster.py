@@ -1,0 +1,240 @@
+"""``msdump compare --scheduler``: real workers, real deaths; the report is that of one process, or says what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from contextlib import contextmanager
+
+import pytest
+from scheduling import clusters
+from scheduling.dumps import LARGE, as_written, file_of, results, write_pairs
+
+from pytest_msdump.cli import main
+from pytest_msdump.pipeline.gathering import gathered
+from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.suite import load_suite
+
+SIZES = [12, LARGE, 40, LARGE, 7, 900] * 4
+DRIFTING = (1, 2, 9)
+
+
+def _missing():
+    """Where Dask is asked for, its absence is a failure."""
+    if os.environ.get("MSDUMP_DASK"):
+        pytest.fail("distributed is missing, and MSDUMP_DASK asks for it")
+    pytest.skip("distributed is not installed")
+
+
+@contextmanager
+def two_workers():
+    """Two worker processes, which are started again when they end."""
+    try:
+        import dask
+        from distributed import LocalCluster
+    except ImportError:
+        _missing()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0, silence_logs=50
+        ) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Where a cluster is whose workers live."""
+    with two_workers() as made:
+        yield made.scheduler_address
+
+
+@pytest.fixture
+def doomed():
+    """A cluster of its own, for workers that will not live."""
+    with two_workers() as made:
+        yield made
+
+
+@pytest.fixture
+def dumps(tmp_path, monkeypatch):
+    """Two dumps in the current folder."""
+    write_pairs(tmp_path, SIZES, drifting=DRIFTING)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@contextmanager
+def befallen(address, plugin):
+    """Workers that something has befallen, those of the place of dead ones too; healthy ones afterwards."""
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.register_plugin(plugin, name="befalls")
+        try:
+            yield client
+        finally:
+            client.unregister_worker_plugin("befalls")
+
+
+def compare(*arguments):
+    return main(["compare", "left", "right", "--quiet", *arguments])
+
+
+@pytest.mark.dask
+def test_the_report_is_that_of_one_process_to_the_byte(dumps, address):
+    file_of(dumps / "left", "op5").write_bytes(b"not an array")
+    assert compare("--spread", "all") == 1
+    alone = as_written(dumps)
+    assert compare("--spread", "all", "--scheduler", address) == 1
+    assert as_written(dumps) == alone
+    verdicts = {record["left"]["name"]: record["verdict"] for record in results(dumps)["tensors"]}
+    assert (verdicts["op0"], verdicts["op1"], verdicts["op5"]) == ("pass", "fail", "error")
+
+
+@pytest.mark.dask
+def test_a_scheduler_file_is_an_address(dumps, address):
+    # As `dask scheduler --scheduler-file` writes it.
+    entry = {"type": "Scheduler", "id": "Scheduler-1", "address": address, "services": {}, "started": 0, "workers": {}}
+    (dumps / "scheduler.json").write_text(json.dumps(entry))
+    assert compare("--scheduler", "scheduler.json") == 1
+    assert results(dumps)["complete"] is True
+
+
+@pytest.mark.dask
+def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
+    compare()
+    alone = as_written(dumps)
+    log = dumps / "log"
+    killed = []
+
+    class Watch:
+        """Kills the process that began the last pair, as soon as the first record has come."""
+
+        def __call__(self, items, *_told):
+            for item in items:
+                if not killed:
+                    killed.append(int(log.read_text().split()[-1]))
+                    os.kill(killed[0], signal.SIGKILL)
+                yield item
+
+    from pytest_msdump.scheduling.whole import records_of
+
+    address = doomed.scheduler_address
+    with befallen(address, clusters.slow(log, 0.1)):
+        planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
+        records, notes = records_of(planned, Watch(), scheduler=address)
+    begun = log.read_text().split()
+    assert len(begun) > len(SIZES), "what the dead worker had begun was begun again"
+    assert str(killed[0]) in begun
+    assert notes == ()
+    from pytest_msdump.reporting.json_report import write_json
+
+    write_json(gathered(planned, records), dumps / "msdump-report")
+    assert as_written(dumps) == alone
+
+
+@pytest.mark.dask
+def test_a_pair_that_ends_every_worker_fails_and_the_others_are_compared(dumps, doomed, capsys):
+    compare()
+    alone = results(dumps)["tensors"]
+    with befallen(doomed.scheduler_address, clusters.deadly("op3")):
+        assert compare("--scheduler", doomed.scheduler_address) == 1
+    found = results(dumps)["tensors"]
+    (deadly,) = [record for record, other in zip(found, alone, strict=True) if record != other]
+    assert (deadly["left"]["name"], deadly["verdict"]) == ("op3", "error")
+    assert "comparing this pair ended 2 workers one after the other" in deadly["findings"][0]["sentence"]
+    assert "op3" in capsys.readouterr().out
+
+
+@pytest.mark.dask
+def test_workers_that_see_another_file_make_that_pair_an_error(dumps, address):
+    with befallen(address, clusters.elsewhere()):
+        assert compare("--scheduler", address, "--select", "op[0-2]") == 1
+    verdicts = {record["left"]["name"]: record for record in results(dumps)["tensors"]}
+    assert [verdicts[name]["verdict"] for name in ("op0", "op1", "op2")] == ["pass", "error", "fail"]
+    sentence = verdicts["op1"]["findings"][0]["sentence"]
+    assert "is another file there, of another size or time" in sentence
+    assert "the same storage at the same path" in sentence
+
+
+@pytest.mark.dask
+@pytest.mark.parametrize(
+    ("plugin", "why"),
+    [
+        (lambda: clusters.older(0), "it has pytest-msdump 0.0.9, not "),
+        (clusters.bare, "which cannot do this"),
+    ],
+    ids=["older", "bare"],
+)
+def test_a_cluster_where_nobody_can_compare_is_refused(dumps, address, capsys, plugin, why):
+    with befallen(address, plugin()):
+        assert compare("--scheduler", address) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"msdump: --scheduler {address}: none of its workers can compare: tcp://")
+    assert why in line
+    assert not (dumps / "msdump-report").exists()
+
+
+@pytest.mark.dask
+def test_a_worker_that_cannot_compare_is_left_out_and_named(dumps, address):
+    compare()
+    alone = results(dumps)
+    with befallen(address, clusters.older(1)):
+        assert compare("--scheduler", address) == 1
+    found = results(dumps)
+    (note,) = found.pop("notes")
+    assert "workers that compared nothing: tcp://" in note
+    assert "it has pytest-msdump 0.0.9" in note
+    assert found == alone
+
+
+@pytest.mark.dask
+def test_what_nobody_is_left_to_compare_is_not_run(dumps, doomed):
+    from distributed import Client
+
+    from pytest_msdump.scheduling.cluster import Cluster
+
+    planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
+    address = doomed.scheduler_address
+    with befallen(address, clusters.slow(dumps / "log", 0.05)), Client(address, set_as_default=False) as client:
+        cluster = Cluster(planned, client, address, patience_seconds=1)
+        entries = cluster.entries(range(len(SIZES)))
+        first = dict([next(entries)])
+        doomed.scale(0)
+        first.update(entries)
+        report = gathered(planned, first)
+    assert "no worker was left for 1 s; the rest was not compared" in cluster.notes[0]
+    assert not report.complete
+    assert 0 < len(first) < len(SIZES)
+
+
+@pytest.mark.dask
+def test_code_of_a_user_does_not_travel(dumps, address, capsys):
+    (dumps / "mine" / "algorithm").mkdir(parents=True)
+    (dumps / "mine" / "algorithm" / "alg_mine.py").write_text("def compare(left, right, args): return '1', ''\n")
+    assert compare("--scheduler", address, "-custom", "mine") == 4
+    assert "--scheduler: code of -custom does not travel" in capsys.readouterr().err
+
+
+@pytest.mark.dask
+@pytest.mark.usefixtures("dumps", "address")
+@pytest.mark.parametrize("named", ["tcp://127.0.0.1:9", "127.0.0.1:9", "wrong://127.0.0.1:9", "tcp://nowhere"])
+def test_an_address_where_nobody_answers_is_told_on_a_line(capsys, monkeypatch, named):
+    from pytest_msdump.scheduling import workers
+
+    monkeypatch.setattr(workers, "_CONNECT_SECONDS", 0.3)
+    assert compare("--scheduler", named) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"msdump: --scheduler {named}: no scheduler answers there (")
+
+
+@pytest.mark.usefixtures("dumps")
+def test_without_dask_one_line_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert compare("--scheduler", "tcp://127.0.0.1:8786") == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pip install 'pytest-msdump[distributed]'" in line
