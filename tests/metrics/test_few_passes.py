@@ -1,4 +1,4 @@
-"""What is left out of the arithmetic does not show in the result."""
+"""What NumPy is spared of the arithmetic does not show in the result. The compiled kernel has passes of its own."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     # What the compiled kernel leaves out is its own affair.
     monkeypatch.setenv(VARIABLE, "numpy")
     monkeypatch.setattr(streaming, "_TILE_ELEMENTS", TILE)
+    monkeypatch.setenv(VARIABLE, "numpy")
 
 
 def drifted(seed: int, *, noise: float, scale: float = 1.0) -> tuple[Array, Array]:
