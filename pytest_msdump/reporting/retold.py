@@ -76,11 +76,9 @@ def _forms() -> list[tuple[re.Pattern[str], str]]:
 
 
 def _pattern(english: str) -> str:
-    """The form as a pattern; a field that stands there twice has to be the same."""
-    pattern, seen = "", set()
+    """The form as a pattern; no field stands there twice."""
+    parts = []
     for literal, name, _, _ in Formatter().parse(english):
-        pattern += re.escape(literal)
-        if name is not None:
-            pattern += f"(?P={name})" if name in seen else f"(?P<{name}>{KINDS.get(name, '.+?')})"
-            seen.add(name)
-    return pattern
+        parts.append(re.escape(literal))
+        parts += [] if name is None else [f"(?P<{name}>{KINDS.get(name, '.+?')})"]
+    return "".join(parts)

@@ -134,6 +134,26 @@ def test_causes_are_told_before_the_failures_that_inherit_from_them(large):
     assert "worst" in report["details"]["of"]["4999"]
 
 
+def test_a_reason_of_an_older_release_is_shown_as_its_sentence():
+    values = results(3, failing=1.0)
+    values["tensors"][0].update(role="cause", causes=[], suspects=[], role_reason="SENTENCE")
+    why = {"why": "first", "suspects": [], "given": ["w"]}
+    values["tensors"][1].update(role="cause", causes=[], suspects=[], role_reason="SENTENCE", role_why=why)
+    data = data_of(page(values).decode("utf-8"))["report"]
+    assert data["details"]["of"]["0"]["role_reason"] == "SENTENCE"
+    assert "role_reason" not in data["details"]["of"]["1"]
+    assert data["pool"][data["details"]["of"]["1"]["role_why"]["given"][0]] == "w"
+
+
+def test_coverage_alone_fails_the_page_before_its_program_runs():
+    values = results(3, failing=0.0)
+    assert '<div class="stamp is-pass">PASS' in page(values).decode("utf-8")
+    problems = {"en": ["few"], "zh": ["少"]}
+    text = page(values, problems=problems).decode("utf-8")
+    assert '<div class="stamp is-fail">FAIL' in text
+    assert data_of(text)["report"]["problems"] == problems
+
+
 def test_a_column_of_one_value_is_that_value():
     assert column([3, 3]) == {"all": 3}
     assert column([1, True]) == [1, True]

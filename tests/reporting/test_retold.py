@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 
 import pytest
 from localising.test_diagnosis import SPECIFIC, X, told
+from reporting import samples
 
 import pytest_msdump
 from pytest_msdump.facts.operators import REASONS
@@ -16,8 +18,14 @@ from pytest_msdump.localising.diagnosis_nonfinite import nonfinite_origin
 from pytest_msdump.memory_formats.axes import explain_shapes
 from pytest_msdump.metrics import definitions
 from pytest_msdump.model.comparison import Nonfinite
+from pytest_msdump.model.pairing import Unmatched
+from pytest_msdump.reporting.assemble import assemble
+from pytest_msdump.reporting.coverage import coverage_text
+from pytest_msdump.reporting.diagnosis import diagnosis_lines
+from pytest_msdump.reporting.failure import failure_text
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.retold import KINDS, SENTENCES, WORDS, retold
+from pytest_msdump.reporting.summary import summary_lines
 
 PACKAGE = Path(pytest_msdump.__file__).parent
 ENGLISH, CHINESE = Phrases("en"), Phrases("zh")
@@ -163,6 +171,21 @@ def test_why_a_metric_has_no_number_is_told_in_chinese():
     assert len(reasons) > 8
     for text in reasons:
         assert re.search(r"[\u4e00-\u9fff]", retold(text, CHINESE)), text
+
+
+def test_the_terminal_tells_it_where_it_tells_sentences():
+    drifted = samples.drifted()
+    left, right = samples.dumps()
+    reason = "no operator of that name on the right side"
+    alone = [Unmatched("left", ref, reason) for ref in left.refs]
+    pairing = replace(samples.pairing([samples.pair()]), unmatched_left=tuple(alone))
+    report = assemble(left, right, pairing, [samples.entry(drifted)], profile="default")
+    assert "右侧没有此名称的算子" in coverage_text(report, say=CHINESE)
+    assert "右侧没有此名称的算子" in "\n".join(summary_lines(report, say=CHINESE))
+    record = {**samples.entry(drifted), "by": "same name as conv2", "how": "mangled"}
+    assert "配对依据：与 conv2 同名" in failure_text([record], operators=3, say=CHINESE)
+    evidence = {"diagnosis": [{"id": "sign_flipped", "confidence": "high", "evidence": "left = -right"}]}
+    assert "左 = −右" in "\n".join(diagnosis_lines(evidence, 80, CHINESE))
 
 
 def test_it_takes_no_long_whatever_a_name_holds():

@@ -17,12 +17,9 @@ const { forms, kinds, words: placeWords } = loaded.sentences;
 let patterns = null;
 
 function patternOf(english) {
-  const seen = new Set();
   const parts = english.split(/(\{\w+\})/).map((part) => {
     if (!/^\{\w+\}$/.test(part)) return part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
     const name = part.slice(1, -1);
-    if (seen.has(name)) return `\\k<${name}>`;
-    seen.add(name);
     return `(?<${name}>${kinds[name] || ".+?"})`;
   });
   return new RegExp(`^${parts.join("")}$`, "s");
