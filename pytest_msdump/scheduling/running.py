@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.scheduling.cache import Cache
 from pytest_msdump.scheduling.files import bytes_to_read
 from pytest_msdump.scheduling.threads import Ahead, Workers
+
+if TYPE_CHECKING:
+    from pytest_msdump.scheduling.cache import Cache
 
 __all__ = ["Runner"]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
 from pytest_msdump.scheduling.running import Runner
 from pytest_msdump.scheduling.threads import Workers
+
+if TYPE_CHECKING:
+    from pytest_msdump.scheduling.cache import Cache
 
 __all__ = ["Watch", "records_of"]
 
@@ -52,7 +54,7 @@ def records_of(
     numbers = range(len(plan.pairing.pairs))
     if scheduler is not None:
         return _by_cluster(plan, numbers, watch, scheduler)
-    cache = open_cache(plan, cache_folder(Path.cwd()))
+    cache = _cache(plan)
     records: dict[int, Mapping[str, Any]] = {}
     with closing(Workers(plan.suite.jobs)) as workers:
         runner = Runner(plan, numbers, workers if workers.jobs > 1 else None, cache=cache)
@@ -62,6 +64,15 @@ def records_of(
         finally:
             notes = () if cache is None else _kept(cache, runner, records)
     return records, notes
+
+
+def _cache(plan: Plan) -> Cache | None:
+    # Off is the rule, and two small files are compared in less time than it takes to load this.
+    if plan.suite.cache == "off":
+        return None
+    from pytest_msdump.scheduling.cache import cache_folder, open_cache
+
+    return open_cache(plan, cache_folder(Path.cwd()))
 
 
 def _kept(cache: Cache, runner: Runner, records: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:
