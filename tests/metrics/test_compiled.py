@@ -427,3 +427,16 @@ def test_version_and_header_say_which_kernel(
     monkeypatch.setenv(VARIABLE, "fortran")
     assert main(["compare", *files]) == 4
     assert "no kernel 'fortran'" in capsys.readouterr().err
+
+
+@needs_kernel
+def test_bfloat16_is_read_from_its_16_bits() -> None:
+    extension = compiled._chosen("compiled").module
+    assert extension is not None
+    bits = np.arange(65536, dtype="uint16")
+    wide = (bits.astype("uint32") << 16).view("float32")
+    sweep = extension.Sweep(swept._ORDER.index("bfloat16"), swept._ORDER.index("float32"), 0.0, 0.0, math.inf, 5, False)
+    assert sweep.add(bits, wide, 0)
+    elements, _, classes, left, right, _, counts, *_ = sweep.found()
+    assert (elements, counts[0], classes[6], classes[0], classes[3]) == (65536, 0, 0, 254, 2)
+    assert left == right
