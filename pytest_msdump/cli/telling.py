@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.facts.messages import LANGUAGES
+from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING

@@ -122,6 +122,7 @@ def bfloat16_values(bits: Array) -> Array:
     return wide.view(np.float32)
 
 
+@lru_cache(maxsize=256)
 def can_decode(name: str) -> bool:
     """Tell whether `stored_as` knows how a data type's bytes become numbers."""
     known = canonical(name)

@@ -208,12 +208,12 @@ def _outputs(entries: Sequence[Any], own_name: str, place: str) -> Iterator[Orig
 def _attributes(holder: Mapping[str, Any], used: frozenset[str], place: str) -> _Attributes:
     found: dict[str, Mapping[str, Any]] = {}
     for position, entry in enumerate(get(holder, "attr", list, [], place)):
-        here = f"{place}.attr[{position}]"
-        attribute = checked(entry, dict, here, "it")
-        key = attribute.get("key")
+        if not isinstance(entry, dict):
+            checked(entry, dict, f"{place}.attr[{position}]", "it")
+        key = entry.get("key")
         # Attributes that nobody looks at may hold anything.
         if isinstance(key, str) and key in used:
-            found.setdefault(key, get(attribute, "value", dict, {}, f"{here} ({key})"))
+            found.setdefault(key, get(entry, "value", dict, {}, f"{place}.attr[{position}] ({key})"))
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph, file_spelling, joined_spelling
-from pytest_msdump.model.ordering import PARAMETER, in_order
+from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.model.tensor import TensorRef
 
 __all__ = ["with_model_order"]
@@ -50,7 +50,9 @@ def _placed(ref: TensorRef, meant: dict[str, list[tuple[int, str, str]]]) -> Ten
         exact = [candidate for candidate in candidates if candidate[1] == op.true_name]
         candidates = exact or [candidate for candidate in candidates if candidate[2] == op.op_type]
     if len(candidates) != 1:
-        return replace(ref, place=None)
+        return placed_at(ref, None)
     place, name, _ = candidates[0]
-    key = replace(ref.key, op=replace(op, true_name=op.true_name or name))
+    if op.true_name:
+        return placed_at(ref, place)
+    key = replace(ref.key, op=replace(op, true_name=name))
     return replace(ref, key=key, place=place)

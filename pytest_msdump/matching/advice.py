@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ _FLAGS = {
     "quant": "the quantisation rules of AMCT (--msdump-quant-fusion)",
     "close": "the JSON of the model compiled with fusion off (--msdump-close-fusion)",
 }
+
+_SURELY_QUANTISED = re.compile("|".join(map(re.escape, SURE_QUANTISED_FRAGMENTS)))
 
 # The vendor's table of what can be compared with what: (left, right) → sets of rule files, any of which will do; the
 # first is the one to recommend. An Ascend dump is "device", one of Caffe, TensorFlow or ONNX "original".
@@ -96,8 +99,7 @@ def kind_of(dump: Dump) -> DumpKind:
     suffixes = {ref.source.path.suffix for ref in dump.refs}
     family = _KIND_OF_READER.get(dump.reader, "other")
     quantised = ".quant" in suffixes or any(
-        ref.key.op.op_type in QUANT_TYPES or any(part in ref.key.op.label for part in SURE_QUANTISED_FRAGMENTS)
-        for ref in dump.refs
+        ref.key.op.op_type in QUANT_TYPES or _SURELY_QUANTISED.search(ref.key.op.label) for ref in dump.refs
     )
     return DumpKind(family, quantised)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from pytest_msdump.matching.candidates import NearestNames
 from pytest_msdump.matching.ledger import Ledger
@@ -104,12 +105,17 @@ class Explainer:
         self._ledger = ledger
         self._absences = absences or {}
         self._because = because or {}
-        self._partner_of: dict[tuple[str, int], str] = {}
-        for made in ledger.made:
-            left, right = ledger.left.refs[made.left], ledger.right.refs[made.right]
-            self._partner_of.setdefault(("left", made.left), f"{right.key.address} ({made.how})")
-            self._partner_of.setdefault(("right", made.right), f"{left.key.address} ({made.how})")
         self._searches = {side.name: _Search(side, ledger) for side in (ledger.left, ledger.right)}
+
+    @cached_property
+    def _partner_of(self) -> dict[tuple[str, int], str]:
+        """The first partner of each tensor."""
+        found: dict[tuple[str, int], str] = {}
+        for made in self._ledger.made:
+            left, right = self._ledger.left.refs[made.left], self._ledger.right.refs[made.right]
+            found.setdefault(("left", made.left), f"{right.key.address} ({made.how})")
+            found.setdefault(("right", made.right), f"{left.key.address} ({made.how})")
+        return found
 
     def unmatched(self, side: Side, wanted: Callable[[TensorRef], bool]) -> Iterator[Unmatched]:
         """Yield the selected tensors of one side that have no partner.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_msdump.matching.explain import listed, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.settle import Edge, settle
-from pytest_msdump.matching.sides import Operator, Side
+from pytest_msdump.matching.sides import Operator, Side, mangled_names
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import mangle
 
@@ -56,8 +56,7 @@ def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
         own = [] if not ledger.trusts_files else right.mangled.meeting(mangle(op.key.name), op.meeting)
         if own:
             return own
-        spellings = sorted({mangle(op.key.name), mangle(op.key.label)})
-        return [number for spelling in spellings for number in right.mangled.meeting(spelling, op.meeting)]
+        return [number for spelling in mangled_names(op.key) for number in right.mangled.meeting(spelling, op.meeting)]
 
     _pair(ledger, partners, how="mangled", by=lambda op: f"same name as {mangle(op.key.label)}", transform=transform)
 

@@ -173,6 +173,9 @@ def _pairs(ledger: Ledger) -> list[Pair]:
         )
         for made in ledger.made
     ]
+    # Hardly any two pairs share their left tensor, and only for these the right one decides.
+    if len({_left_rank(pair) for pair in pairs}) == len(pairs):
+        return sorted(pairs, key=_left_rank)
     return sorted(pairs, key=_rank_of)
 
 
@@ -196,15 +199,20 @@ def _written(side: str, ref: TensorRef) -> str:
 
 def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
     """Say which of several this is, where the two sides do not have the tensor as often: one of them may be stale."""
-    counts = {side: times[side][_without_occurrence(ref)] for side, ref in (("left", left), ("right", right))}
-    if counts["left"] == counts["right"]:
+    ours, theirs = times["left"][_without_occurrence(left)], times["right"][_without_occurrence(right)]
+    if ours == theirs:
         return ""
+    counts = {"left": ours, "right": theirs}
     told = [
         f"the {side} side has this tensor {count} times, and this is occurrence {ref.key.op.at.occurrence or 0}"
         for (side, count), ref in zip(counts.items(), (left, right), strict=True)
         if count > 1
     ]
     return "; ".join(told)
+
+
+def _left_rank(pair: Pair) -> tuple[int, str, int]:
+    return (pair.order, pair.left.key.io, pair.left.key.slot)
 
 
 def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], ...], str, int]:

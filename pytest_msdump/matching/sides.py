@@ -9,7 +9,7 @@ from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.meeting import Key, known, meets, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
-__all__ = ["NameIndex", "Operator", "Port", "Side", "index_side"]
+__all__ = ["NameIndex", "Operator", "Port", "Side", "index_side", "mangled_names"]
 
 # (io, slot) of a tensor within its operator.
 Port = tuple[str, int]
@@ -44,24 +44,42 @@ class NameIndex:
     """Operators by a spelling of their name, then by place."""
 
     def __init__(self) -> None:
-        self._places: dict[str, dict[Key, list[int]]] = {}
+        # Most spellings are one operator's at one place: a tuple takes a tenth of what dictionaries do.
+        self._only: dict[str, tuple[Key, int]] = {}
+        self._several: dict[str, dict[Key, list[int]]] = {}
         self._patterns: set[tuple[bool, ...]] = set()
+        self._last: Key | None = None
 
     def add(self, spelling: str, place: Key, op: int) -> None:
         """Put an operator under one spelling, once."""
-        ops = self._places.setdefault(spelling, {}).setdefault(place, [])
-        if op not in ops:
-            ops.append(op)
-        self._patterns.add(known(place))
+        if place is not self._last:
+            self._patterns.add(known(place))
+            self._last = place
+        if spelling in self._several:
+            ops = self._several[spelling].setdefault(place, [])
+            if op not in ops:
+                ops.append(op)
+            return
+        first = self._only.setdefault(spelling, (place, op))
+        if first == (place, op):
+            return
+        self._several[spelling] = {first[0]: [first[1]]}
+        del self._only[spelling]
+        self.add(spelling, place, op)
+
+    def _places(self, spelling: str) -> dict[Key, list[int]]:
+        if (only := self._only.get(spelling)) is not None:
+            return {only[0]: [only[1]]}
+        return self._several.get(spelling, {})
 
     def named(self, spelling: str) -> list[int]:
         """Return the operators of that spelling, wherever they are."""
-        return [op for ops in self._places.get(spelling, {}).values() for op in ops]
+        return [op for ops in self._places(spelling).values() for op in ops]
 
     def meeting(self, spelling: str, place: Key) -> list[int]:
         """Return the operators of that spelling whose place meets this one."""
-        places = self._places.get(spelling)
-        if places is None:
+        places = self._places(spelling)
+        if not places:
             return []
         if self._patterns == {known(place)}:
             # Both sides have the same coordinates, so to meet is to be equal.
@@ -103,8 +121,11 @@ class Side:
     mangled: NameIndex
 
     def selected(self, op: Operator) -> dict[Port, int]:
-        """Return an operator's selected tensors."""
-        return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
+        """Return an operator's selected tensors; not to be changed."""
+        for io, _ in op.tensors:
+            if io not in self.directions:
+                return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
+        return op.tensors
 
     def is_double(self, ref: int) -> bool:
         """Whether another tensor of this side has the same key."""
@@ -113,8 +134,7 @@ class Side:
 
     def namesakes(self, key: OpKey) -> list[int]:
         """Return this side's operators that an operator of the other side could mean, wherever they are."""
-        spellings = {mangle(key.name), mangle(key.label)}
-        return sorted({number for spelling in spellings for number in self.mangled.named(spelling)})
+        return sorted({number for spelling in mangled_names(key) for number in self.mangled.named(spelling)})
 
     def resolve(self, address: Address) -> list[int]:
         """Return the operators an address names, in order; at each place the best reading only."""
@@ -127,6 +147,13 @@ class Side:
                     fresh[place].append(number)
             best.update(fresh)
         return sorted(op for ops in best.values() for op in ops)
+
+
+def mangled_names(key: OpKey) -> Sequence[str]:
+    """Return an operator's names as files write them, sorted, each once."""
+    if key.true_name is None:
+        return (mangle(key.name),)
+    return sorted({mangle(key.name), mangle(key.label)})
 
 
 def _readings(side: Side, address: Address) -> Iterator[list[int]]:
@@ -189,6 +216,6 @@ def _named(ops: Sequence[Operator]) -> tuple[NameIndex, NameIndex, NameIndex]:
         labels.add(op.key.label, op.meeting, number)
         if op.key.true_name is not None:
             files.add(op.key.name, op.meeting, number)
-        for spelling in {mangle(op.key.name), mangle(op.key.label)}:
+        for spelling in mangled_names(op.key):
             mangled.add(spelling, op.meeting, number)
     return labels, files, mangled

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS
@@ -37,7 +39,8 @@ LEFT_OUT = "it was left out by "
 NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
 
 
-class Totals(NamedTuple):
+@dataclass(frozen=True)
+class Totals:
     """What the passes over the data gave; `divergence` is ``None`` where no second pass made sense.
 
     `without` tells of each metric that is left out who said so.
@@ -47,17 +50,22 @@ class Totals(NamedTuple):
     partial: Partial
     shape: tuple[int, ...]
     divergence: float | None = None
-    without: Mapping[str, str] = NOTHING_LEFT_OUT
+    without: Mapping[str, str] = field(default_factory=lambda: NOTHING_LEFT_OUT)
 
-    @property
-    def kinds(self) -> set[str]:
+    @cached_property
+    def kinds(self) -> frozenset[str]:
         """The kinds of both dtypes."""
-        return {DTYPES[name].kind for name in (self.task.left, self.task.right)}
+        return frozenset({DTYPES[self.task.left].kind, DTYPES[self.task.right].kind})
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether both sides are integers or bools."""
         return self.kinds <= {"integer", "bool"}
+
+    @cached_property
+    def squares(self) -> tuple[Sum, Sum]:
+        """Σ l² and Σ r² of finite elements."""
+        return _square_sum(self.partial.left), _square_sum(self.partial.right)
 
     def where(self, index: int | None) -> tuple[int, ...] | None:
         """Return the logical index of an element number."""
@@ -80,10 +88,10 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     (1, 1, 1)
     """
     places: list[int] = []
-    for length in reversed(shape):
-        index, place = divmod(index, length)
-        places.append(place)
-    return tuple(reversed(places))
+    for length in shape[::-1]:
+        places.append(index % length)
+        index //= length
+    return tuple(places[::-1])
 
 
 def define(totals: Totals) -> dict[str, Measurement]:
@@ -109,13 +117,13 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
 def _measurement(metric: str, totals: Totals) -> Measurement:
     if metric in totals.without:
         return Measurement(metric, undefined=f"{LEFT_OUT}{totals.without[metric]}")
-    if metric == "cosine_similarity" and totals.partial.elements == 1:
+    if totals.partial.elements == 1 and metric == "cosine_similarity":
         return Measurement(metric, undefined=_ONE_ELEMENT, applies=False)
     try:
         value, index = _value(metric, totals)
     except _Undefined as reason:
         return Measurement(metric, undefined=str(reason))
-    return Measurement(metric, value, where=totals.where(index))
+    return Measurement(metric, value, None, True, None if index is None else totals.where(index))
 
 
 def _value(metric: str, totals: Totals) -> _Value:
@@ -139,6 +147,8 @@ def _fits(value: float) -> float:
 
 
 def _square_sum(parts: tuple[Moments, ...]) -> Sum:
+    if len(parts) == 1:
+        return parts[0].squares
     total = ZERO
     for part in parts:
         total = total.merge(part.squares)
@@ -152,7 +162,7 @@ def _all_zero(parts: tuple[Moments, ...]) -> bool:
 def _right_squares(totals: Totals) -> Sum:
     if _all_zero(totals.partial.right):
         raise _Undefined(_RIGHT_ZERO)
-    return _square_sum(totals.partial.right)
+    return totals.squares[1]
 
 
 def _cosine(totals: Totals) -> _Value:
@@ -162,7 +172,7 @@ def _cosine(totals: Totals) -> _Value:
         raise _Undefined(_BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO)
     if not partial.errors.differing:
         return 1.0, None
-    left, right, product = _square_sum(partial.left), _square_sum(partial.right), partial.product
+    (left, right), product = totals.squares, partial.product
     # Each root by itself: the product of both square sums may not fit float64. Exponents of square sums are even.
     lengths = math.sqrt(left.high + left.low) * math.sqrt(right.high + right.low)
     shift = product.exponent - (left.exponent + right.exponent) // 2
@@ -191,7 +201,8 @@ def _relative_euclid(totals: Totals) -> _Value:
 
 def _normalized_max(totals: Totals) -> _Value:
     errors = totals.partial.errors
-    _right_squares(totals)
+    if _all_zero(totals.partial.right):
+        raise _Undefined(_RIGHT_ZERO)
     if math.isinf(errors.right_peak):
         raise _Undefined(_MODULUS_TOO_BIG)
     return _fits(errors.largest.value / errors.right_peak), None
@@ -226,8 +237,8 @@ def _deviations(totals: Totals) -> _Value:
     """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
     numbers: list[float] = []
     for parts in (totals.partial.left, totals.partial.right):
-        variance = ZERO
-        for part in parts:
+        variance = parts[0].variance
+        for part in parts[1:]:
             variance = variance.merge(part.variance)
         mean = parts[0].mean if len(parts) == 1 else math.hypot(*(part.mean for part in parts))
         numbers += [_fits(mean), _fits(variance.root_of_ratio(Sum(1.0)))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = ["Comparison", "CustomResult", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
 
@@ -11,8 +12,7 @@ __all__ = ["Comparison", "CustomResult", "Measurement", "Nonfinite", "Scalar", "
 Scalar = bool | int | float | complex
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(NamedTuple):
     """One metric's number, or why it has none.
 
     Parameters
@@ -37,8 +37,7 @@ class Measurement:
     where: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nonfinite:
+class Nonfinite(NamedTuple):
     """How many elements are NaN or Inf, and on which side.
 
     `nan_both` and `inf_both` count positions that hold the same class on both sides (Inf of the same sign);

@@ -61,15 +61,16 @@ def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
     stream is found by its task alone; 65535 as task or stream means unknown and finds nothing. Context and thread
     count where the entry has them and the dump's name does: 0 is a number like any other.
     """
+    reported = [(file, entry) for file in files for entry in file.entries if entry.is_overflow]
+    if not reported:
+        return
     by_folder: defaultdict[Path, list[tuple[TensorRef, tuple[int | None, ...]]]] = defaultdict(list)
     for ref in (*dump.refs, *dump.older):
         ids = _ids(ref)
         if ids is not None:
             by_folder[ref.source.path.parent].append((ref, ids))
-    for file in files:
-        for entry in file.entries:
-            if entry.is_overflow:
-                yield Culprit(file, entry, _meant(entry, by_folder[file.path.parent]))
+    for file, entry in reported:
+        yield Culprit(file, entry, _meant(entry, by_folder[file.path.parent]))
 
 
 def _ids(ref: TensorRef) -> tuple[int | None, ...] | None:

@@ -124,9 +124,12 @@ def _has_dumps(folder: Folder) -> bool:
 
 def _has_arrays(folder: Folder) -> bool:
     """Whether there are arrays of MindSpore's other than those made of dumps that are still beside them."""
-    arrays = [name for name in folder.files if parse_mindspore(name)]
-    runs = {_run(parsed) for parsed in map(parse_ascend, folder.files if arrays else ()) if parsed}
-    return not all(_is_made_of(name, runs) for name in arrays)
+    arrays = (name for name in folder.files if parse_mindspore(name))
+    first = next(arrays, None)
+    if first is None:
+        return False
+    runs = {_run(parsed) for parsed in map(parse_ascend, folder.files) if parsed}
+    return not all(_is_made_of(name, runs) for name in (first, *arrays)) if runs else True
 
 
 def _run(parsed: AscendName) -> tuple[object, ...]:

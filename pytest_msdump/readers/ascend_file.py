@@ -38,9 +38,8 @@ class FileSource:
         """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
         count = max(0, min(count, self.size - start))
         if not self._begin <= start <= start + count <= self._begin + len(self._window):
-            window = bytearray(min(max(count, _WINDOW_BYTES), self.size - start) if count else 0)
-            self._file.read_into(memoryview(window), start)
-            self._window, self._begin = bytes(window), start
+            length = min(max(count, _WINDOW_BYTES), self.size - start) if count else 0
+            self._window, self._begin = self._file.read_bytes(start, length), start
         return self._window[start - self._begin : start - self._begin + count]
 
 

@@ -144,7 +144,8 @@ def parse_ascend(name: str) -> AscendName | None:
     >>> parse_ascend("Add.op.5.3.1600000000000010.4.11.0.0")[5:]
     (4, 11, 0, 0)
     """
-    if "/" in name:
+    # Nearly all other names are told by their end alone.
+    if not "0" <= name[-1:] <= "9" or "/" in name:
         return None
     fields = name.split(".")
     count = _trailing_numbers(fields)

@@ -2,30 +2,21 @@
 
 One engine serves Fortran order and every permutation of axes: the tensor is a shape with one stride for each axis over
 the stored elements. It is gathered in *bands*, runs of the logical order that fit `block_bytes`.
-
-Notes
------
-Files are read with ``pread``, not mapped: a mapped page counts as resident memory, and a file that shrinks under a
-mapping kills the process.
 """
 
 from __future__ import annotations
 
-import errno
-import mmap
 import os
-import stat
-import weakref
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.readers.scratch import Scratch
+from pytest_msdump.readers.stored_file import StoredFile
 
 __all__ = ["BLOCK_BYTES", "Scratch", "StoredFile", "StridedReader"]
 
@@ -35,106 +26,6 @@ BLOCK_BYTES = 16 * 2**20
 
 # Reading this many unwanted bytes costs about as much as one more system call.
 GAP_BYTES = 8 * 2**10
-
-_HINTS = {
-    errno.EACCES: "make it readable (MindSpore writes its files for their owner only)",
-    errno.ELOOP: "its symbolic links go round in a circle; remove them",
-    errno.ENOENT: "it was there when the dump was indexed; run again, and check links that lead nowhere",
-}
-
-
-class StoredFile:
-    """A regular file, opened for reading at any offset. Closed by `close`, or when nobody holds it any more.
-
-    A file on object storage is a local one that is filled in as it is read.
-
-    Raises
-    ------
-    TensorFileError
-        When the file cannot be opened, or is no regular file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._copy = path.local_copy() if isinstance(path, RemotePath) else None
-        descriptor, self.size = (self._copy.descriptor, self._copy.size) if self._copy else _open_regular(path)
-        self._descriptor = descriptor
-        self._close = weakref.finalize(self, os.close, descriptor)
-
-    @property
-    def descriptor(self) -> int:
-        """The open file's number, for who reads anywhere in it; see `descriptor_of`."""
-        return self.descriptor_of(0, self.size)
-
-    def descriptor_of(self, start: int, stop: int) -> int:
-        """Return the open file's number, for who reads bytes `start` to `stop` and no others; not after `close`."""
-        # A closed one's number may belong to somebody else by now.
-        if not self._close.alive:
-            raise ValueError(f"{self.path}: read after close()")
-        if self._copy is not None:
-            self._copy.fill(start, stop)
-        return self._descriptor
-
-    def close(self) -> None:
-        """Close the file. Harmless when it is closed already."""
-        self._close()
-
-    def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target` (bytes) from `offset` (bytes) on.
-
-        Raises
-        ------
-        TensorFileError
-            When the file ends before, which it did not when it was opened, or cannot be read.
-        """
-        done, descriptor = 0, self.descriptor_of(offset, offset + len(target))
-        while done < len(target):
-            try:
-                count = os.preadv(descriptor, [target[done:]], offset + done)
-            except OSError as error:
-                raise TensorFileError(
-                    f"{self.path}: cannot be read at byte {offset + done}: {error.strerror}"
-                ) from error
-            if count == 0:
-                raise TensorFileError(
-                    f"{self.path}: ends at byte {offset + done}, but had {self.size} bytes when it was opened; "
-                    "compare again when nothing writes to it"
-                )
-            done += count
-
-
-def _open_regular(path: Path) -> tuple[int, int]:
-    """Return descriptor and size in bytes. Not blocking, so that a named pipe cannot hang the run."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-    try:
-        descriptor = os.open(path, flags)
-    except (OSError, ValueError) as error:
-        number = getattr(error, "errno", None)
-        reason = getattr(error, "strerror", None) or str(error)
-        hint = _HINTS.get(number or 0, "check the path and its permissions")
-        raise TensorFileError(f"{path}: cannot be opened: {reason}; {hint}") from error
-    status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode):
-        return descriptor, status.st_size
-    os.close(descriptor)
-    kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
-    raise TensorFileError(f"{path}: is {kind}, not a file; a tensor is read from regular files only")
-
-
-class Scratch:
-    """Memory that is used again and again, aligned to a page: some CPUs copy several times slower into other memory."""
-
-    def __init__(self) -> None:
-        self._bytes: Array = np.empty(0, np.uint8)
-
-    def take(self, count: int, dtype: np.dtype[Any]) -> Array:
-        """Return a 1-D array of `count` elements over this memory, with whatever is in it."""
-        needed = count * dtype.itemsize
-        if needed > self._bytes.size:
-            pages = -(-needed // mmap.PAGESIZE)
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-            self._bytes = np.frombuffer(mmap.mmap(-1, pages * mmap.PAGESIZE, flags=flags), np.uint8)
-        return self._bytes[:needed].view(dtype)
 
 
 class StridedReader:
@@ -172,7 +63,7 @@ class StridedReader:
         self._file = file
         self._offset = offset
         self._dtype = dtype
-        self._shape, self._strides = _merged(shape, strides)
+        self._shape, self._strides = _merged(tuple(shape), tuple(strides))
         self._gap = gap_bytes // dtype.itemsize
         size = prod(self._shape)
         self._band_limit = max(1, min(size, block_bytes // dtype.itemsize))
@@ -282,7 +173,9 @@ class StridedReader:
                 self._file.read_into(slot, offset)
 
 
-def _merged(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+# A network has many tensors and few shapes.
+@lru_cache(maxsize=1024)
+def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Drop axes of length 1 and join neighbours that are one run in the file."""
     lengths: list[int] = []
     steps: list[int] = []

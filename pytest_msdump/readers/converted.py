@@ -45,7 +45,8 @@ class ConvertedReader(Reader):
             return False
         folders = [folder for folder in walk(root) if place_of(root, folder.parts)]
         names = [original for folder in folders for original, _ in _originals(root, folder)[0]]
-        return any(map(_is_ours, names)) and not any(map(_is_mindspores, names))
+        # Of a tree of MindSpore's the first name tells; of what is ours every name has to be looked at anyway.
+        return not any(map(_is_mindspores, names)) and any(map(_is_ours, names))
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root` by name; see `Reader.index`."""

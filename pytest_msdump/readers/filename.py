@@ -8,6 +8,7 @@ msprobe (Ascend) for the names of reference tensors.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
@@ -57,9 +58,15 @@ class MindSporeName(NamedTuple):
     @property
     def spec(self) -> TensorSpec:
         """What the name claims of the tensor. A dtype that `facts.dtypes` does not know is left to the header."""
-        word = (self.dtype or "").lower()
-        known = ALIASES.get(word, word)
-        return TensorSpec(dtype=known if known in DTYPES else None, memory_format=self.memory_format)
+        return _claimed(self.dtype, self.memory_format)
+
+
+# A dump has very many files and few claims, which share their memory.
+@lru_cache(maxsize=256)
+def _claimed(dtype: str | None, memory_format: str) -> TensorSpec:
+    word = (dtype or "").lower()
+    known = ALIASES.get(word, word)
+    return TensorSpec(dtype=known if known in DTYPES else None, memory_format=memory_format)
 
 
 def number(text: str) -> int | None:
@@ -140,12 +147,13 @@ def _from_fields(fields: list[str], dtype: str | None) -> MindSporeName | None:
     """Put together ``[op_type.op, task, stream, timestamp, io, slot, memory_format]`` and a dtype."""
     if len(fields) != 7:
         return None
-    head, *digits, io, slot, memory_format = fields
-    op_type, _, op = head.partition(".")
-    numbers = [number(text) for text in (*digits, slot)]
-    if not (op_type and op and memory_format and io in _IO):
+    head, task_text, stream_text, time_text, io, slot, memory_format = fields
+    if io not in _IO:
         return None
-    task, stream, timestamp, index = numbers
+    op_type, _, op = head.partition(".")
+    if not (op_type and op and memory_format):
+        return None
+    task, stream, timestamp, index = number(task_text), number(stream_text), number(time_text), number(slot)
     if task is None or stream is None or timestamp is None or index is None:
         return None
     return MindSporeName(op_type, op, task, stream, timestamp, io, index, memory_format, dtype)

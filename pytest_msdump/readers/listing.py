@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError
 
-__all__ = ["Folder", "walk"]
+__all__ = ["Folder", "listed_once", "walk"]
 
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.
 _DEEPEST = 32
@@ -63,6 +65,30 @@ def walk(root: Path) -> Iterator[Folder]:
     Links to files count as files when they lead to one. Links to directories are followed, but not those met inside of
     what such a link leads to, nor those that lead to a directory they are in: so every walk ends.
     """
+    kept = _KEPT.get()
+    if kept is None:
+        yield from _walked(root)
+        return
+    if root not in kept:
+        kept[root] = tuple(_walked(root))
+    yield from kept[root]
+
+
+# What was listed, while somebody asks for the same directories again and again.
+_KEPT: ContextVar[dict[Path, tuple[Folder, ...]] | None] = ContextVar("listed", default=None)
+
+
+@contextmanager
+def listed_once() -> Iterator[None]:
+    """List every directory once, however often it is asked for inside; what changes meanwhile is not seen."""
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def _walked(root: Path) -> Iterator[Folder]:
     waiting = [_Visit((), False)]
     while waiting:
         visit = waiting.pop()

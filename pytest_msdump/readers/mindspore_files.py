@@ -40,6 +40,10 @@ _GRAPH_FILES = re.compile(
 _CSV = ".csv"
 
 
+# Told by its last field, which is all that most names are looked at.
+_ENDS_IN_SHAPE = re.compile(r"\.[0-9x]+\.npy\Z")
+
+
 class _Array(NamedTuple):
     """A tensor in a file of its own; `dump` identifies the dump file that it may have been made of."""
 
@@ -140,9 +144,11 @@ def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str
 def _arrays(names: tuple[str, str], *, is_first: bool) -> Iterator[_Array]:
     """Read a file's name, and the one it stands for, by each grammar."""
     for name in names:
-        converted = parse_converted(name)
         # A shape in the place of the memory format is the mark of the vendor's first tool.
-        parsed = None if converted and converted.has_shape else parse_mindspore(name)
+        parsed = None if _ENDS_IN_SHAPE.search(name) else parse_mindspore(name)
+        converted = None if parsed else parse_converted(name)
+        if converted and not converted.has_shape:
+            parsed = parse_mindspore(name)
         if parsed:
             made_of = (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
             yield _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, made_of)
@@ -200,6 +206,8 @@ def side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: 
     return frozenset(
         name
         for name in folder.files
+        # None of them is an array, and arrays are what a directory is full of.
+        if not name.endswith(".npy")
         if name in beside_ranks
         or (name == STATISTICS_FILE and not folder.parts)
         or _is_side_file(name, is_sure=is_sure, is_place=place is not None)

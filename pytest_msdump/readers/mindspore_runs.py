@@ -69,7 +69,7 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
     once = run_once(read_histories(root)[0])
     for index in sorted(by_index):
         repeats = sort_out(by_index[index], once=once)
-        newest += _behind(repeats.newest, seen)
+        newest += _behind(repeats.newest, seen) if len(by_index) > 1 else repeats.newest
         older += repeats.older
         notes += [note for note in repeats.notes if note not in notes]
     return Repeats(tuple(newest), tuple(older), tuple(notes))
@@ -105,9 +105,12 @@ def _behind(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[Tens
 def _at(ref: TensorRef, *, iteration: int | None = None, occurrence: int | None = None) -> TensorRef:
     """Change the coordinates that are given."""
     at = ref.key.op.at
-    at = replace(at, iteration=at.iteration if iteration is None else iteration)
-    at = replace(at, occurrence=at.occurrence if occurrence is None else occurrence)
-    return ref if at == ref.key.op.at else replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))
+    iteration = at.iteration if iteration is None else iteration
+    occurrence = at.occurrence if occurrence is None else occurrence
+    if (iteration, occurrence) == (at.iteration, at.occurrence):
+        return ref
+    at = replace(at, iteration=iteration, occurrence=occurrence)
+    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))
 
 
 def _operator(ref: TensorRef) -> Hashable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -129,6 +130,7 @@ class NpyView:
         self.close()
 
 
+@lru_cache(maxsize=1024)
 def _dense_strides(shape: tuple[int, ...], *, fortran: bool) -> tuple[int, ...]:
     """Return elements per step of each axis, for a tensor stored without gaps."""
     lengths = shape if fortran else shape[::-1]
@@ -168,13 +170,11 @@ def open_npy(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES)
 
 def _head(file: StoredFile) -> bytes:
     """Read no more than the header may need, however long the file claims it to be."""
-    head = bytearray(min(file.size, _FIRST_READ_BYTES))
-    file.read_into(memoryview(head), 0)
-    _, end = extent(bytes(head), str(file.path))
+    head = file.read_bytes(0, min(file.size, _FIRST_READ_BYTES))
+    _, end = extent(head, str(file.path))
     if end > len(head) and file.size > len(head):
-        head = bytearray(min(file.size, end))
-        file.read_into(memoryview(head), 0)
-    return bytes(head)
+        return file.read_bytes(0, min(file.size, end))
+    return head
 
 
 def _check_size(file: StoredFile, header: NpyHeader, item_bytes: int) -> None:

@@ -132,9 +132,10 @@ def _holds_tensors(folder: Folder) -> bool:
 
 def _names(folder: Folder) -> Iterator[str]:
     """Names of files; a numbered file beside a mapping may stand for any name."""
+    is_mapped = MAPPING in folder.files
     for name in folder.files:
         stem = name.removesuffix(_SUFFIX)
-        yield f"{name}.0.0.npy" if MAPPING in folder.files and stem != name and number(stem) is not None else name
+        yield f"{name}.0.0.npy" if is_mapped and stem != name and number(stem) is not None else name
 
 
 def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:

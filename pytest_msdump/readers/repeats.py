@@ -197,6 +197,8 @@ def _needed_pause(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> int
 
 def _numbered(run: Sequence[TensorRef]) -> list[TensorRef]:
     """Set the occurrence of every tensor of one run, given in order of time."""
+    if len(set(map(_identity, run))) == len(run):
+        return [_at_occurrence(ref, 0) for ref in run]
     operators: defaultdict[Hashable, list[int]] = defaultdict(list)
     for position, ref in enumerate(run):
         operators[_operator(ref)].append(position)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -210,6 +211,7 @@ def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> t
     return order
 
 
+@lru_cache(maxsize=1024)
 def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return elements per step of each axis, for a tensor stored without gaps."""
     return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
@@ -233,42 +235,48 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
         When its type has no numeric meaning or cannot be decoded, or its data is not all there. Bytes beyond what the
         shape needs are padding when the header counts them; they are never read.
     """
-    where = f"{file.path}: {tensor.io} {tensor.slot}"
-    dtype = _numeric(tensor, where)
-    _check_shape(tensor.shape, where)
+    known = canonical(tensor.data_type.dtype)
+    if known is None or not can_decode(known):
+        raise _no_numbers(tensor, _where(file, tensor))
+    dtype = known
+    _check_shape(file, tensor)
     needed = bytes_needed(dtype, prod(tensor.shape))
     if needed > tensor.size:
         raise TensorFileError(
-            f"{where}: shape {tensor.shape} of {dtype} needs {needed} bytes, the header gives it {tensor.size}; "
-            "the dump is damaged or was cut short while writing: dump it again"
+            f"{_where(file, tensor)}: shape {tensor.shape} of {dtype} needs {needed} bytes, the header gives it "
+            f"{tensor.size}; the dump is damaged or was cut short while writing: dump it again"
         )
     there = file.size - tensor.start
     if needed > there:
         raise TensorFileError(
-            f"{where}: cut off, {max(there, 0)} of its {needed} bytes are there; "
+            f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {needed} bytes are there; "
             "the run was probably killed while writing: dump it again"
         )
     spec = TensorSpec(dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
     return StoredView(file, tensor.start, spec, tuple(range(len(tensor.shape))), block_bytes=block_bytes)
 
 
-def _numeric(tensor: StoredTensor, where: str) -> str:
+def _where(file: StoredFile, tensor: StoredTensor) -> str:
+    return f"{file.path}: {tensor.io} {tensor.slot}"
+
+
+def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
     label, dtype = tensor.data_type
     why = NOT_NUMBERS.get(dtype)
     if why is not None:
-        raise TensorFileError(
+        return TensorFileError(
             f"{where}: {label} has no numeric meaning; {why}, so it cannot be compared: leave it out with deselect"
         )
-    known = canonical(dtype)
-    if known is None or not can_decode(known):
-        raise TensorFileError(
-            f"{where}: data type {label} cannot be decoded; cast the tensor to float32 in the network, or leave it out "
-            "with deselect"
-        )
-    return known
+    return TensorFileError(
+        f"{where}: data type {label} cannot be decoded; cast the tensor to float32 in the network, or leave it out "
+        "with deselect"
+    )
 
 
-def _check_shape(shape: tuple[int, ...], where: str) -> None:
+def _check_shape(file: StoredFile, tensor: StoredTensor) -> None:
+    shape = tensor.shape
     # Of an empty tensor too, since nothing else would hold back what numpy makes of the other lengths.
-    if prod(length for length in shape if length) > _MAX_ELEMENTS:
-        raise TensorFileError(f"{where}: shape {shape} is more than any memory holds; the header is damaged")
+    if prod([length for length in shape if length]) > _MAX_ELEMENTS:
+        raise TensorFileError(
+            f"{_where(file, tensor)}: shape {shape} is more than any memory holds; the header is damaged"
+        )

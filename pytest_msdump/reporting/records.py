@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -22,8 +22,6 @@ from pytest_msdump.reporting.values import encode
 __all__ = ["StoredRecord", "from_json", "not_run", "relative_file", "to_json", "with_verdict"]
 
 # Of dataclasses with plain fields; `dataclasses.asdict` takes ten times as long.
-_NONFINITE = tuple(field.name for field in fields(Nonfinite))
-_nonfinite_of = attrgetter(*_NONFINITE)
 _coordinates_of = attrgetter(*COORDINATES)
 
 
@@ -165,7 +163,7 @@ def _measured(comparison: Comparison | None) -> dict[str, Any]:
     if comparison is None:
         keys = ("metrics", "undefined", "not_applicable", "where", "vendor", "nonfinite")
         return {"elements": None, "equal": None, **{key: {} for key in keys}, "worst": []}
-    nonfinite = zip(_NONFINITE, _nonfinite_of(comparison.nonfinite), strict=True)
+    nonfinite = zip(Nonfinite._fields, comparison.nonfinite, strict=True)
     sampled: dict[str, Any] = {} if comparison.total_elements is None else {"total_elements": comparison.total_elements}
     if comparison.sampled:
         sampled["sampled"] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.messages import LANGUAGES
+from pytest_msdump.facts.languages import LANGUAGES
 
 __all__ = ["language_of"]
 

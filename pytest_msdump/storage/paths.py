@@ -1,7 +1,7 @@
 """A path on object storage: told to people as its URL, to the operating system as its stand-in on this machine.
 
 So every reader lists and names a remote dump as it does a local one. Only who reads *bytes* must know:
-`RemotePath.open` fetches them, and `readers.buffers.StoredFile` does. Nobody else can take a stand-in for a tensor,
+`RemotePath.open` fetches them, and `readers.stored_file.StoredFile` does. Nobody else can take a stand-in for a tensor,
 since it is empty.
 """
 

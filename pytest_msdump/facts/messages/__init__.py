@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.facts.messages.row import Message
 from pytest_msdump.facts.messages.run import RUN_MESSAGES
 from pytest_msdump.facts.messages.tensor import TENSOR_MESSAGES
 
 __all__ = ["LANGUAGES", "MESSAGES", "Message"]
-
-LANGUAGES = ("en", "zh")
 
 MESSAGES: Mapping[str, Message] = {**RUN_MESSAGES, **TENSOR_MESSAGES}

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_msdump.facts.messages import LANGUAGES
+from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import write_file
