@@ -67,7 +67,7 @@ class _GateItem(pytest.Item):
     def __init__(self, *, source: Source, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.msdump_source = source
-        self.msdump_payload: str | None = None
+        self.msdump_payload: str | Mapping[str, Any] | None = None
         self.add_marker("msdump")
 
     @property
@@ -83,7 +83,9 @@ class _GateItem(pytest.Item):
 
     def report_records(self, records: Mapping[int, Mapping[str, Any]], **more: Any) -> None:
         """Hand records, and what is to be known of them, to whoever writes the reports."""
-        self.msdump_payload = json.dumps({"plan": self.plan.digest, "records": records, **more})
+        payload = {"plan": self.plan.digest, "records": records, **more}
+        # A report that goes to another process has to be text: numbers of any length, and no more than JSON.
+        self.msdump_payload = json.dumps(payload) if hasattr(self.config, "workerinput") else payload
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""

@@ -201,7 +201,7 @@ class Gate:
         payload = getattr(report, "msdump", None)
         if payload is None:
             return
-        message = json.loads(payload)
+        message = json.loads(payload) if isinstance(payload, str) else payload
         if message["plan"] not in {plan.digest for plan in self.plans.values()}:
             self.foreign += 1
             return

@@ -64,12 +64,17 @@ def test_index_reads_headers_and_no_data(tmp_path, monkeypatch):
 
     def counting(self, target, offset):
         read.append((offset, len(target)))
-        original(self, target, offset)
+        into(self, target, offset)
+
+    def counting_bytes(self, offset, count):
+        read.append((offset, count))
+        return of_bytes(self, offset, count)
 
     from pytest_msdump.readers.buffers import StoredFile
 
-    original = StoredFile.read_into
+    into, of_bytes = StoredFile.read_into, StoredFile.read_bytes
     monkeypatch.setattr(StoredFile, "read_into", counting)
+    monkeypatch.setattr(StoredFile, "read_bytes", counting_bytes)
     assert index(tmp_path).refs[0].spec.shape == (100_000,)
     # One short read for a header of any usual size.
     assert read == [(0, 4096)]

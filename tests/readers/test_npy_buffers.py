@@ -113,12 +113,60 @@ def test_arrays_handed_out_are_the_callers_own(stored):
 
 def test_scratch_is_aligned_to_pages_and_used_again():
     scratch = Scratch()
-    first = scratch.take(1000, np.dtype("<f4"))
-    again = scratch.take(500, np.dtype("<f8"))
+    first = scratch.take(20_000, np.dtype("<f4"))
+    again = scratch.take(10_000, np.dtype("<f8"))
     assert first.ctypes.data % 4096 == 0
     assert first.ctypes.data == again.ctypes.data
-    assert (first.size, again.size) == (1000, 500)
+    assert (first.size, again.size) == (20_000, 10_000)
     assert scratch.take(10**6, np.dtype("<f8")).size == 10**6
+
+
+def test_small_scratch_is_used_again_and_grows_into_a_large_one():
+    scratch = Scratch()
+    first = scratch.take(1000, np.dtype("<f4"))
+    again = scratch.take(500, np.dtype("<f8"))
+    assert first.ctypes.data == again.ctypes.data
+    first[:] = 1.0
+    large = scratch.take(20_000, np.dtype("<f4"))
+    large[:] = 2.0
+    assert large.ctypes.data % 4096 == 0
+    # Who holds what was taken before keeps it.
+    assert first.tolist() == [1.0] * 1000
+
+
+@pytest.mark.parametrize("way", ["close", "nobody holds it"])
+def test_a_file_is_closed_once_and_never_another_ones(tmp_path, way):
+    path = tmp_path / "one"
+    path.write_bytes(b"\1" * 10)
+    file = StoredFile(path)
+    descriptor = file.descriptor
+    if way == "close":
+        file.close()
+        with pytest.raises(ValueError, match="read after close"):
+            file.read_bytes(0, 1)
+    else:
+        del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+    other = os.open(path, os.O_RDONLY)
+    try:
+        assert other == descriptor
+        if way == "close":
+            file.close()
+            del file
+        assert os.fstat(other).st_size == 10
+    finally:
+        os.close(other)
+
+
+def test_bytes_beyond_the_end_are_an_error(tmp_path):
+    path = tmp_path / "short"
+    path.write_bytes(b"\1" * 10)
+    file = StoredFile(path)
+    assert file.read_bytes(2, 3) == b"\1\1\1"
+    os.truncate(path, 4)
+    with pytest.raises(TensorFileError, match="ends at byte 4, but had 10 bytes when it was opened"):
+        file.read_bytes(2, 8)
 
 
 def test_file_that_shrinks_meanwhile_is_an_error_not_a_crash(tmp_path):

@@ -1,0 +1,53 @@
+"""Operators by a spelling of their name: one at one place is kept apart from several, and found the same."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.matching.meeting import meets
+from pytest_msdump.matching.sides import NameIndex
+from pytest_msdump.model.ordering import placed_at
+from pytest_msdump.model.overflow import OverflowEntry
+from pytest_msdump.model.source_lines import SourceFrame
+from pytest_msdump.model.statistics import Statistics
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+
+places = st.tuples(st.sampled_from([None, 0, 1]), st.none(), st.none(), st.sampled_from([0, 1, None]), st.just(0))
+entries = st.lists(st.tuples(st.sampled_from("abc"), places, st.integers(0, 5)), max_size=12)
+
+
+@settings(deadline=None, max_examples=300)
+@given(entries, st.sampled_from("abcd"), places)
+def test_all_operators_of_a_spelling_are_found_in_the_order_of_their_places(added, spelling, place):
+    index = NameIndex()
+    expected: dict = {}
+    for name, at, op in added:
+        index.add(name, at, op)
+        ops = expected.setdefault(name, {}).setdefault(at, [])
+        ops += [op] if op not in ops else []
+    here = expected.get(spelling, {})
+    assert index.named(spelling) == [op for ops in here.values() for op in ops]
+    assert index.meeting(spelling, place) == [op for at, ops in here.items() if meets(place, at) for op in ops]
+
+
+def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
+    """`placed_at` spells the fields out: one that is added to `TensorRef` must be added there."""
+    given_ = {
+        "key": TensorKey(OpKey("op", Coordinates(1, "net", 2, 3, 4), "ReLU", "o/p"), "input", 5),
+        "spec": TensorSpec("float16", (2, 3)),
+        "source": TensorSource(Path("/dump/file"), 7, 8),
+        "reader": "ascend",
+        "place": 9,
+        "line": SourceFrame("a.py", 1, "x = 1"),
+        "overflows": (OverflowEntry.__new__(OverflowEntry),),
+        "statistics": Statistics.__new__(Statistics),
+        "sample": 6,
+    }
+    assert set(given_) == {field.name for field in fields(TensorRef)}
+    ref = TensorRef(**given_)
+    for field in fields(TensorRef):
+        assert getattr(placed_at(ref, 10), field.name) is (10 if field.name == "place" else given_[field.name])
+    assert placed_at(ref, 9) is ref
+    assert placed_at(replace(ref, place=None), None).place is None
