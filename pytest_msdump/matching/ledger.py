@@ -27,18 +27,23 @@ class _Partners:
 
     def __init__(self, others: Side) -> None:
         self._mixed = len({known(op.at) for op in others.ops}) > 1
-        self._places: dict[int, set[Key]] = {}
+        # Nearly all have one: a set of its own for each would take more memory than all else here.
+        self._first: dict[int, Key] = {}
+        self._several: dict[int, set[Key]] = {}
 
     def __contains__(self, ref: int) -> bool:
-        return ref in self._places
+        return ref in self._first
 
     def add(self, ref: int, place: Key) -> None:
-        self._places.setdefault(ref, set()).add(place)
+        first = self._first.setdefault(ref, place)
+        if first != place:
+            self._several.setdefault(ref, {first}).add(place)
 
     def has_at(self, ref: int, place: Key) -> bool:
-        places = self._places.get(ref)
-        if places is None:
+        first = self._first.get(ref)
+        if first is None:
             return False
+        places = self._several.get(ref) or (first,)
         return place in places or (self._mixed and any(meets(place, other) for other in places))
 
 

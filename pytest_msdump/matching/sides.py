@@ -196,17 +196,17 @@ def index_side(
     numbers: dict[OpKey, int] = {}
     ops: list[Operator] = []
     op_of = []
-    places: dict[Key, tuple[Key, bool]] = {}
+    places: dict[Key, tuple[Key, Key, bool]] = {}
     for position, ref in enumerate(refs):
         number = numbers.setdefault(ref.key.op, len(ops))
         if number == len(ops):
             place = raw_key(ref.key.op.at)
             if place not in places:
-                places[place] = (meeting(place), keeps(place))
-            ops.append(Operator(ref.key.op, place, *places[place]))
+                places[place] = (place, meeting(place), keeps(place))
+            ops.append(Operator(ref.key.op, *places[place]))
         ops[number].tensors.setdefault((ref.key.io, ref.key.slot), position)
         op_of.append(number)
-    dumped = frozenset(without_occurrence(place) for place, kept in places.values() if kept)
+    dumped = frozenset(without_occurrence(place) for _, place, kept in places.values() if kept)
     return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, *_named(ops))
 
 

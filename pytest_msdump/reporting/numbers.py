@@ -85,6 +85,8 @@ def index_text(index: Sequence[int]) -> str:
 
 def one_line_text(text: str) -> str:
     """Write any text on one line: file names may hold line breaks, escape sequences and bytes that are no UTF-8."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 

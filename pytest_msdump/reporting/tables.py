@@ -103,6 +103,8 @@ def filled(text: str, width: int) -> list[str]:
     >>> filled("右侧 12 个张量已配对 3 个，其余未配对", 16)
     ['右侧 12 个张量已', '配对 3 个，其余', '未配对']
     """
+    if len(text) <= width and text.isascii() and text.isprintable() and text.split() == text.split(" "):
+        return [text]
     lines = [""]
     for word in _SPACE.split(text.strip()):
         gap = " " if lines[-1] else ""
