@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.plugin.detailing import DETAILS
+from pytest_msdump.plugin.session import sent_with
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.suspicious import suspicious_line
@@ -44,10 +44,9 @@ def fold_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
 
 def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Mapping[str, Any]]:
     """The records of an item, as the report of its suite has them now."""
-    payload = getattr(report, "msdump", None)
-    if payload is None:
+    message = sent_with(report)
+    if message is None:
         return []
-    message = json.loads(payload)
     whole = gate.told.get(message["plan"])
     return [] if whole is None else [whole.records[int(number)] for number in message["records"]]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.suite import Suite
 
-__all__ = ["GATE", "Gate", "is_suite_file"]
+__all__ = ["GATE", "Gate", "is_suite_file", "sent_with"]
 
 
 class Gate:
@@ -198,10 +198,9 @@ class Gate:
 
     def receive(self, report: pytest.TestReport) -> None:
         """Keep the records that came with an item's report."""
-        payload = getattr(report, "msdump", None)
-        if payload is None:
+        message = sent_with(report)
+        if message is None:
             return
-        message = json.loads(payload) if isinstance(payload, str) else payload
         if message["plan"] not in {plan.digest for plan in self.plans.values()}:
             self.foreign += 1
             return
@@ -244,6 +243,13 @@ class Gate:
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return shlex.join(["pytest", f"{path}::{name}", *given])
         return shlex.join(["pytest", *given, f"--msdump-select={glob.escape(select)}"])
+
+
+def sent_with(report: pytest.TestReport) -> Mapping[str, Any] | None:
+    """Return the plan's digest and the records that came with an item's report; text where another process sent it."""
+    payload = getattr(report, "msdump", None)
+    sent: Mapping[str, Any] | None = json.loads(payload) if isinstance(payload, str) else payload
+    return sent
 
 
 class _Receiver:
