@@ -87,9 +87,7 @@ class Cache:
     def get(self, key: str | None, pair: Pair) -> dict[str, Any] | None:
         """Return the record of a pair, placed where the pair is now; ``None`` where it has to be measured."""
         found = None if key is None else self._file.get(key)
-        if found is None or found.get("verdict") in (None, "error", "not_run"):
-            return None
-        return {**found, "order": pair.order}
+        return None if found is None else {**found, "order": pair.order}
 
     def told(self, reused: int, total: int) -> str:
         """Say how much came from earlier runs."""

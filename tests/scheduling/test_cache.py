@@ -192,17 +192,20 @@ def test_a_file_that_was_just_written_is_not_trusted(compare, monkeypatch):
 
 
 def test_a_file_that_changes_while_it_is_measured_is_not_kept(compare, dumps, monkeypatch):
-    original = running.entry_of
+    file = file_of(dumps / "left", "op2")
+    content, original = file.read_bytes(), running.entry_of
 
     def entry_of(pair, conditions):
-        entry = original(pair, conditions)
-        touched(dumps)
-        return entry
+        np.save(file, np.load(file) * 2)
+        return original(pair, conditions)
 
     monkeypatch.setattr(running, "entry_of", entry_of)
-    compare("--select", "op2")
+    assert compare("--select", "op2", cache="content")[0] == 1
+    file.write_bytes(content)
     monkeypatch.setattr(running, "entry_of", original)
-    assert "cache: 0 of 1 pair from earlier runs" in compare("--select", "op2")[2]
+    code, _, out = compare("--select", "op2", cache="content")
+    assert code == 0
+    assert "cache: 0 of 1 pair from earlier runs" in out
 
 
 def test_errors_of_reading_are_never_kept(compare, dumps):

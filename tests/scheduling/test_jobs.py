@@ -82,22 +82,22 @@ def test_selections_of_pytest_ask_for_their_own_items_only(pytester, measured_by
 
 
 def test_nothing_is_measured_across_another_test(pytester):
-    """A test between two suites may write the files that the second one is about to read."""
+    """A test in between may write the files that come next."""
     write_pairs(pytester.path, [LARGE, LARGE])
-    folder = pytester.path / "suites"
-    folder.mkdir()
-    for name in ("a", "c"):
-        (folder / f"{name}.msdump.toml").write_text(f"[msdump]\nleft = '../left'\nright = '../right'\n# {name}\n")
-    (folder / "test_b.py").write_text(
+    pytester.makeconftest(
+        "def pytest_collection_modifyitems(items):\n"
+        "    items.insert(1, items.pop([item.name for item in items].index('test_writes')))\n"
+    )
+    pytester.makepyfile(
         "import numpy, pathlib\n"
         "def test_writes():\n"
-        "    for file in pathlib.Path('left').glob('op0*'):\n"
+        "    for file in pathlib.Path('left').glob('op1*'):\n"
         "        numpy.save(file, numpy.load(file) * 3)\n"
     )
-    files = ["suites/a.msdump.toml", "suites/test_b.py", "suites/c.msdump.toml"]
-    result = pytester.runpytest_inprocess(*files, "--msdump-jobs=2", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=6, failed=1)
-    result.stdout.fnmatch_lines(["FAILED suites/c.msdump.toml::op0*"])
+    arguments = ("--msdump-left=left", "--msdump-right=right", "--msdump-jobs=2", "-v", "-p", "no:cacheprovider")
+    result = pytester.runpytest_inprocess(*arguments)
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*op0 PASSED*", "*test_writes PASSED*", "*op1 FAILED*"])
 
 
 def test_workers_of_xdist_report_the_same(pytester):
