@@ -1,4 +1,8 @@
-"""The protocol of S3 itself: moto's server on this machine, asked by s3fs. Where either is missing, this is skipped."""
+"""The protocol of S3 itself: moto's server on this machine, asked by s3fs. Where either is missing, this is skipped.
+
+No lane has both, since installing them takes longer than all of this: ``pip install s3fs 'moto[server]'``, then
+``MSDUMP_S3=1 pytest tests/storage/test_storage_s3.py``.
+"""
 
 from __future__ import annotations
 
