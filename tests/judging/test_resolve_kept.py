@@ -11,7 +11,11 @@ from pytest_msdump.model.tensor import OpKey, TensorKey
 
 UNTIL = datetime.date(2030, 1, 1)
 DTYPES = ("float32", "float16", "bfloat16", "int32")
-KEYS = [TensorKey(OpKey(name, op_type=kind), "output", 0) for name in ("conv1", "conv2", "fc1") for kind in ("A", "B")]
+KEYS = [
+    TensorKey(OpKey(name, op_type=kind), "output", 0)
+    for name in ("conv1", "conv2", "fc1", "pool1")
+    for kind in ("A", "B")
+]
 
 
 def policy():

@@ -6,8 +6,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.matching.ledger import _Partners
 from pytest_msdump.matching.meeting import meets
-from pytest_msdump.matching.sides import NameIndex
+from pytest_msdump.matching.sides import NameIndex, Operator, Side
 from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.source_lines import SourceFrame
@@ -51,3 +52,17 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
         assert getattr(placed_at(ref, 10), field.name) is (10 if field.name == "place" else given_[field.name])
     assert placed_at(ref, 9) is ref
     assert placed_at(replace(ref, place=None), None).place is None
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 3), places)
+def test_partners_are_known_at_all_their_places_the_first_as_well(added, ref, place):
+    ops = tuple(Operator(OpKey("op"), at, at, True) for _, at in added)
+    index = NameIndex()
+    partners = _Partners(Side("right", (), ops, (), frozenset(), frozenset(), index, index, index))
+    for one, at in added:
+        partners.add(one, at)
+    theirs = {at for one, at in added if one == ref}
+    mixed = len({tuple(value is not None for value in at) for _, at in added}) > 1
+    assert (ref in partners) == bool(theirs)
+    assert partners.has_at(ref, place) == (place in theirs or (mixed and any(meets(place, at) for at in theirs)))
