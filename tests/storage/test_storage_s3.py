@@ -1,8 +1,4 @@
-"""The protocol of S3 itself: moto's server on this machine, asked by s3fs. Where either is missing, this is skipped.
-
-No lane has both, since installing them takes longer than all of this: ``pip install s3fs 'moto[server]'``, then
-``MSDUMP_S3=1 pytest tests/storage/test_storage_s3.py``.
-"""
+"""The protocol of S3 itself: moto's server on this machine, asked by s3fs. Lane ``s3`` has both; elsewhere skipped."""
 
 from __future__ import annotations
 
