@@ -80,10 +80,6 @@ class Cache:
             return None
         return digest.hexdigest()[:32]
 
-    def knows(self, key: str | None) -> bool:
-        """Whether there is a record for a key."""
-        return key is not None and key in self._file
-
     def get(self, key: str | None, pair: Pair) -> dict[str, Any] | None:
         """Return the record of a pair, placed where the pair is now; ``None`` where it has to be measured."""
         found = None if key is None else self._file.get(key)

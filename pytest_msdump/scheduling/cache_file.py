@@ -45,9 +45,6 @@ class CacheFile:
         self.note = ""
         self._index()
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._places
-
     def get(self, key: str) -> dict[str, Any] | None:
         """Return a record; ``None`` where there is none, or a damaged one."""
         line = self._line(key)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.pipeline.watching import Watch
 from pytest_msdump.scheduling.running import Runner
 from pytest_msdump.scheduling.threads import Workers
 
 if TYPE_CHECKING:
     from pytest_msdump.scheduling.cache import Cache
 
-__all__ = ["Watch", "records_of"]
-
-T = TypeVar("T")
-
-
-class Watch(Protocol):
-    """Shows how far a loop is, as `cli.progress.Progress` does."""
-
-    def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """Yield the items."""
+__all__ = ["records_of"]
 
 
 def records_of(
