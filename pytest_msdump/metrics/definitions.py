@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.metrics.kernel import Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import first_of
@@ -39,8 +38,24 @@ LEFT_OUT = "it was left out by "
 NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Totals:
+_COSINE, _DIVERGENCE, _DEVIATIONS = "cosine_similarity", "kl_divergence", "standard_deviation"
+_COUNTS = ("nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch")
+_ERRORS = (
+    "max_absolute_error",
+    "mean_absolute_error",
+    "root_mean_square_error",
+    "relative_euclidean_distance",
+    "normalized_max_error",
+)
+_FINITE = tuple(metric for metric in METRICS if metric not in _COUNTS)
+
+_EXACT = frozenset({"integer", "bool"})
+_ONE = Sum(1.0)
+# Holds a metric's place in the order. One that nobody defines may never look as if it were fine.
+_NOT_MEASURED = Measurement("", undefined="it was not measured")
+
+
+class Totals(NamedTuple):
     """What the passes over the data gave; `divergence` is ``None`` where no second pass made sense.
 
     `without` tells of each metric that is left out who said so.
@@ -50,33 +65,22 @@ class Totals:
     partial: Partial
     shape: tuple[int, ...]
     divergence: float | None = None
-    without: Mapping[str, str] = field(default_factory=lambda: NOTHING_LEFT_OUT)
+    without: Mapping[str, str] = NOTHING_LEFT_OUT
 
-    @cached_property
-    def kinds(self) -> frozenset[str]:
-        """The kinds of both dtypes."""
-        return frozenset({DTYPES[self.task.left].kind, DTYPES[self.task.right].kind})
-
-    @cached_property
+    @property
     def exact(self) -> bool:
         """Whether both sides are integers or bools."""
-        return self.kinds <= {"integer", "bool"}
-
-    @cached_property
-    def squares(self) -> tuple[Sum, Sum]:
-        """Σ l² and Σ r² of finite elements."""
-        return _square_sum(self.partial.left), _square_sum(self.partial.right)
+        return _kinds(self.task.left, self.task.right) <= _EXACT
 
     def where(self, index: int | None) -> tuple[int, ...] | None:
         """Return the logical index of an element number."""
         return None if index is None else unravel(index, self.shape)
 
 
-class _Undefined(Exception):  # noqa: N818
-    """A metric has no number; the text says why."""
-
-
-_Value: TypeAlias = tuple[float | int | tuple[float, ...], int | None]
+# A network has many tensors and few types.
+@cache
+def _kinds(left: str, right: str) -> frozenset[str]:
+    return frozenset({DTYPES[left].kind, DTYPES[right].kind})
 
 
 def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -96,7 +100,21 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def define(totals: Totals) -> dict[str, Measurement]:
     """Return one measurement for every id of `facts.metrics`, in the order they have there."""
-    return {metric: _measurement(metric, totals) for metric in METRICS}
+    partial = totals.partial
+    found = dict.fromkeys(METRICS, _NOT_MEASURED)
+    if not partial.elements:
+        found = {metric: Measurement(metric, undefined=_NO_ELEMENTS) for metric in METRICS}
+    else:
+        for one in _counts(totals):
+            found[one.metric] = one
+        for one in _of_finite(totals) if partial.finite else _of_nothing():
+            found[one.metric] = one
+    if partial.elements == 1:
+        found[_COSINE] = Measurement(_COSINE, undefined=_ONE_ELEMENT, applies=False)
+    for metric in totals.without:
+        if metric in found:
+            found[metric] = Measurement(metric, undefined=f"{LEFT_OUT}{totals.without[metric]}")
+    return found
 
 
 def vendor_numbers(totals: Totals) -> dict[str, float]:
@@ -114,39 +132,41 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
     }
 
 
-def _measurement(metric: str, totals: Totals) -> Measurement:
-    if metric in totals.without:
-        return Measurement(metric, undefined=f"{LEFT_OUT}{totals.without[metric]}")
-    if totals.partial.elements == 1 and metric == "cosine_similarity":
-        return Measurement(metric, undefined=_ONE_ELEMENT, applies=False)
-    try:
-        value, index = _value(metric, totals)
-    except _Undefined as reason:
-        return Measurement(metric, undefined=str(reason))
-    return Measurement(metric, value, None, True, None if index is None else totals.where(index))
+def _counts(totals: Totals) -> Iterator[Measurement]:
+    """Define what is taken over all positions."""
+    task, partial = totals.task, totals.partial
+    classes, errors = partial.classes, partial.errors
+    first = first_of(classes.first_left_only, errors.first_saturated)
+    yield Measurement("nonfinite_mismatch", classes.mismatch, None, True, totals.where(classes.first_mismatch))
+    yield Measurement("saturated_count", classes.left_only + errors.saturated, None, True, totals.where(first))
+    yield Measurement("allclose", errors.outside + classes.mismatch)
+    differ = None if partial.bits is not None else f"dtypes differ: {task.left} and {task.right}"
+    yield Measurement("bitwise_mismatch", partial.bits, differ)
 
 
-def _value(metric: str, totals: Totals) -> _Value:
-    if not totals.partial.elements:
-        raise _Undefined(_NO_ELEMENTS)
-    if metric in _COUNTS:
-        return _COUNTS[metric](totals)
-    if not totals.partial.finite:
-        raise _Undefined(_NOTHING_FINITE)
-    if metric in _ERRORS and not math.isfinite(totals.partial.errors.largest.value):
-        raise _Undefined(_TOO_FAR_APART)
-    if metric in _RELATIVE_ERRORS:
-        return _relative(metric, totals)
-    return (_ERRORS.get(metric) or _OTHERS[metric])(totals)
+def _of_nothing() -> Iterator[Measurement]:
+    """Say of what is taken over positions where both sides are finite that there are none."""
+    return (Measurement(metric, undefined=_NOTHING_FINITE) for metric in _FINITE)
 
 
-def _fits(value: float) -> float:
-    if not math.isfinite(value):
-        raise _Undefined(_TOO_BIG)
-    return value
+def _of_finite(totals: Totals) -> Iterator[Measurement]:
+    """Define what is taken over positions where both sides are finite."""
+    zeros = _all_zero(totals.partial.left), _all_zero(totals.partial.right)
+    squares = _square_sum(totals.partial.left), _square_sum(totals.partial.right)
+    yield _cosine(totals, zeros, squares)
+    yield from _errors(totals, zeros[1], squares[1])
+    yield from _relative_errors(totals)
+    yield _divergence(totals)
+    yield _deviations(totals)
+
+
+def _fitting(metric: str, value: float) -> Measurement:
+    """Return a measurement of a number, unless float64 cannot hold it."""
+    return Measurement(metric, value) if math.isfinite(value) else Measurement(metric, undefined=_TOO_BIG)
 
 
 def _square_sum(parts: tuple[Moments, ...]) -> Sum:
+    """Return Σ x² of finite elements."""
     if len(parts) == 1:
         return parts[0].squares
     total = ZERO
@@ -159,81 +179,74 @@ def _all_zero(parts: tuple[Moments, ...]) -> bool:
     return all(part.peak == 0.0 for part in parts)
 
 
-def _right_squares(totals: Totals) -> Sum:
-    if _all_zero(totals.partial.right):
-        raise _Undefined(_RIGHT_ZERO)
-    return totals.squares[1]
-
-
-def _cosine(totals: Totals) -> _Value:
-    partial = totals.partial
-    zeros = _all_zero(partial.left), _all_zero(partial.right)
+def _cosine(totals: Totals, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> Measurement:
     if any(zeros):
-        raise _Undefined(_BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO)
-    if not partial.errors.differing:
-        return 1.0, None
-    (left, right), product = totals.squares, partial.product
+        return Measurement(_COSINE, undefined=_BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO)
+    if not totals.partial.errors.differing:
+        return Measurement(_COSINE, 1.0)
+    (left, right), product = squares, totals.partial.product
     # Each root by itself: the product of both square sums may not fit float64. Exponents of square sums are even.
     lengths = math.sqrt(left.high + left.low) * math.sqrt(right.high + right.low)
     shift = product.exponent - (left.exponent + right.exponent) // 2
     cosine = math.ldexp((product.high + product.low) / lengths, shift)
-    return max(-1.0, min(1.0, cosine)), None
+    return Measurement(_COSINE, max(-1.0, min(1.0, cosine)))
 
 
-def _max_absolute(totals: Totals) -> _Value:
-    largest = totals.partial.errors.largest
-    return (int(largest.value) if totals.exact else float(largest.value)), largest.element
-
-
-def _mean_absolute(totals: Totals) -> _Value:
+def _errors(totals: Totals, right_is_zero: bool, right_squares: Sum) -> Iterator[Measurement]:
+    """Define what is made of differences l−r, which may overflow."""
     errors, count = totals.partial.errors, totals.partial.finite
-    return (errors.exact / count if totals.exact else errors.absolute.divided(count)), None
-
-
-def _root_mean_square(totals: Totals) -> _Value:
-    count = Sum(float(totals.partial.finite))
-    return _fits(totals.partial.errors.squares.root_of_ratio(count)), None
-
-
-def _relative_euclid(totals: Totals) -> _Value:
-    return _fits(totals.partial.errors.squares.root_of_ratio(_right_squares(totals))), None
-
-
-def _normalized_max(totals: Totals) -> _Value:
-    errors = totals.partial.errors
-    if _all_zero(totals.partial.right):
-        raise _Undefined(_RIGHT_ZERO)
+    largest, at = errors.largest
+    if not math.isfinite(largest):
+        yield from (Measurement(metric, undefined=_TOO_FAR_APART) for metric in _ERRORS)
+        return
+    exact = totals.exact
+    mean = errors.exact / count if exact else errors.absolute.divided(count)
+    yield Measurement("max_absolute_error", int(largest) if exact else float(largest), None, True, totals.where(at))
+    yield Measurement("mean_absolute_error", mean)
+    yield _fitting("root_mean_square_error", errors.squares.root_of_ratio(Sum(float(count))))
+    if right_is_zero:
+        yield Measurement("relative_euclidean_distance", undefined=_RIGHT_ZERO)
+        yield Measurement("normalized_max_error", undefined=_RIGHT_ZERO)
+        return
+    yield _fitting("relative_euclidean_distance", errors.squares.root_of_ratio(right_squares))
     if math.isinf(errors.right_peak):
-        raise _Undefined(_MODULUS_TOO_BIG)
-    return _fits(errors.largest.value / errors.right_peak), None
+        yield Measurement("normalized_max_error", undefined=_MODULUS_TOO_BIG)
+    else:
+        yield _fitting("normalized_max_error", largest / errors.right_peak)
 
 
-def _relative(metric: str, totals: Totals) -> _Value:
+def _relative_errors(totals: Totals) -> Iterator[Measurement]:
     errors = totals.partial.errors
     used = totals.partial.finite - errors.right_zero
-    if not used:
-        raise _Undefined(_NO_RELATIVE)
-    if math.isinf(errors.right_peak):
-        raise _Undefined(_MODULUS_TOO_BIG)
-    if math.isinf(errors.largest_relative.value):
-        raise _Undefined(_RELATIVE_TOO_BIG)
-    if metric == "max_relative_error":
-        return float(errors.largest_relative.value), errors.largest_relative.element
-    total = errors.relative
-    return _fits(total.divided(used) if metric == "mean_relative_error" else total.value), None
+    largest, at = errors.largest_relative
+    reason = (
+        _NO_RELATIVE
+        if not used
+        else _MODULUS_TOO_BIG
+        if math.isinf(errors.right_peak)
+        else _RELATIVE_TOO_BIG
+        if math.isinf(largest)
+        else None
+    )
+    if reason is not None:
+        yield from (Measurement(metric, undefined=reason) for metric in sorted(RELATIVE_METRICS))
+        return
+    yield Measurement("max_relative_error", float(largest), None, True, totals.where(at))
+    yield _fitting("mean_relative_error", errors.relative.divided(used))
+    yield _fitting("accumulated_relative_error", errors.relative.value)
 
 
-def _divergence(totals: Totals) -> _Value:
-    if "complex" in totals.kinds:
-        raise _Undefined(_COMPLEX)
+def _divergence(totals: Totals) -> Measurement:
+    if "complex" in _kinds(totals.task.left, totals.task.right):
+        return Measurement(_DIVERGENCE, undefined=_COMPLEX)
     if not totals.partial.errors.differing:
-        return 0.0, None
+        return Measurement(_DIVERGENCE, 0.0)
     if totals.divergence is None:
-        raise _Undefined(_RANGE_TOO_BIG)
-    return totals.divergence, None
+        return Measurement(_DIVERGENCE, undefined=_RANGE_TOO_BIG)
+    return Measurement(_DIVERGENCE, totals.divergence)
 
 
-def _deviations(totals: Totals) -> _Value:
+def _deviations(totals: Totals) -> Measurement:
     """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
     numbers: list[float] = []
     for parts in (totals.partial.left, totals.partial.right):
@@ -241,52 +254,7 @@ def _deviations(totals: Totals) -> _Value:
         for part in parts[1:]:
             variance = variance.merge(part.variance)
         mean = parts[0].mean if len(parts) == 1 else math.hypot(*(part.mean for part in parts))
-        numbers += [_fits(mean), _fits(variance.root_of_ratio(Sum(1.0)))]
-    return tuple(numbers), None
-
-
-def _mismatch(totals: Totals) -> _Value:
-    return totals.partial.classes.mismatch, totals.partial.classes.first_mismatch
-
-
-def _saturated(totals: Totals) -> _Value:
-    classes, errors = totals.partial.classes, totals.partial.errors
-    return classes.left_only + errors.saturated, first_of(classes.first_left_only, errors.first_saturated)
-
-
-def _outside(totals: Totals) -> _Value:
-    return totals.partial.errors.outside + totals.partial.classes.mismatch, None
-
-
-def _bits(totals: Totals) -> _Value:
-    if totals.partial.bits is None:
-        raise _Undefined(f"dtypes differ: {totals.task.left} and {totals.task.right}")
-    return totals.partial.bits, None
-
-
-_Definition: TypeAlias = Callable[[Totals], _Value]
-
-# Taken over all positions.
-_COUNTS: dict[str, _Definition] = {
-    "nonfinite_mismatch": _mismatch,
-    "saturated_count": _saturated,
-    "allclose": _outside,
-    "bitwise_mismatch": _bits,
-}
-
-# Made of differences l−r, which may overflow.
-_ERRORS: dict[str, _Definition] = {
-    "max_absolute_error": _max_absolute,
-    "mean_absolute_error": _mean_absolute,
-    "root_mean_square_error": _root_mean_square,
-    "relative_euclidean_distance": _relative_euclid,
-    "normalized_max_error": _normalized_max,
-}
-
-_RELATIVE_ERRORS = frozenset({"max_relative_error", "mean_relative_error", "accumulated_relative_error"})
-
-_OTHERS: dict[str, _Definition] = {
-    "cosine_similarity": _cosine,
-    "kl_divergence": _divergence,
-    "standard_deviation": _deviations,
-}
+        numbers += (mean, variance.root_of_ratio(_ONE))
+    if not all(map(math.isfinite, numbers)):
+        return Measurement(_DEVIATIONS, undefined=_TOO_BIG)
+    return Measurement(_DEVIATIONS, tuple(numbers))

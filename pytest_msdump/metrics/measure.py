@@ -105,7 +105,8 @@ def _first_pass(left: TensorView, right: TensorView, task: Task, block_elements:
         for start, a, b in _tiles(*block):
             last = total.worst[-1] if len(total.worst) == task.worst > 0 else None
             total = total.merge(measure_block(a, b, start, task, workspace, last), task.worst)
-    return total.merge(swept.partial(), task.worst)
+    found = swept.partial()
+    return found if total is NOTHING else total.merge(found, task.worst)
 
 
 def _second_pass(

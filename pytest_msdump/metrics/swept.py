@@ -17,7 +17,7 @@ from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import NO_PEAK, Peak, Sum
 from pytest_msdump.metrics.values import Array
-from pytest_msdump.metrics.worst import Candidate, select
+from pytest_msdump.metrics.worst import Candidate
 from pytest_msdump.model.comparison import Scalar
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ class SweptPair:
             right=b,
             product=product,
             errors=found,
-            worst=select((self._candidate(*each) for each in worst), self._task.worst),
+            # The kernel keeps them in the order of `Candidate.rank`: those of other classes, forbidden ones, ratios.
+            worst=tuple([self._candidate(*each) for each in worst[: self._task.worst]]),
         )
 
     def _candidate(self, forbidden: bool | None, score: float, element: int, left: float, right: float) -> Candidate:
@@ -139,7 +140,7 @@ def _moments(side: tuple[int, float, float, float, float, float, float]) -> tupl
 
 
 def _sums(halves: tuple[float, ...]) -> list[Sum]:
-    return [Sum(high, low) for high, low in zip(halves[::2], halves[1::2], strict=True)]
+    return [Sum(halves[place], halves[place + 1]) for place in range(0, len(halves), 2)]
 
 
 def _peak(found: tuple[float, int], integers: bool) -> Peak:
