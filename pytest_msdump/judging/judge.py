@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.judging.judgement import Judgement, judgements
@@ -59,26 +60,31 @@ def judge(
     An undefined metric that has a limit, of either level, fails the pair: what was not computed was not compared.
     """
     judged = judgements(comparison, limits) if judged is None else judged
-    types = list(_types(comparison, limits, left_dtype, right_dtype))
-    hopeless = any(finding.outcome == "fail" for finding in types)
+    types = [] if left_dtype == right_dtype else [_types(comparison, limits, left_dtype, right_dtype)]
     told = [
         *types,
         *_forbidden(comparison, limits),
         *_nothing_compared(comparison, judged),
         *_not_all_compared(comparison),
         *_overflows(comparison, limits, overflows),
-        *(Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows),
-        *(finding for one in judged if (finding := one.finding()) and not _told_by_types(one, types, limits)),
-        *(Finding("note", sentence) for sentence in limits.notes),
+        *[Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows],
+        *[
+            finding
+            for one in judged
+            if one.sentence and (finding := one.finding()) and not _told_by_types(one, types, limits)
+        ],
+        *[Finding("note", sentence) for sentence in limits.notes],
     ]
     findings = tuple(sorted(told, key=_told_when)) if len(told) > 1 else tuple(told)
-    opinions = (finding.outcome for finding in findings if finding.outcome != "note")
-    outcome = max(opinions, key=OUTCOMES.index, default="pass")
-    return Verdict(outcome, findings, {} if hopeless else would_pass(judged))
+    opinions = [finding.outcome for finding in findings if finding.outcome != "note"]
+    if not opinions:
+        return Verdict("pass", findings)
+    hopeless = any(finding.outcome == "fail" for finding in types)
+    return Verdict(max(opinions, key=OUTCOMES.index), findings, {} if hopeless else would_pass(judged))
 
 
 def rows(comparison: Comparison, limits: Limits, judged: Sequence[Judgement] | None = None) -> list[Check]:
-    """Return the failure table: every metric that has a limit or a number, in the order of `facts.metrics`.
+    """Return the failure table: every metric that has a limit, in the order of `facts.metrics`.
 
     Parameters
     ----------
@@ -88,7 +94,7 @@ def rows(comparison: Comparison, limits: Limits, judged: Sequence[Judgement] | N
     Returns
     -------
     list of Check
-        `outcome` is "ok", "FAIL", "warn", "undefined", "skipped" or "-" (no limit).
+        `outcome` is "ok", "FAIL", "warn", "undefined" or "skipped".
     """
     return [_row(one) for one in (judgements(comparison, limits) if judged is None else judged)]
 
@@ -100,25 +106,26 @@ def _told_when(finding: Finding) -> int:
 def _row(one: Judgement) -> Check:
     limit = one.limit
     outcome = "FAIL" if one.outcome == "fail" else one.outcome
-    if limit is None:
-        return Check(one.metric, one.value, None, None, None, outcome)
     return Check(one.metric, one.value, limit.bound, limit.level, limit.rule, outcome)
 
 
-def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Iterator[Finding]:
+def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
     """What is to be said of data types that differ."""
-    if left == right:
-        return
     differ = f"dtypes differ: left {left}, right {right}"
     if limits.dtype_equal:
-        yield Finding("fail", f"{differ}, but must be equal ({limits.dtype_rule})", rule=limits.dtype_rule)
-    elif not all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
-        yield Finding("note", f"{differ}; judged as {limits.judged_as}, the coarser side")
-    elif comparison.equal:
-        yield Finding("note", f"{differ}; all values are equal")
-    else:
-        count = comparison.differing
-        yield Finding("fail", f"{differ}; that is accepted only where all values are equal, and {count} are not")
+        return Finding("fail", f"{differ}, but must be equal ({limits.dtype_rule})", rule=limits.dtype_rule)
+    if not all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
+        return _note(f"{differ}; judged as {limits.judged_as}, the coarser side")
+    if comparison.equal:
+        return _note(f"{differ}; all values are equal")
+    count = comparison.differing
+    return Finding("fail", f"{differ}; that is accepted only where all values are equal, and {count} are not")
+
+
+@lru_cache(maxsize=256)
+def _note(sentence: str) -> Finding:
+    """A note that is told of many pairs."""
+    return Finding("note", sentence)
 
 
 def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
@@ -141,6 +148,8 @@ def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
 
 def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> Iterator[Finding]:
     """What the device saw while it computed: its numbers may look harmless, as saturated ones do."""
+    if not sentences:
+        return
     bounds = [limit for limit in limits.limits if (limit.metric, limit.level) == ("saturated_count", "fail")]
     rule = bounds[0].rule if bounds and bounds[0].bound < 1 else None
     outcome = "fail" if rule is not None and not comparison.equal else "warn"
@@ -169,5 +178,5 @@ def _nothing_compared(comparison: Comparison, judged: Sequence[Judgement]) -> It
     """Nothing that was not compared may count as passed."""
     if comparison.elements == 0:
         yield Finding("warn", "nothing was compared: both sides are empty")
-    elif not comparison.equal and all(one.outcome in ("-", "skipped") for one in judged):
+    elif not comparison.equal and all(one.outcome == "skipped" for one in judged):
         yield Finding("undefined", "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
@@ -21,20 +20,20 @@ _ABOUT_BITS = "bitwise_mismatch"
 class Judgement(NamedTuple):
     """One metric, its number, and the limit that decided.
 
-    `outcome` is "ok", "fail", "warn", "undefined", "skipped" or "-" (no limit); `sentence` is what to tell of it.
+    `outcome` is "ok", "fail", "warn", "undefined" or "skipped"; `sentence` is what to tell of it.
     `curable` is whether another bound alone would let it pass.
     """
 
     metric: str
     value: float | int | tuple[float, ...] | None
-    limit: Limit | None
+    limit: Limit
     outcome: str
     sentence: str = ""
     curable: bool = True
 
     def finding(self) -> Finding | None:
         """What a verdict tells of this metric; ``None`` when its limit plainly holds."""
-        if not self.sentence or self.limit is None:
+        if not self.sentence:
             return None
         outcome = "note" if self.outcome == "skipped" else self.outcome
         value = None if isinstance(self.value, tuple) else self.value
@@ -42,25 +41,12 @@ class Judgement(NamedTuple):
 
 
 def judgements(comparison: Comparison, limits: Limits) -> list[Judgement]:
-    """Return one for every metric that has a limit or a number, in the order of `facts.metrics`."""
-    found: list[Judgement] = []
-    measurements, levels = comparison.measurements, _levels(limits.limits)
-    for metric in METRICS:
-        measured = measurements.get(metric)
-        if metric in levels:
-            measured = measured or Measurement(metric, undefined=_UNMEASURED)
-            found.append(_judgement(measured, levels[metric], comparison, limits))
-        elif measured is not None and measured.value is not None:
-            found.append(Judgement(metric, measured.value, None, "-"))
-    return found
-
-
-def _levels(limits: tuple[Limit, ...]) -> Mapping[str, list[Limit]]:
-    """Limits by metric, in their order."""
-    found: dict[str, list[Limit]] = {}
-    for limit in limits:
-        found.setdefault(limit.metric, []).append(limit)
-    return found
+    """Return one for every metric that has a limit, in the order of `facts.metrics`."""
+    measurements = comparison.measurements
+    return [
+        _judgement(measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED), levels, comparison, limits)
+        for metric, levels in limits.by_metric.items()
+    ]
 
 
 def meets(value: float | int, limit: Limit) -> bool:
@@ -70,7 +56,7 @@ def meets(value: float | int, limit: Limit) -> bool:
     return value <= limit.bound
 
 
-def _judgement(measured: Measurement, levels: list[Limit], comparison: Comparison, limits: Limits) -> Judgement:
+def _judgement(measured: Measurement, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> Judgement:
     """Judge one metric that has a limit."""
     metric, value, first = measured.metric, measured.value, levels[0]
     if not measured.applies:
@@ -102,7 +88,7 @@ def _without_reference(metric: str, value: float | int, limit: Limit, comparison
 
 
 def _against(
-    value: float | int, levels: list[Limit], measured: Measurement, comparison: Comparison, limits: Limits
+    value: float | int, levels: tuple[Limit, ...], measured: Measurement, comparison: Comparison, limits: Limits
 ) -> Judgement:
     """Hold a number against its limits, the failing level first, then what a known drift makes milder."""
     for limit in levels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES
@@ -55,19 +56,14 @@ def resolve(
     """
     judged_as = _component(coarser(left_dtype, right_dtype))
     rules, drifts = _which(policy, left, right, left_dtype, right_dtype, judged_as)
-    today = today or datetime.datetime.now(datetime.timezone.utc).date()
+    # The day decides of known drifts alone.
+    day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: what the same rules say of the same types is worked out once.
-    key = (judged_as, rules, drifts, today)
-    kept = policy.resolved
-    if key not in kept:
-        kept[key] = _limits(
-            policy,
-            judged_as,
-            [policy.rules[number] for number in rules],
-            [policy.known_drift[number] for number in drifts],
-            today,
-        )
-    return kept[key]
+    key = (judged_as, rules, drifts, day)
+    limits = policy.resolved.get(key)
+    if limits is None:
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day or datetime.date.min)
+    return limits
 
 
 def _which(
@@ -76,7 +72,7 @@ def _which(
     """The numbers of the rules and of the known drifts that are about this pair."""
     if not policy.rules and not policy.known_drift:
         return (), ()
-    names = frozenset(_names(left)) | frozenset(_names(right))
+    names = frozenset((*_names(left), *_names(right)))
     types = frozenset({left.op.op_type, right.op.op_type} - {None})
     dtypes = frozenset({judged_as, *(name for name in (left_dtype, right_dtype) if _component(name) == judged_as)})
     return (
@@ -86,9 +82,10 @@ def _which(
 
 
 def _limits(
-    policy: Policy, judged_as: str, rules: Sequence[Rule], drifts: Sequence[KnownDrift], today: datetime.date
+    policy: Policy, judged_as: str, numbers: Sequence[int], drift_numbers: Sequence[int], today: datetime.date
 ) -> Limits:
     """What the profile, the rules that apply, the known drifts and the command line make together."""
+    rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     ordered = _thresholds(policy)
     holding = [drift for drift in drifts if today <= drift.until]
     accepted = {metric: limit for metric, limit in _accepted(holding).items() if metric not in ordered}
@@ -120,6 +117,7 @@ def _names(key: TensorKey) -> Iterable[str]:
         yield f"{name}:{key.io}:{key.slot}"
 
 
+@lru_cache(maxsize=256)
 def _component(dtype: str) -> str:
     """The type of a complex type's parts; other types as they are."""
     fact = DTYPES.get(dtype)

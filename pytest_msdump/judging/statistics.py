@@ -133,8 +133,7 @@ def judge_statistics(
     opinions = (finding.outcome for finding in findings if finding.outcome != "note")
     outcome = max(opinions, key=OUTCOMES.index, default="pass")
     comparison = StatisticComparison(left, right, unseen, _in_common(left, right), found.at_least, bits, elements)
-    checks = [check for check in rows(measured, judged) if check.limit is not None]
-    return Verdict(outcome, tuple(findings), verdict.would_pass), checks, comparison
+    return Verdict(outcome, tuple(findings), verdict.would_pass), rows(measured, judged), comparison
 
 
 def _in_common(left: Statistics, right: Statistics) -> tuple[str, ...]:

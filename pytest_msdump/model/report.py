@@ -19,7 +19,7 @@ __all__ = ["Check", "CheckRow", "Record", "Report", "SideInfo"]
 class Check(NamedTuple):
     """One line of the failure table: a metric, its number, its limit, who set it, and what came of it.
 
-    `outcome` is "ok", "fail", "warn", "undefined", "skipped" or "-" (no limit); letter case does not matter.
+    `outcome` is "ok", "fail", "warn", "undefined" or "skipped"; letter case does not matter.
     """
 
     metric: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_msdump.facts.metrics import METRICS
+
 __all__ = ["FAILING", "OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
 
 # From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is nobody's finding.
@@ -51,6 +53,11 @@ class Limits:
         The limits as they would be without the known drift; empty when none holds.
     without : tuple of (str, str)
         Metrics that are not to be measured, and who said so of each.
+
+    Attributes
+    ----------
+    by_metric : mapping of str to tuple of Limit
+        `limits` by their metrics, in the order of `facts.metrics`; of each metric in the order they stand.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -65,6 +72,12 @@ class Limits:
     strict: tuple[Limit, ...] = ()
     dtype_rule: str = ""
     without: tuple[tuple[str, str], ...] = ()
+    # Worked out once for all the pairs that are judged by these.
+    by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        levels = {name: tuple(limit for limit in self.limits if limit.metric == name) for name in METRICS}
+        object.__setattr__(self, "by_metric", {name: limits for name, limits in levels.items() if limits})
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,10 @@ def metrics_table(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str
 def other_numbers(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return what has no limit, in few lines: further metrics, NaN and Inf, overflow."""
     lines: list[str] = []
-    unlimited = [check for check in record["checks"] if check["outcome"] == "-" and check["metric"] not in _COUNTS]
-    told = [_measured(record, check, width, say) for check in unlimited]
+    # What earlier releases wrote has a row without a limit for each of these as well.
+    limited = {check["metric"] for check in record["checks"] if check.get("limit") is not None}
+    unlimited = [metric for metric in METRICS if metric in record["metrics"] and metric not in (*limited, *_COUNTS)]
+    told = [_measured(record, metric, width, say) for metric in unlimited]
     if told:
         lines += labelled(say("also"), say.joined(told, "between_numbers"), width=width)
     for label, text in (("NaN/Inf", _nonfinite(record["nonfinite"], say)), (say("overflow"), _overflow(record, say))):
@@ -145,9 +147,9 @@ def _direction(metric: str) -> str:
     return fact.direction if fact else "low"
 
 
-def _measured(record: Entry, check: Entry, width: int, say: Phrases) -> str:
+def _measured(record: Entry, metric: str, width: int, say: Phrases) -> str:
     """A metric without a limit: name, number, place."""
-    metric, value = check["metric"], check["value"]
+    value = record["metrics"][metric]
     if isinstance(value, list):
         texts = [number(decode(item), _FEW_DIGITS) for item in value]
         if len(texts) == 4:
