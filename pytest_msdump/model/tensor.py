@@ -132,7 +132,8 @@ class TensorSource:
     """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors.
 
     `pieces` are the files of a tensor that was dumped in slices, in their order, `path` being the first of them.
-    `device_address` is where the tensor was on the device, where a dump says so.
+    `device_address` is where the tensor was on the device, where a dump says so. `noted` is what the reader keeps for
+    itself of a file that it had to look into to list its tensors; two sources with other notes are one place.
     """
 
     path: Path
@@ -140,6 +141,7 @@ class TensorSource:
     part: int | None = None
     pieces: tuple[Path, ...] = ()
     device_address: int | None = None
+    noted: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
+from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.storage.paths import RemotePath
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _index(root: Path, graph_files: tuple[Path, ...]) -> Dump:
     from pytest_msdump.readers.listing import listed_once
 
     unfit = _mirrored(root) if isinstance(root, RemotePath) else ()
-    with listed_once():
+    with listed_once(), collector_at_rest():
         dump = with_manifest(index_dump(root, readers()))
         dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump

@@ -19,6 +19,7 @@ from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.arguments import ArgumentBook
+from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.line_selection import by_names
@@ -108,6 +109,11 @@ def plan(suite: Suite) -> Plan:
         that was asked for is not there.
     """
     chosen()
+    with collector_at_rest():
+        return _plan(suite)
+
+
+def _plan(suite: Suite) -> Plan:
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files), suite.left)
     right = _narrowed(index(suite.right.path), suite.right)
     rules = _rules(suite)

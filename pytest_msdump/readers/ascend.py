@@ -100,7 +100,7 @@ class AscendReader(Reader):
 
         if ref.source.pieces:
             return open_sliced(ref.source.pieces, ref.source.part)
-        return open_part(ref.source.path, ref.source.part)
+        return open_part(ref.source.path, ref.source.part, ref.source.noted)
 
 
 def _is_certain(name: str) -> bool:

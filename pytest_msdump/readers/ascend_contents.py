@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from pytest_msdump.facts.dump_proto import DataType
 from pytest_msdump.readers.ascend_raw import RawPart
+from pytest_msdump.readers.stored_file import FileState
 from pytest_msdump.readers.wire import Span
 
-__all__ = ["Header", "StoredTensor"]
+__all__ = ["Header", "Noted", "StoredTensor"]
 
 
 class StoredTensor(NamedTuple):
@@ -29,6 +30,13 @@ class StoredTensor(NamedTuple):
     start: int
     size: int
     address: int = 0
+
+
+class Noted(NamedTuple):
+    """A tensor as the header told of it when the dump was indexed, and the state that its file was in."""
+
+    tensor: StoredTensor
+    state: FileState
 
 
 class Header(NamedTuple):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
 from pytest_msdump.readers.buffers import StoredFile
 from pytest_msdump.readers.stored import StoredView, open_stored
@@ -83,8 +84,8 @@ def open_dump_file(path: Path) -> DumpFile:
         raise
 
 
-def read_header(path: Path) -> tuple[Header, int]:
-    """Return what a dump file says of its tensors, and its size in bytes.
+def read_header(path: Path) -> tuple[Header, StoredFile]:
+    """Return what a dump file says of its tensors, and the file, which is closed again.
 
     Raises
     ------
@@ -93,10 +94,10 @@ def read_header(path: Path) -> tuple[Header, int]:
     """
     opened = open_dump_file(path)
     opened.file.close()
-    return opened.header, opened.file.size
+    return opened.header, opened.file
 
 
-def open_part(path: Path, part: int | None) -> StoredView:
+def open_part(path: Path, part: int | None, noted: object = None) -> StoredView:
     """Open one tensor of a dump file lazily.
 
     Parameters
@@ -106,17 +107,21 @@ def open_part(path: Path, part: int | None) -> StoredView:
     part : int, optional
         Its number among inputs, then outputs. ``None`` for a file whose header could not be read when it was indexed:
         now it is said why.
+    noted : Noted, optional
+        What the header said of the tensor when the dump was indexed; it is read again where the file is another now.
 
     Raises
     ------
     TensorFileError
         When the header cannot be read, the tensor is not there, or its data is not what the header says.
     """
-    opened = open_dump_file(path)
+    file = StoredFile(path)
     try:
-        return open_stored(opened.file, part_of(opened.header, part, path))
+        if isinstance(noted, Noted) and noted.state == file.state:
+            return open_stored(file, noted.tensor)
+        return open_stored(file, part_of(parse_header(FileSource(file)), part, path))
     except BaseException:
-        opened.file.close()
+        file.close()
         raise
 
 

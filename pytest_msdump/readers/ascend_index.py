@@ -12,9 +12,11 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_file import read_header
 from pytest_msdump.readers.ascend_header import Header, StoredTensor
 from pytest_msdump.readers.ascend_names import AscendName, slice_name, slice_of
+from pytest_msdump.readers.stored_file import FileState
 
 __all__ = ["Found", "Remarks", "refs_of"]
 
@@ -102,18 +104,18 @@ def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
 
 
 def _whole(one: Found, remarks: Remarks, reader: str) -> Iterator[TensorRef]:
-    header = _header(one, remarks)
+    header, state = _header(one, remarks)
     if header is None:
         yield _ref(_key(one, ""), None, None, one, (), reader)
         return
     op = _key(one, header.op_name)
     for part, tensor in enumerate(header.tensors):
-        yield _ref(op, part, tensor, one, (), reader)
+        yield _ref(op, part, tensor, one, (), reader, state)
 
 
 def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator[TensorRef]:
     """Make references to tensors whose slices are in several files."""
-    headers = [_header(one, remarks) for one in members]
+    headers = [_header(one, remarks)[0] for one in members]
     first = min(members, key=attrgetter("name.timestamp"))
     pieces = tuple(one.path for one in members)
     header = headers[0]
@@ -128,19 +130,19 @@ def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator
         yield _ref(op, part, tensor, first, pieces, reader)
 
 
-def _header(one: Found, remarks: Remarks) -> Header | None:
+def _header(one: Found, remarks: Remarks) -> tuple[Header | None, FileState | None]:
     try:
-        header, size = read_header(one.path)
+        header, file = read_header(one.path)
     except TensorFileError:
         remarks.add(_UNREADABLE, one.path.name)
-        return None
+        return None, None
     if not header.tensors:
         remarks.add(_WITHOUT_TENSORS, one.path.name)
     if header.untyped:
         remarks.add(_UNTYPED, one.path.name)
-    if size > header.end:
+    if file.size > header.end:
         remarks.add(_TRAILING, one.path.name)
-    return header
+    return header, file.state
 
 
 def _key(one: Found, header_name: str) -> OpKey:
@@ -158,13 +160,20 @@ def _key(one: Found, header_name: str) -> OpKey:
 
 
 def _ref(
-    op: OpKey, part: int | None, tensor: StoredTensor | None, one: Found, pieces: tuple[Path, ...], reader: str
+    op: OpKey,
+    part: int | None,
+    tensor: StoredTensor | None,
+    one: Found,
+    pieces: tuple[Path, ...],
+    reader: str,
+    state: FileState | None = None,
 ) -> TensorRef:
     path = pieces[0] if pieces else one.path
+    noted = Noted(tensor, state) if tensor and state else None
     return TensorRef(
         key=TensorKey(op, tensor.io if tensor else "output", tensor.slot if tensor else 0),
         spec=_spec(tensor, sliced=bool(pieces)) if tensor else TensorSpec(),
-        source=TensorSource(path, one.name.timestamp, part, pieces, tensor.address if tensor else None),
+        source=TensorSource(path, one.name.timestamp, part, pieces, tensor.address if tensor else None, noted),
         reader=reader,
     )
 

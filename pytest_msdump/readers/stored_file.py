@@ -13,11 +13,12 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.storage.paths import RemotePath
 
-__all__ = ["StoredFile"]
+__all__ = ["FileState", "StoredFile"]
 
 _HINTS = {
     errno.EACCES: "make it readable (MindSpore writes its files for their owner only)",
@@ -26,10 +27,20 @@ _HINTS = {
 }
 
 
+class FileState(NamedTuple):
+    """What differs once a file was written anew, whoever wrote it: times are in ns, `changed_ns` is the inode's."""
+
+    size: int
+    device: int
+    number: int
+    modified_ns: int
+    changed_ns: int
+
+
 class StoredFile:
     """A regular file, opened for reading at any offset. Closed by `close`, or when nobody holds it any more.
 
-    A file on object storage is a local one that is filled in as it is read.
+    A file on object storage is a local one that is filled in as it is read, and has no `state`.
 
     Raises
     ------
@@ -43,8 +54,12 @@ class StoredFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._copy = path.local_copy() if isinstance(path, RemotePath) else None
-        found = (self._copy.descriptor, self._copy.size) if self._copy else _open_regular(path)
-        self._descriptor, self.size = found
+        self.state: FileState | None = None
+        if self._copy is None:
+            self._descriptor, self.state = _open_regular(path)
+            self.size = self.state.size
+        else:
+            self._descriptor, self.size = self._copy.descriptor, self._copy.size
 
     @property
     def descriptor(self) -> int:
@@ -110,8 +125,8 @@ class StoredFile:
             done += count
 
 
-def _open_regular(path: Path) -> tuple[int, int]:
-    """Return descriptor and size in bytes. Not blocking, so that a named pipe cannot hang the run."""
+def _open_regular(path: Path) -> tuple[int, FileState]:
+    """Return descriptor and state. Not blocking, so that a named pipe cannot hang the run."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)
@@ -122,7 +137,8 @@ def _open_regular(path: Path) -> tuple[int, int]:
         raise TensorFileError(f"{path}: cannot be opened: {reason}; {hint}") from error
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
-        return descriptor, status.st_size
+        found = FileState(status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        return descriptor, found
     os.close(descriptor)
     kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
     raise TensorFileError(f"{path}: is {kind}, not a file; a tensor is read from regular files only")
