@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.cli.convert_dump import add_dump_arguments, refuse_dump_arguments, to_dumps
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from pytest_msdump.converting.one_file import Outcome, Wishes

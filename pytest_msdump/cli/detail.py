@@ -6,11 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 

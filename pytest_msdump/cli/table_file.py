@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.numbers import one_line_text
 

@@ -7,9 +7,9 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Arguments", "Flag", "Grammar", "run_program"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +13,7 @@ from pytest_msdump.detailing.style import OWN, Style
 from pytest_msdump.detailing.summary import NOTHING_SEEN, extents_of
 from pytest_msdump.detailing.tables import heading, lines
 from pytest_msdump.detailing.top import Top, by_absolute, by_relative
+from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.readers.npy_writer import write_npy
 
@@ -77,7 +77,7 @@ def detail_views(
     *,
     names: tuple[str, str],
     letters: str | None = None,
-    wishes: Wishes = Wishes(),
+    wishes: Wishes = Wishes(),  # noqa: B008 - frozen
 ) -> Detail:
     """Write two tensors of one logical shape in detail.
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.graphs.side_folders import names_in, side_folders
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle

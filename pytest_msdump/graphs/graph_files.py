@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.side_folders import names_in, side_folders
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph, file_spelling, joined_spelling
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.judging.bounds import Bounds, checked_bounds, checked_tolerance, metric_id
 from pytest_msdump.judging.wording import bound_text
+from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.verdict import Limits
 
 __all__ = ["Bounds", "KnownDrift", "Policy", "Rule", "metric_id", "profile_names"]

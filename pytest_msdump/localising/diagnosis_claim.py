@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["Array", "Claim", "Diagnosis", "Fit", "Slack", "Trial", "confidence_of", "fit", "inner"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Alone", "Fit", "Suggestion", "is_named_after", "suggest"]
 

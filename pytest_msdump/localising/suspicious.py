@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["FAR", "FREE", "TAKEN", "Better", "Rival", "better_fits"]
 

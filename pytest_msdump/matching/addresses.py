@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from pytest_msdump.lazy_dataclass import dataclass, replace
 
 __all__ = ["Address", "parse_address"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.spellings import NameBook
 from pytest_msdump.model.dump import Dump

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Align", "parse_align"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.matching.meeting import Key, known, meets
 from pytest_msdump.matching.sides import Operator, Side
 from pytest_msdump.model.pairing import Transform

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.claims import Claims, Work, overlap, tensors_named, work_of
 from pytest_msdump.matching.entries import MapEntry

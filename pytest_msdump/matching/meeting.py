@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.selection import Selection

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.quantised import find_quantised
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.entries import MapEntry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
+from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.groups import with_renamed
 from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
 

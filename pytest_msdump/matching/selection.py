@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fnmatch import translate
 
 from pytest_msdump.errors import UnknownNameError, nearest
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.model.pairing import Missing, Pair
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
+from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.meeting import Key, known, meets, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle

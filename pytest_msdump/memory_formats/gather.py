@@ -8,7 +8,6 @@ order by one transposing copy, and cut where padding begins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.blocks import Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 

@@ -13,7 +13,6 @@ other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import lcm, prod
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import Part, Placement, place
 from pytest_msdump.memory_formats.held import held

@@ -12,7 +12,6 @@ import re
 import runpy
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.comparison import CustomResult
 from pytest_msdump.model.tensor import TensorView
 

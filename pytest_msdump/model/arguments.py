@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["ArgumentDifference", "KernelArguments", "differences"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from pytest_msdump.model.graph import OperatorGraph

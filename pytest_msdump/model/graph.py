@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
+from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.source_lines import SourceFrame, SourceStack
 from pytest_msdump.model.tensor import TensorSpec, mangle
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["MANIFEST_FILE", "SCHEMA_VERSION", "Manifest", "TensorEntry"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import TensorRef
 
 __all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from pytest_msdump.model.comparison import Comparison, CustomResult

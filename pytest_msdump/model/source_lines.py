@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["SourceFrame", "SourceStack"]
 

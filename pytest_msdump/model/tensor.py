@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     import numpy.typing as npt

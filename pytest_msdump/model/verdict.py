@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["FAILING", "OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.dtypes import coarser
@@ -13,6 +12,7 @@ from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.judging.policy import Policy
+from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.extras import Extras

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_msdump.judging.policy import Policy
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of

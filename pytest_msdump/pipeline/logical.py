@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from pytest_msdump.facts.operators import VIEW_TYPES
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.axes import ReshapedView, known_axes
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
 from pytest_msdump.model.pairing import Pair, Transform

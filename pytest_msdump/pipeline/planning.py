@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.execution_order import find_orders
+from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules

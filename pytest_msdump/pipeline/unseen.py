@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.judging.statistics import judge_statistics
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import logical
 from pytest_msdump.metrics.statistics import statistics_of

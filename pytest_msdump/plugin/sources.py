@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.settings import OPTIONS
 
 __all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_values", "is_given", "is_suite_file"]

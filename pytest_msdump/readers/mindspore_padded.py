@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 

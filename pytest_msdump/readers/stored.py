@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from math import prod
@@ -17,6 +16,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import StoredAs, bytes_needed, can_decode, stored_as
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.ascend_header import StoredTensor
 from pytest_msdump.readers.buffers import BLOCK_BYTES, Scratch, StoredFile, StridedReader

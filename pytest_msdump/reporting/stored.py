@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.statistics import StatisticComparison
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey

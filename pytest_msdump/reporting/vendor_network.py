@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_lines import (

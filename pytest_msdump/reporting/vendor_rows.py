@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import OUTCOMES
 from pytest_msdump.reporting.vendor_cells import NOBODY, reason_cell

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.pipeline.conditions import conditions_of
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_entry, job_of

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 import pytest_msdump
+from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Stamp", "differences", "stamp"]
 

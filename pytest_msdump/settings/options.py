@@ -5,9 +5,9 @@ Values stay text until `suite.load_suite` reads them, so that one place decides 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.settings.values import REPORT_KINDS, USUAL_DETAILS
 
 __all__ = [

@@ -6,8 +6,9 @@ import atexit
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["Standins", "standins"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.judging.bounds import metric_name
 from pytest_msdump.judging.policy import profile_names
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.align import Align, parse_align
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.settings import (

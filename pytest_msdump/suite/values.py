@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.judging.policy import Policy
+from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.selection import Selection
