@@ -1,9 +1,11 @@
 /* The optional compiled kernel: what `kernel.py`, `pointwise.py`, `moments.py` and `distribution.py` do block by block
  * with numpy, in one sweep over both sides.
  *
- * A block is cut into tiles that stay in the first cache. Of each tile both sides are widened to double, then ranged,
- * then swept. Every sum has LANES accumulators whatever the machine's vectors hold, and nothing is contracted or
- * reordered, so that all machines give the same bits. Loops over lanes are plain C that compilers turn into vectors.
+ * A block is cut into tiles that stay in the first cache. A tile is looked at once, for its ranges, and then swept for
+ * all sums; places of maxima and the worst elements are looked for only in those groups of it that hold something
+ * beyond what was found before. What is NaN or Inf shows in the sums, and is counted in a slower lane. Every sum has
+ * LANES accumulators whatever the machine's vectors hold, and nothing is contracted or reordered, so that all machines
+ * give the same bits. Loops over lanes are plain C that compilers turn into vectors.
  *
  * What would need scaled sums (magnitudes beyond 2**300) is refused, and the block is left as if it had not been seen:
  * the caller measures it with numpy.
@@ -37,8 +39,8 @@ enum {
     LANES = 8,
     FLOAT_LANES = 2 * LANES,
     GROUP = 4 * LANES, /* four vectors at a time: they share one division */
-    CHUNK = 512,       /* how far a search for a maximum's place goes at most */
     TILE = 1024,
+    GROUPS = TILE / GROUP,
     MOST_WORST = 16,
 };
 
@@ -203,138 +205,158 @@ CLONES static uint32_t differing_bits(Py_ssize_t itemsize, const void *left, con
     return differing;
 }
 
-/* -- one side ------------------------------------------------------------------------------------------------------ */
+/* -- a tile -------------------------------------------------------------------------------------------------------- */
 
+/* A tile of both sides. `places` tells where elements are when some were left out. */
 typedef struct {
-    double minimum, maximum, total;
-    double least; /* of all magnitudes */
-} Range;
+    const RawDouble *left, *right;
+    Py_ssize_t count;
+    const int32_t *places;
+    long long start;
+} Elements;
 
-/* As `moments.Moments`. */
+/* Buffers of one tile. */
 typedef struct {
-    long long elements;
-    Sum total, deviations;
-    double minimum, maximum;
-} Moments;
+    double left[TILE] __attribute__((aligned(64)));
+    double right[TILE] __attribute__((aligned(64)));
+    float left_floats[TILE] __attribute__((aligned(64)));
+    float right_floats[TILE] __attribute__((aligned(64)));
+    int32_t places[TILE];
+} Tile;
 
-/* The total is not finite if one of the elements is not; the rest means nothing then. */
-CLONES static Range range_of(const double *restrict x, Py_ssize_t count)
+INLINE long long element_at(const Elements *x, Py_ssize_t i)
 {
-    Lanes low, high, near, total;
-    Py_ssize_t whole = count - count % GROUP;
-    EACH_LANE {
-        low.v[j] = high.v[j] = x[0];
-        near.v[j] = fabs(x[0]);
-        total.v[j] = 0.0;
-    }
-    for (Py_ssize_t i = 0; i < whole; i += GROUP)
-        EACH_LANE {
-            double a = x[i + j], b = x[i + LANES + j], c = x[i + 2 * LANES + j], d = x[i + 3 * LANES + j];
-            double least = LESS(LESS(a, b), LESS(c, d)), most = MORE(MORE(a, b), MORE(c, d));
-            double nearest = LESS(LESS(fabs(a), fabs(b)), LESS(fabs(c), fabs(d)));
-            low.v[j] = LESS(least, low.v[j]);
-            high.v[j] = MORE(most, high.v[j]);
-            near.v[j] = LESS(nearest, near.v[j]);
-            total.v[j] += (a + b) + (c + d);
-        }
-    Range range = {low.v[0], high.v[0], across(total.v), near.v[0]};
-    EACH_LANE {
-        range.minimum = LESS(low.v[j], range.minimum);
-        range.maximum = MORE(high.v[j], range.maximum);
-        range.least = LESS(near.v[j], range.least);
-    }
-    for (Py_ssize_t i = whole; i < count; i++) {
-        range.minimum = LESS(x[i], range.minimum);
-        range.maximum = MORE(x[i], range.maximum);
-        range.least = LESS(fabs(x[i]), range.least);
-        range.total += x[i];
-    }
-    return range;
+    return x->start + (x->places ? x->places[i] : (long long)i);
 }
 
-/* Minimum, maximum and least magnitude of floats: twice as fast as of doubles. */
-CLONES static Range range_of_floats(const RawFloat *restrict x, Py_ssize_t count)
-{
-    float low[FLOAT_LANES], high[FLOAT_LANES], near[FLOAT_LANES];
-    Py_ssize_t whole = count - count % GROUP;
-    EACH_FLOAT_LANE {
-        low[j] = high[j] = x[0];
-        near[j] = fabsf(x[0]);
-    }
-    for (Py_ssize_t i = 0; i < whole; i += GROUP)
-        EACH_FLOAT_LANE {
-            float a = x[i + j], b = x[i + FLOAT_LANES + j];
-            float least = LESS(a, b), most = MORE(a, b), nearest = LESS(fabsf(a), fabsf(b));
-            low[j] = LESS(least, low[j]);
-            high[j] = MORE(most, high[j]);
-            near[j] = LESS(nearest, near[j]);
-        }
-    for (Py_ssize_t i = whole; i < count; i++) {
-        low[0] = LESS(x[i], low[0]);
-        high[0] = MORE(x[i], high[0]);
-        near[0] = LESS(fabsf(x[i]), near[0]);
-    }
-    for (int half = FLOAT_LANES / 2; half; half /= 2)
-        for (int j = 0; j < half; j++) {
-            low[j] = LESS(low[j + half], low[j]);
-            high[j] = MORE(high[j + half], high[j]);
-            near[j] = LESS(near[j + half], near[j]);
-        }
-    return (Range){low[0], high[0], 0.0, near[0]};
-}
+typedef float FloatVector __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(1)));
+typedef double DoubleVector __attribute__((vector_size(LANES * sizeof(double)), may_alias, aligned(1)));
 
+/* Said in vectors: as a loop, half of it would be moving halves of vectors about. */
 CLONES static void widen(const RawFloat *restrict x, Py_ssize_t count, double *restrict out)
 {
-    for (Py_ssize_t i = 0; i < count; i++)
+    Py_ssize_t whole = count - count % LANES;
+    for (Py_ssize_t i = 0; i < whole; i += LANES)
+        *(DoubleVector *)(out + i) = __builtin_convertvector(*(const FloatVector *)(x + i), DoubleVector);
+    for (Py_ssize_t i = whole; i < count; i++)
         out[i] = (double)x[i];
 }
 
-CLONES static double total_of(const double *restrict x, Py_ssize_t count)
+/* One side's elements as floats; float32 is where it is. */
+static const RawFloat *as_floats(Kind kind, const void *raw, Py_ssize_t count, float *floats)
 {
-    Lanes total;
-    Py_ssize_t whole = count - count % GROUP;
-    EACH_LANE total.v[j] = 0.0;
-    for (Py_ssize_t i = 0; i < whole; i += GROUP)
-        EACH_LANE total.v[j] += (x[i + j] + x[i + LANES + j]) + (x[i + 2 * LANES + j] + x[i + 3 * LANES + j]);
-    double sum = across(total.v);
-    for (Py_ssize_t i = whole; i < count; i++)
-        sum += x[i];
-    return sum;
+    if (kind == FLOAT32)
+        return raw;
+    to_floats(kind, raw, count, floats);
+    return floats;
 }
 
-/* Bring one side of a tile to doubles, and return its range. */
-static Range take(Kind kind, const void *raw, Py_ssize_t count, float *floats, double *out)
+/* One side's elements as doubles; float64 is where it is. */
+static const RawDouble *as_doubles(Kind kind, const void *raw, Py_ssize_t count, float *floats, double *doubles)
 {
-    if (!is_narrow(kind)) {
-        to_doubles(kind, raw, count, out);
-        return range_of(out, count);
-    }
-    const void *x = raw;
-    if (kind != FLOAT32) {
-        to_floats(kind, raw, count, floats);
-        x = floats;
-    }
-    Range range = range_of_floats(x, count);
-    widen(x, count, out);
-    range.total = total_of(out, count);
-    return range;
+    if (kind == FLOAT64)
+        return raw;
+    if (is_narrow(kind))
+        widen(as_floats(kind, raw, count, floats), count, doubles);
+    else
+        to_doubles(kind, raw, count, doubles);
+    return doubles;
 }
 
-CLONES static double deviations_from(double mean, const double *restrict x, Py_ssize_t count)
+static Elements take(Kind left, Kind right, const char *a, const char *b, Py_ssize_t count, long long start, Tile *tile)
 {
-    Lanes total;
-    Py_ssize_t whole = count - count % GROUP;
-    EACH_LANE total.v[j] = 0.0;
-    for (Py_ssize_t i = 0; i < whole; i += GROUP)
-        EACH_LANE {
-            double a = x[i + j] - mean, b = x[i + LANES + j] - mean;
-            double c = x[i + 2 * LANES + j] - mean, d = x[i + 3 * LANES + j] - mean;
-            total.v[j] += (a * a + b * b) + (c * c + d * d);
-        }
-    double sum = across(total.v);
-    for (Py_ssize_t i = whole; i < count; i++)
-        sum += (x[i] - mean) * (x[i] - mean);
-    return sum;
+    return (Elements){as_doubles(left, a, count, tile->left_floats, tile->left),
+                      as_doubles(right, b, count, tile->right_floats, tile->right), count, NULL, start};
+}
+
+/* Where the elements of the next tile are: what is fetched while this one is computed costs no waiting. */
+typedef struct {
+    const char *left, *right;
+    Py_ssize_t left_step, right_step;
+} Ahead;
+
+INLINE Ahead ahead_of(const char *left, const char *right, Py_ssize_t left_size, Py_ssize_t right_size, int is_last)
+{
+    return (Ahead){left + (is_last ? 0 : TILE * left_size), right + (is_last ? 0 : TILE * right_size),
+                   GROUP * left_size, GROUP * right_size};
+}
+
+INLINE void fetch(const Ahead *ahead, Py_ssize_t group)
+{
+    const char *left = ahead->left + group * ahead->left_step, *right = ahead->right + group * ahead->right_step;
+    __builtin_prefetch(left);
+    __builtin_prefetch(right);
+    /* A line of the cache has 64 bytes nearly everywhere. */
+    if (ahead->left_step > 64)
+        __builtin_prefetch(left + 64);
+    if (ahead->right_step > 64)
+        __builtin_prefetch(right + 64);
+}
+
+/* -- one side ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    double minimum, maximum;
+} Range;
+
+/* What a look at a tile tells; nothing where an element is NaN. */
+typedef struct {
+    Range left, right;
+    double least; /* of the right side's magnitudes */
+    long long differing;
+} Look;
+
+/* Floats are looked at as floats: it is twice as fast. */
+#define LOOK(NAME, TYPE, WIDTH, COUNT, MAGNITUDE)                                                                      \
+    CLONES static Look NAME(const TYPE *restrict l, const TYPE *restrict r, Py_ssize_t count)                          \
+    {                                                                                                                  \
+        TYPE low[WIDTH], high[WIDTH], right_low[WIDTH], right_high[WIDTH], near[WIDTH];                                \
+        COUNT differing[WIDTH];                                                                                        \
+        Py_ssize_t whole = count - count % WIDTH;                                                                      \
+        for (int j = 0; j < WIDTH; j++) {                                                                              \
+            low[j] = high[j] = l[0];                                                                                   \
+            right_low[j] = right_high[j] = r[0];                                                                       \
+            near[j] = MAGNITUDE(r[0]);                                                                                 \
+            differing[j] = 0;                                                                                          \
+        }                                                                                                              \
+        for (Py_ssize_t i = 0; i < whole; i += WIDTH)                                                                  \
+            for (int j = 0; j < WIDTH; j++) {                                                                          \
+                TYPE a = l[i + j], b = r[i + j], m = MAGNITUDE(b);                                                     \
+                low[j] = LESS(a, low[j]);                                                                              \
+                high[j] = MORE(a, high[j]);                                                                            \
+                right_low[j] = LESS(b, right_low[j]);                                                                  \
+                right_high[j] = MORE(b, right_high[j]);                                                                \
+                near[j] = LESS(m, near[j]);                                                                            \
+                differing[j] += a != b;                                                                                \
+            }                                                                                                          \
+        for (Py_ssize_t i = whole; i < count; i++) {                                                                   \
+            low[0] = LESS(l[i], low[0]);                                                                               \
+            high[0] = MORE(l[i], high[0]);                                                                             \
+            right_low[0] = LESS(r[i], right_low[0]);                                                                   \
+            right_high[0] = MORE(r[i], right_high[0]);                                                                 \
+            near[0] = LESS(MAGNITUDE(r[i]), near[0]);                                                                  \
+            differing[0] += l[i] != r[i];                                                                              \
+        }                                                                                                              \
+        for (int j = 1; j < WIDTH; j++) {                                                                              \
+            low[0] = LESS(low[j], low[0]);                                                                             \
+            high[0] = MORE(high[j], high[0]);                                                                          \
+            right_low[0] = LESS(right_low[j], right_low[0]);                                                           \
+            right_high[0] = MORE(right_high[j], right_high[0]);                                                        \
+            near[0] = LESS(near[j], near[0]);                                                                          \
+            differing[0] += differing[j];                                                                              \
+        }                                                                                                              \
+        return (Look){{low[0], high[0]}, {right_low[0], right_high[0]}, near[0], (long long)differing[0]};             \
+    }
+
+LOOK(look_at_floats, RawFloat, FLOAT_LANES, uint32_t, fabsf)
+LOOK(look_at_doubles, RawDouble, LANES, uint64_t, fabs)
+
+static Look look_at(const Elements *x, Kind left, Kind right, const char *a, const char *b, const Tile *tile)
+{
+    if (!is_narrow(left) || !is_narrow(right))
+        return look_at_doubles(x->left, x->right, x->count);
+    return look_at_floats(left == FLOAT32 ? (const void *)a : tile->left_floats,
+                          right == FLOAT32 ? (const void *)b : tile->right_floats, x->count);
 }
 
 INLINE double peak_of(const Range *range)
@@ -348,31 +370,74 @@ INLINE int is_safe(double magnitude)
     return magnitude == 0.0 || (magnitude >= SAFE_LOW && magnitude < SAFE_HIGH);
 }
 
-/* A tile's squared deviations from its mean. */
-INLINE double deviations_of(const Range *range, const double *x, Py_ssize_t count)
+/* As `moments.Moments`. */
+typedef struct {
+    long long elements;
+    Sum total, deviations;
+    double minimum, maximum;
+} Moments;
+
+/* Σ(x - shift) and Σ(x - shift)². The shift is the middle of the range: n·(mean - shift)² is at most n/2 times the
+ * squared deviations, so that taking it off them later costs few bits, whatever the elements are. */
+typedef struct {
+    Lanes sum, squares;
+} Shifted;
+
+INLINE double middle_of(const Range *range)
 {
-    return range->minimum == range->maximum ? 0.0 : deviations_from(range->total / (double)count, x, count);
+    return range->minimum * 0.5 + range->maximum * 0.5;
+}
+
+CLONES static void add_shifted(Shifted *all, const RawDouble *x, Py_ssize_t count, double shift)
+{
+    Py_ssize_t whole = count - count % LANES;
+    Shifted s = *all;
+    for (Py_ssize_t i = 0; i < whole; i += LANES)
+        EACH_LANE {
+            double a = x[i + j] - shift;
+            s.sum.v[j] += a;
+            s.squares.v[j] += a * a;
+        }
+    for (Py_ssize_t i = whole; i < count; i++) {
+        double a = x[i] - shift;
+        s.sum.v[i - whole] += a;
+        s.squares.v[i - whole] += a * a;
+    }
+    *all = s;
+}
+
+/* Two numbers of a side that a tile adds. */
+typedef struct {
+    double total, deviations;
+} Added;
+
+INLINE Added added_by(const Shifted *shifted, const Range *range, Py_ssize_t count)
+{
+    double number = (double)count, sum = across(shifted->sum.v);
+    if (range->minimum == range->maximum)
+        return (Added){range->minimum * number, 0.0};
+    double deviations = across(shifted->squares.v) - sum * (sum / number);
+    return (Added){middle_of(range) * number + sum, MORE(deviations, 0.0)};
 }
 
 /* Add one tile to a side's moments, after Chan, Golub and LeVeque. */
-INLINE void add_moments(Moments *all, const Range *range, double deviations, Py_ssize_t count)
+INLINE void add_moments(Moments *all, const Range *range, Added added, Py_ssize_t count)
 {
-    double number = (double)count;
-    double total = range->minimum == range->maximum ? range->minimum * number : range->total;
+    double number = (double)count, deviations = added.deviations;
     double minimum = LESS(range->minimum, all->minimum), maximum = MORE(range->maximum, all->maximum);
     if (all->elements && minimum != maximum) {
         double before = (double)all->elements;
-        double step = total / number - value_of(&all->total) / before;
+        double step = added.total / number - value_of(&all->total) / before;
         deviations += step * step * (before / (before + number) * number);
     }
     add_to(&all->deviations, deviations);
-    add_to(&all->total, total);
+    add_to(&all->total, added.total);
     all->minimum = minimum;
     all->maximum = maximum;
     all->elements += count;
 }
 
-/* -- both sides ---------------------------------------------------------------------------------------------------- */
+/* -- what is found ------------------------------------------------------------------------------------------------- */
 
 /* A value and the number of the first element that has it; -1 while nothing exceeded 0. As `sums.Peak`. */
 typedef struct {
@@ -416,24 +481,13 @@ typedef struct {
     int worst, compare_bits;
 } Job;
 
-/* Buffers of one tile. `places` is used where elements were left out. */
-typedef struct {
-    double left[TILE] __attribute__((aligned(64)));
-    double right[TILE] __attribute__((aligned(64)));
-    float floats[TILE] __attribute__((aligned(64)));
-    int32_t places[TILE];
-} Tile;
-
-INLINE long long element_at(const Tile *tile, int split, long long start, Py_ssize_t place)
-{
-    return start + (split ? tile->places[place] : (long long)place);
-}
-
 INLINE void first_of(long long *first, long long element)
 {
     if (*first < 0 || element < *first)
         *first = element;
 }
+
+/* -- NaN and Inf --------------------------------------------------------------------------------------------------- */
 
 /* 0 finite, 1 or 2 Inf, 3 NaN */
 INLINE int class_of(double x)
@@ -441,42 +495,46 @@ INLINE int class_of(double x)
     return x != x ? 3 : x > DBL_MAX ? 1 : x < -DBL_MAX ? 2 : 0;
 }
 
-/* Count classes, and move what is finite on both sides to the front. Return how many these are. */
-static Py_ssize_t split_classes(Tile *tile, Py_ssize_t count, long long start, const Job *job, Found *found)
+static void add_classes(double l, double r, long long element, const Job *job, Found *found)
 {
-    Py_ssize_t kept = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        double l = tile->left[i], r = tile->right[i];
-        int a = class_of(l), b = class_of(r);
-        long long element = start + i;
-        if (!a && !b) {
-            tile->left[kept] = l;
-            tile->right[kept] = r;
-            tile->places[kept++] = (int32_t)i;
-            continue;
-        }
-        first_of(&found->first_nonfinite, element);
-        found->classes[NAN_BOTH] += a == 3 && b == 3;
-        found->classes[NAN_LEFT] += a == 3 && b != 3;
-        found->classes[NAN_RIGHT] += a != 3 && b == 3;
-        found->classes[INF_BOTH] += a == b && a != 3;
-        found->classes[INF_LEFT] += (a == 1 || a == 2) && a != b;
-        found->classes[INF_RIGHT] += (b == 1 || b == 2) && a != b;
-        if (!b) {
-            found->classes[LEFT_ONLY]++;
-            first_of(&found->first_left_only, element);
-        }
-        if (a != b) {
-            found->classes[MISMATCH]++;
-            first_of(&found->first_mismatch, element);
-            if (found->mismatch_count < job->worst)
-                found->mismatches[found->mismatch_count++] = (Mismatch){l, r, element};
-        }
+    int a = class_of(l), b = class_of(r);
+    first_of(&found->first_nonfinite, element);
+    found->classes[NAN_BOTH] += a == 3 && b == 3;
+    found->classes[NAN_LEFT] += a == 3 && b != 3;
+    found->classes[NAN_RIGHT] += a != 3 && b == 3;
+    found->classes[INF_BOTH] += a == b && a != 3;
+    found->classes[INF_LEFT] += (a == 1 || a == 2) && a != b;
+    found->classes[INF_RIGHT] += (b == 1 || b == 2) && a != b;
+    if (!b) {
+        found->classes[LEFT_ONLY]++;
+        first_of(&found->first_left_only, element);
     }
-    return kept;
+    if (a != b) {
+        found->classes[MISMATCH]++;
+        first_of(&found->first_mismatch, element);
+        if (found->mismatch_count < job->worst)
+            found->mismatches[found->mismatch_count++] = (Mismatch){l, r, element};
+    }
 }
 
-/* -- the worst elements -------------------------------------------------------------------------------------------- */
+/* Count classes, and return what is finite on both sides, as doubles. */
+static Elements split_classes(const Elements *x, Tile *tile, const Job *job, Found *found)
+{
+    Py_ssize_t kept = 0;
+    for (Py_ssize_t i = 0; i < x->count; i++) {
+        double l = x->left[i], r = x->right[i];
+        if (class_of(l) || class_of(r)) {
+            add_classes(l, r, x->start + i, job, found);
+            continue;
+        }
+        tile->left[kept] = l;
+        tile->right[kept] = r;
+        tile->places[kept++] = (int32_t)i;
+    }
+    return (Elements){tile->left, tile->right, kept, tile->places, x->start};
+}
+
+/* -- maxima, the worst elements, and their places ------------------------------------------------------------------ */
 
 /* The score that has to be exceeded to be one of the worst. */
 INLINE double floor_of(const Found *found, const Job *job, int forbidden)
@@ -507,7 +565,7 @@ static void insert(Found *found, const Job *job, Candidate candidate)
     found->worst[place] = candidate;
 }
 
-/* What a chunk's elements are ranked by: |l-r| where there is no tolerance, else |l-r| / (atol + rtol·|r|). */
+/* What elements are ranked by: |l-r| where there is no tolerance, else |l-r| / (atol + rtol·|r|). */
 typedef struct {
     double rtol, atol;
     int forbidden;
@@ -519,107 +577,89 @@ INLINE Scale scale_of(const Job *job)
     return forbidden ? (Scale){0.0, 1.0, 1} : (Scale){job->rtol, job->atol, 0};
 }
 
-CLONES static void find_worst(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to,
-                              const Job *job, Found *found)
-{
-    const double *l = tile->left, *r = tile->right;
-    const Scale scale = scale_of(job);
-    double floor = floor_of(found, job, scale.forbidden), floor_forbidden = floor_of(found, job, 1);
-    Lanes any;
-    EACH_LANE any.v[j] = 0.0;
-    for (Py_ssize_t i = from; i < to; i += LANES)
-        EACH_LANE {
-            double a = fabs(l[i + j] - r[i + j]), allowed = fabs(r[i + j]) * scale.rtol + scale.atol;
-            double least = allowed == 0.0 ? floor_forbidden : floor, score = a / (allowed == 0.0 ? 1.0 : allowed);
-            any.v[j] = score > least ? 1.0 : any.v[j];
-        }
-    if (greatest(any.v) == 0.0)
-        return;
-    for (Py_ssize_t i = from; i < to; i++) {
-        double a = fabs(l[i] - r[i]), allowed = fabs(r[i]) * scale.rtol + scale.atol;
-        int forbidden = scale.forbidden || allowed == 0.0;
-        double score = allowed == 0.0 ? a : a / allowed;
-        if (score > floor_of(found, job, forbidden))
-            insert(found, job, (Candidate){score, l[i], r[i], element_at(tile, split, start, i), forbidden});
-    }
-}
-
-/* -- maxima and their places --------------------------------------------------------------------------------------- */
-
-static void find_largest(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to, Peak *largest)
-{
-    for (Py_ssize_t i = from; i < to; i++) {
-        double a = fabs(tile->left[i] - tile->right[i]);
-        if (a > largest->value)
-            *largest = (Peak){a, element_at(tile, split, start, i)};
-    }
-}
-
-INLINE double relative_error(double l, double r)
-{
-    return r == 0.0 ? 0.0 : fabs(l - r) / fabs(r);
-}
-
-CLONES static void find_largest_relative(const Tile *tile, int split, long long start, Py_ssize_t from, Py_ssize_t to,
-                                         Peak *largest)
-{
-    Lanes most;
-    EACH_LANE most.v[j] = 0.0;
-    for (Py_ssize_t i = from; i < to; i += LANES)
-        EACH_LANE {
-            double a = fabs(tile->left[i + j] - tile->right[i + j]), m = fabs(tile->right[i + j]);
-            double ratio = (m == 0.0 ? 0.0 : a) / (m == 0.0 ? 1.0 : m);
-            most.v[j] = MORE(ratio, most.v[j]);
-        }
-    double ratio = greatest(most.v);
-    if (!(ratio > largest->value))
-        return;
-    Py_ssize_t i = from;
-    while (relative_error(tile->left[i], tile->right[i]) != ratio)
-        i++;
-    *largest = (Peak){ratio, element_at(tile, split, start, i)};
-}
-
-/* -- errors -------------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    Lanes product, absolute, squares, relative, counts, right_zero;
-    double peak;
-} Errors;
-
-/* Counts of both fit one exact double: those that differ, and those of them that are outside of the tolerance. */
-static const double ONE_OUTSIDE = 0x1p26;
-
 /* A bound that n/d exceeds only if n > bound·d, also when a few such products are rounded. */
 INLINE double lowered(double bound)
 {
     return isinf(bound) ? DBL_MAX : bound < 0x1p-900 ? bound * 0.5 : bound * (1.0 - 0x1p-50);
 }
 
-/* Whether any element of a chunk may be one of the worst, by the largest |l-r| and the least |r|. */
-INLINE int may_be_worst(double most, double least, const Scale *scale, const Job *job, const Found *found)
+/* What an element has to exceed to be of interest. */
+typedef struct {
+    double largest, largest_relative, worst;
+} Bounds;
+
+INLINE Bounds bounds_of(const Found *found, const Job *job, const Scale *scale)
 {
-    double allowed = least * scale->rtol + scale->atol;
-    return allowed == 0.0 ? most > 0.0 : most / allowed > floor_of(found, job, scale->forbidden);
+    return (Bounds){found->largest.value, lowered(found->largest_relative.value),
+                    lowered(floor_of(found, job, scale->forbidden))};
 }
 
-/* Sum up one chunk, and look for maxima where something in it may exceed what was found before.
+/* For each group of a tile, lanes that are not 0 where it may hold something of interest. */
+typedef struct {
+    Lanes groups[GROUPS];
+} Marks;
+
+/* Look at each element of a group. */
+static void search_group(const Elements *x, Py_ssize_t from, Py_ssize_t to, const Job *job, Found *found)
+{
+    const Scale scale = scale_of(job);
+    for (Py_ssize_t i = from; i < to; i++) {
+        double l = x->left[i], r = x->right[i];
+        double a = fabs(l - r), m = fabs(r), allowed = m * scale.rtol + scale.atol;
+        if (a > found->largest.value)
+            found->largest = (Peak){a, element_at(x, i)};
+        double relative = m == 0.0 ? 0.0 : a / m;
+        if (relative > found->largest_relative.value)
+            found->largest_relative = (Peak){relative, element_at(x, i)};
+        int forbidden = scale.forbidden || allowed == 0.0;
+        double score = allowed == 0.0 ? a : a / allowed;
+        if (score > floor_of(found, job, forbidden))
+            insert(found, job, (Candidate){score, l, r, element_at(x, i), forbidden});
+    }
+}
+
+static void search(const Elements *x, const Marks *marks, const Job *job, Found *found)
+{
+    for (Py_ssize_t from = 0, group = 0; from < x->count; from += GROUP, group++)
+        if (greatest(marks->groups[group].v) != 0.0)
+            search_group(x, from, LESS(from + GROUP, x->count), job, found);
+}
+
+/* -- errors -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Lanes product, absolute, squares, relative, outside, right_zero, peak;
+    Shifted left, right;
+} Errors;
+
+/* What stays the same for all elements of a tile. */
+typedef struct {
+    Scale scale;
+    Bounds bounds;
+    double left_middle, right_middle;
+    Ahead ahead;
+} Sweeping;
+
+/* Sum up whole groups, and mark those that may hold something beyond the bounds. Return whether any does.
  *
  * `shared`: products of four right sides neither overflow nor underflow, so four elements share one division.
  * `zeros`: a right side may be 0; relative errors leave these out.
  */
-INLINE void add_errors(const double *restrict left, const double *restrict right, Py_ssize_t count, const Scale *scale,
-                       double largest_relative, Errors *errors, double *most, int *flag, const int shared,
-                       const int zeros)
+INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict right, Py_ssize_t count,
+                      const Sweeping *sweeping, Errors *errors, Marks *marks, const int shared, const int zeros)
 {
-    const double rtol = scale->rtol, atol = scale->atol, most_relative = lowered(largest_relative);
+    const double rtol = sweeping->scale.rtol, atol = sweeping->scale.atol;
+    const double largest = sweeping->bounds.largest, relative = sweeping->bounds.largest_relative;
+    const double worst = sweeping->bounds.worst;
+    const double left_middle = sweeping->left_middle, right_middle = sweeping->right_middle;
     /* Lifts what is subnormal; where nothing can be (`shared`), it is none. */
     const double lift = shared ? 1.0 : 0x1p600;
-    Lanes peak, flags;
+    Lanes any;
     Errors e = *errors;
-    EACH_LANE peak.v[j] = flags.v[j] = 0.0;
+    EACH_LANE any.v[j] = 0.0;
 
-    for (Py_ssize_t i = 0; i < count; i += GROUP)
+    for (Py_ssize_t i = 0, group = 0; i < count; i += GROUP, group++) {
+        fetch(&sweeping->ahead, group);
         EACH_LANE {
             double l0 = left[i + j], l1 = left[i + LANES + j];
             double l2 = left[i + 2 * LANES + j], l3 = left[i + 3 * LANES + j];
@@ -631,18 +671,29 @@ INLINE void add_errors(const double *restrict left, const double *restrict right
             e.product.v[j] += (l0 * r0 + l1 * r1) + (l2 * r2 + l3 * r3);
             e.absolute.v[j] += (a0 + a1) + (a2 + a3);
             e.squares.v[j] += (a0 * a0 + a1 * a1) + (a2 * a2 + a3 * a3);
-            double larger = MORE(MORE(a0, a1), MORE(a2, a3));
-            peak.v[j] = MORE(larger, peak.v[j]);
+            double s0 = l0 - left_middle, s1 = l1 - left_middle, s2 = l2 - left_middle, s3 = l3 - left_middle;
+            e.left.sum.v[j] += (s0 + s1) + (s2 + s3);
+            e.left.squares.v[j] += (s0 * s0 + s1 * s1) + (s2 * s2 + s3 * s3);
+            double t0 = r0 - right_middle, t1 = r1 - right_middle, t2 = r2 - right_middle, t3 = r3 - right_middle;
+            e.right.sum.v[j] += (t0 + t1) + (t2 + t3);
+            e.right.squares.v[j] += (t0 * t0 + t1 * t1) + (t2 * t2 + t3 * t3);
 
             double w0 = m0 * rtol + atol, w1 = m1 * rtol + atol, w2 = m2 * rtol + atol, w3 = m3 * rtol + atol;
-            double x0 = a0 != 0.0 ? 1.0 : 0.0, x1 = a1 != 0.0 ? 1.0 : 0.0;
-            double x2 = a2 != 0.0 ? 1.0 : 0.0, x3 = a3 != 0.0 ? 1.0 : 0.0;
-            double c0 = a0 > w0 ? ONE_OUTSIDE + 1.0 : x0, c1 = a1 > w1 ? ONE_OUTSIDE + 1.0 : x1;
-            double c2 = a2 > w2 ? ONE_OUTSIDE + 1.0 : x2, c3 = a3 > w3 ? ONE_OUTSIDE + 1.0 : x3;
-            e.counts.v[j] += (c0 + c1) + (c2 + c3);
+            double o0 = a0 > w0 ? 1.0 : 0.0, o1 = a1 > w1 ? 1.0 : 0.0;
+            double o2 = a2 > w2 ? 1.0 : 0.0, o3 = a3 > w3 ? 1.0 : 0.0;
+            e.outside.v[j] += (o0 + o1) + (o2 + o3);
+
+            double peak = MORE(MORE(a0, a1), MORE(a2, a3)), mark = peak > largest ? 1.0 : 0.0;
+            e.peak.v[j] = MORE(peak, e.peak.v[j]);
+            mark = a0 * lift > worst * (w0 * lift) ? 1.0 : mark;
+            mark = a1 * lift > worst * (w1 * lift) ? 1.0 : mark;
+            mark = a2 * lift > worst * (w2 * lift) ? 1.0 : mark;
+            mark = a3 * lift > worst * (w3 * lift) ? 1.0 : mark;
 
             double n0 = a0, n1 = a1, n2 = a2, n3 = a3, d0 = m0, d1 = m1, d2 = m2, d3 = m3;
             if (zeros) {
+                double x0 = a0 != 0.0 ? 1.0 : 0.0, x1 = a1 != 0.0 ? 1.0 : 0.0;
+                double x2 = a2 != 0.0 ? 1.0 : 0.0, x3 = a3 != 0.0 ? 1.0 : 0.0;
                 double z0 = m0 == 0.0 ? x0 : 0.0, z1 = m1 == 0.0 ? x1 : 0.0;
                 double z2 = m2 == 0.0 ? x2 : 0.0, z3 = m3 == 0.0 ? x3 : 0.0;
                 e.right_zero.v[j] += (z0 + z1) + (z2 + z3);
@@ -655,29 +706,30 @@ INLINE void add_errors(const double *restrict left, const double *restrict right
                 double d01 = d0 * d1, d23 = d2 * d3;
                 double q0 = n0 * d1, q1 = n1 * d0, q2 = n2 * d3, q3 = n3 * d2;
                 e.relative.v[j] += ((q0 + q1) * d23 + (q2 + q3) * d01) / (d01 * d23);
-                flags.v[j] = MORE(q0, q1) > most_relative * d01 ? 1.0 : flags.v[j];
-                flags.v[j] = MORE(q2, q3) > most_relative * d23 ? 1.0 : flags.v[j];
+                mark = MORE(q0, q1) > relative * d01 ? 1.0 : mark;
+                mark = MORE(q2, q3) > relative * d23 ? 1.0 : mark;
             } else {
                 e.relative.v[j] += (n0 / d0 + n1 / d1) + (n2 / d2 + n3 / d3);
-                flags.v[j] = n0 * lift > most_relative * (d0 * lift) ? 1.0 : flags.v[j];
-                flags.v[j] = n1 * lift > most_relative * (d1 * lift) ? 1.0 : flags.v[j];
-                flags.v[j] = n2 * lift > most_relative * (d2 * lift) ? 1.0 : flags.v[j];
-                flags.v[j] = n3 * lift > most_relative * (d3 * lift) ? 1.0 : flags.v[j];
+                mark = n0 * lift > relative * (d0 * lift) ? 1.0 : mark;
+                mark = n1 * lift > relative * (d1 * lift) ? 1.0 : mark;
+                mark = n2 * lift > relative * (d2 * lift) ? 1.0 : mark;
+                mark = n3 * lift > relative * (d3 * lift) ? 1.0 : mark;
             }
+            marks->groups[group].v[j] = mark;
+            any.v[j] = MORE(mark, any.v[j]);
         }
-
+    }
     *errors = e;
-    *most = greatest(peak.v);
-    *flag = greatest(flags.v) != 0.0;
+    return greatest(any.v) != 0.0;
 }
 
-typedef void (*AddErrors)(const double *, const double *, Py_ssize_t, const Scale *, double, Errors *, double *, int *);
+typedef int (*AddErrors)(const RawDouble *, const RawDouble *, Py_ssize_t, const Sweeping *, Errors *, Marks *);
 
 #define ADD_ERRORS(NAME, SHARED, ZEROS)                                                                                \
-    CLONES static void NAME(const double *left, const double *right, Py_ssize_t count, const Scale *scale,             \
-                            double largest_relative, Errors *errors, double *most, int *flag)                          \
+    CLONES static int NAME(const RawDouble *left, const RawDouble *right, Py_ssize_t count, const Sweeping *sweeping,  \
+                           Errors *errors, Marks *marks)                                                               \
     {                                                                                                                  \
-        add_errors(left, right, count, scale, largest_relative, errors, most, flag, SHARED, ZEROS);                    \
+        return add_errors(left, right, count, sweeping, errors, marks, SHARED, ZEROS);                                 \
     }
 
 ADD_ERRORS(add_errors_alone, 0, 0)
@@ -692,125 +744,154 @@ INLINE AddErrors errors_of(const Job *job, int zeros)
                   : (zeros ? add_errors_alone_zeros : add_errors_alone);
 }
 
+/* What is left of a tile behind its whole groups, filled up to a group. */
+typedef struct {
+    double left[GROUP], right[GROUP];
+} Rest;
+
+/* Sum up all elements of a tile, and return whether some group is marked. */
+static int sum_up(const Elements *x, const Look *look, const Sweeping *sweeping, const Job *job, Errors *errors,
+                  Marks *marks)
+{
+    Py_ssize_t count = x->count % GROUP, whole = x->count - count;
+    int marked = 0;
+    if (whole)
+        marked = errors_of(job, look->least == 0.0)(x->left, x->right, whole, sweeping, errors, marks);
+    if (!count)
+        return marked;
+    Rest rest;
+    memset(&rest, 0, sizeof rest);
+    memcpy(rest.left, x->left + whole, (size_t)count * sizeof(double));
+    memcpy(rest.right, x->right + whole, (size_t)count * sizeof(double));
+    Shifted left = errors->left, right = errors->right;
+    Marks mark;
+    /* Two zeros differ by nothing, so they add nothing, but to what each side adds up by itself. */
+    int more = errors_of(job, 1)(rest.left, rest.right, GROUP, sweeping, errors, &mark);
+    marks->groups[whole / GROUP] = mark.groups[0];
+    add_shifted(&left, rest.left, count, sweeping->left_middle);
+    add_shifted(&right, rest.right, count, sweeping->right_middle);
+    errors->left = left;
+    errors->right = right;
+    return marked || more;
+}
+
 INLINE int is_integer(Kind kind)
 {
     return kind >= INT8;
 }
 
-static void count_saturated(const Tile *tile, int split, long long start, Py_ssize_t count, const Job *job,
-                            Found *found)
+static void count_saturated(const Elements *x, const Job *job, Found *found)
 {
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (fabs(tile->left[i]) == job->maximum && tile->left[i] != tile->right[i]) {
+    for (Py_ssize_t i = 0; i < x->count; i++) {
+        double l = x->left[i];
+        if (fabs(l) == job->maximum && l != x->right[i]) {
             found->saturated++;
-            first_of(&found->first_saturated, element_at(tile, split, start, i));
+            first_of(&found->first_saturated, element_at(x, i));
         }
+    }
 }
 
-/* Add what the differences of a tile of finite elements tell. Return whether their magnitudes are safe. */
-static int add_differences(Tile *tile, const Range *right, int split, long long start, Py_ssize_t count,
-                           const Job *job, Found *found)
+/* Add what the differences of a tile tell. */
+static void add_differences(const Errors *errors, long long differing, const Job *job, Found *found)
 {
-    const Scale scale = scale_of(job);
-    Errors errors;
-    memset(&errors, 0, sizeof errors);
-    Py_ssize_t padded = (count + GROUP - 1) / GROUP * GROUP;
-    /* Two zeros differ by nothing, so they add nothing. */
-    for (Py_ssize_t i = count; i < padded; i++)
-        tile->left[i] = tile->right[i] = 0.0;
-    const AddErrors add = errors_of(job, right->least == 0.0 || padded != count);
-    for (Py_ssize_t from = 0; from < padded; from += CHUNK) {
-        Py_ssize_t to = LESS(from + CHUNK, padded);
-        double most;
-        int flag;
-        add(tile->left + from, tile->right + from, to - from, &scale, found->largest_relative.value, &errors, &most,
-            &flag);
-        errors.peak = MORE(most, errors.peak);
-        if (most > found->largest.value)
-            find_largest(tile, split, start, from, to, &found->largest);
-        if (flag)
-            find_largest_relative(tile, split, start, from, to, &found->largest_relative);
-        if (may_be_worst(most, right->least, &scale, job, found))
-            find_worst(tile, split, start, from, to, job, found);
-    }
-    if (!is_safe(errors.peak) || !(found->largest_relative.value < SAFE_HIGH))
-        return 0;
-
-    double absolute = across(errors.absolute.v), counts = across(errors.counts.v);
-    long long outside = (long long)(counts / ONE_OUTSIDE);
-    long long differing = (long long)(counts - (double)outside * ONE_OUTSIDE);
-    add_to(&found->product, across(errors.product.v));
+    double absolute = across(errors->absolute.v);
+    add_to(&found->product, across(errors->product.v));
     add_to(&found->absolute, absolute);
-    add_to(&found->squares, across(errors.squares.v));
-    add_to(&found->relative, across(errors.relative.v));
+    add_to(&found->squares, across(errors->squares.v));
+    add_to(&found->relative, across(errors->relative.v));
     found->differing += differing;
-    found->right_zero += (long long)across(errors.right_zero.v);
-    found->outside += scale.forbidden ? differing : outside;
+    found->right_zero += (long long)across(errors->right_zero.v);
+    found->outside += scale_of(job).forbidden ? differing : (long long)across(errors->outside.v);
     if (is_integer(job->left) && is_integer(job->right)) {
         unsigned long long exact = (unsigned long long)absolute;
         found->exact_high += exact >> 32;
         found->exact_low += exact & 0xffffffffu;
     }
-    return 1;
 }
 
-/* Measure a tile of finite elements. Return whether its magnitudes are safe. */
-static int add_tile(Tile *tile, const Range *left, const Range *right, int split, long long start, Py_ssize_t count,
-                    const Job *job, Found *found)
+typedef enum { MEASURED, NOT_FINITE, FAR_AWAY } Outcome;
+
+/* Measure a tile. Nothing was added unless it is MEASURED. */
+static Outcome add_tile(const Elements *x, const Look *look, const Ahead *ahead, const Job *job, Found *found)
 {
-    double right_peak = peak_of(right), left_peak = peak_of(left);
-    if (!is_safe(left_peak) || !is_safe(right_peak))
-        return 0;
-    add_moments(&found->left, left, deviations_of(left, tile->left, count), count);
-    add_moments(&found->right, right, deviations_of(right, tile->right, count), count);
+    const Scale scale = scale_of(job);
+    const Sweeping sweeping = {scale, bounds_of(found, job, &scale), middle_of(&look->left), middle_of(&look->right),
+                               *ahead};
+    Errors errors;
+    Marks marks;
+    memset(&errors, 0, sizeof errors);
+    int marked = sum_up(x, look, &sweeping, job, &errors, &marks);
+    if (!isfinite(across(errors.left.sum.v)) || !isfinite(across(errors.right.sum.v)))
+        return NOT_FINITE;
+    double left_peak = peak_of(&look->left), right_peak = peak_of(&look->right);
+    if (!is_safe(left_peak) || !is_safe(right_peak) || !is_safe(greatest(errors.peak.v)))
+        return FAR_AWAY;
+    if (marked)
+        search(x, &marks, job, found);
+    if (!(found->largest_relative.value < SAFE_HIGH))
+        return FAR_AWAY;
+    add_moments(&found->left, &look->left, added_by(&errors.left, &look->left, x->count), x->count);
+    add_moments(&found->right, &look->right, added_by(&errors.right, &look->right, x->count), x->count);
     found->right_peak = MORE(right_peak, found->right_peak);
     if (left_peak >= job->maximum)
-        count_saturated(tile, split, start, count, job, found);
-    return add_differences(tile, right, split, start, count, job, found);
+        count_saturated(x, job, found);
+    add_differences(&errors, look->differing, job, found);
+    return MEASURED;
 }
 
-/* Measure a tile whose sides are finite and equal bit by bit: nothing differs. */
-static int add_identical(const double *x, const Range *range, Py_ssize_t count, Found *found)
+/* Measure what is finite of a tile that is not. */
+static Outcome add_finite(const Elements *x, Tile *tile, const Ahead *ahead, const Job *job, Found *found)
 {
-    double peak = peak_of(range), deviations = deviations_of(range, x, count);
+    const Elements finite = split_classes(x, tile, job, found);
+    if (!finite.count)
+        return MEASURED;
+    const Look look = look_at_doubles(finite.left, finite.right, finite.count);
+    Outcome outcome = add_tile(&finite, &look, ahead, job, found);
+    return outcome == NOT_FINITE ? FAR_AWAY : outcome;
+}
+
+/* Measure a tile whose sides are equal bit by bit: nothing differs. Nothing was added unless it is MEASURED. */
+static Outcome add_identical(const Elements *x, const Range *range, Found *found)
+{
+    Shifted shifted;
+    memset(&shifted, 0, sizeof shifted);
+    add_shifted(&shifted, x->left, x->count, middle_of(range));
+    if (!isfinite(across(shifted.sum.v)))
+        return NOT_FINITE;
+    double peak = peak_of(range);
     if (!is_safe(peak))
-        return 0;
-    add_moments(&found->left, range, deviations, count);
-    add_moments(&found->right, range, deviations, count);
-    add_to(&found->product, deviations + range->total / (double)count * range->total);
+        return FAR_AWAY;
+    Added added = added_by(&shifted, range, x->count);
+    add_moments(&found->left, range, added, x->count);
+    add_moments(&found->right, range, added, x->count);
+    add_to(&found->product, added.deviations + added.total / (double)x->count * added.total);
     found->right_peak = MORE(peak, found->right_peak);
-    return 1;
+    return MEASURED;
 }
 
 /* Add a block. Return whether all of its magnitudes are safe; what was found is worthless when they are not. */
 static int add_block(const char *left, const char *right, Py_ssize_t count, long long start, const Job *job,
-                            Found *found)
+                     Found *found)
 {
     Tile tile;
     const Py_ssize_t left_size = ITEMSIZE[job->left], right_size = ITEMSIZE[job->right];
     for (Py_ssize_t done = 0; done < count; done += TILE) {
         Py_ssize_t n = LESS(count - done, (Py_ssize_t)TILE);
         const char *a = left + done * left_size, *b = right + done * right_size;
-        int split = 0;
+        const Ahead ahead = ahead_of(a, b, left_size, right_size, count - done <= TILE);
         uint32_t bits = job->compare_bits ? differing_bits(left_size, a, b, n) : 0;
+        const Elements x = take(job->left, job->right, a, b, n, start + done, &tile);
+        const Look look = look_at(&x, job->left, job->right, a, b, &tile);
+        Outcome outcome = NOT_FINITE;
         found->bits += bits;
         found->elements += n;
-        Range l = take(job->left, a, n, tile.floats, tile.left);
-        if (job->compare_bits && bits == 0 && isfinite(l.total)) {
-            if (!add_identical(tile.left, &l, n, found))
-                return 0;
-            continue;
-        }
-        Range r = take(job->right, b, n, tile.floats, tile.right);
-        if (!isfinite(l.total) || !isfinite(r.total)) {
-            n = split_classes(&tile, n, start + done, job, found);
-            split = 1;
-            if (n == 0)
-                continue;
-            l = range_of(tile.left, n);
-            r = range_of(tile.right, n);
-        }
-        if (!add_tile(&tile, &l, &r, split, start + done, n, job, found))
+        if (job->compare_bits && bits == 0)
+            outcome = add_identical(&x, &look.left, found);
+        if (outcome == NOT_FINITE)
+            outcome = add_tile(&x, &look, &ahead, job, found);
+        if (outcome == NOT_FINITE)
+            outcome = add_finite(&x, &tile, &ahead, job, found);
+        if (outcome != MEASURED)
             return 0;
     }
     /* Infinite ratios are ranked by what the caller knows better. */
@@ -831,36 +912,29 @@ typedef struct {
     double minimum, width;
 } Span;
 
+typedef struct {
+    Kind left, right;
+    Span left_span, right_span;
+    int all_finite;
+} DivergenceJob;
+
 /* The machine epsilon of float32: nothing counts as less probable. */
 static const double LEAST = 0x1p-23;
 
-/* Place in the range; everywhere the same where a side is constant. */
-#define NORMALISE(NAME, TYPE)                                                                                          \
-    CLONES static void NAME(const TYPE *x, Py_ssize_t count, Span span, double *out)                                   \
-    {                                                                                                                  \
-        double minimum = span.minimum, factor = span.width == 0.0 ? 0.0 : 1.0 / span.width;                            \
-        double least = span.width == 0.0 ? 1.0 : LEAST;                                                                \
-        for (Py_ssize_t i = 0; i < count; i++) {                                                                       \
-            double place = ((double)x[i] - minimum) * factor;                                                          \
-            out[i] = MORE(place, least);                                                                               \
-        }                                                                                                              \
-    }
+/* What an element's place in its side's range is computed by; everywhere the same where a side is constant. */
+typedef struct {
+    double minimum, factor, least;
+} Placing;
 
-NORMALISE(normalise_floats, RawFloat)
-NORMALISE(normalise_doubles, double)
-
-/* Bring one side of a tile to places in its range. */
-static void take_places(Kind kind, const void *raw, Py_ssize_t count, Span span, float *floats, double *out)
+INLINE Placing placing_of(Span span)
 {
-    if (!is_narrow(kind)) {
-        to_doubles(kind, raw, count, out);
-        normalise_doubles(out, count, span, out);
-    } else if (kind == FLOAT32) {
-        normalise_floats(raw, count, span, out);
-    } else {
-        to_floats(kind, raw, count, floats);
-        normalise_floats(floats, count, span, out);
-    }
+    return span.width == 0.0 ? (Placing){span.minimum, 0.0, 1.0} : (Placing){span.minimum, 1.0 / span.width, LEAST};
+}
+
+INLINE double placed(double x, const Placing placing)
+{
+    double place = (x - placing.minimum) * placing.factor;
+    return MORE(place, placing.least);
 }
 
 /* ln(p/q) is k·ln 2 + 2·artanh((p - q·2**k) / (p + q·2**k)), where k, the rounded difference of the bits of p and q
@@ -896,17 +970,25 @@ INLINE double unlifted(uint64_t lifted)
     return double_of(0x4330000000000000u | lifted) - (0x1p52 + LIFT);
 }
 
-CLONES static void add_divergences(const double *restrict left, const double *restrict right, Py_ssize_t padded,
-                                   Divergence *all)
+/* Add whole groups of elements, whose places in their ranges are still to be computed (`raw`) or are what is given. */
+INLINE void add_divergences(const RawDouble *restrict left, const RawDouble *restrict right, Py_ssize_t count,
+                            const DivergenceJob *job, const Ahead *ahead, Divergence *all, const int raw)
 {
+    const Placing p = placing_of(job->left_span), q = placing_of(job->right_span);
     Lanes p_total, q_total, weighted;
     EACH_LANE p_total.v[j] = q_total.v[j] = weighted.v[j] = 0.0;
-    for (Py_ssize_t i = 0; i < padded; i += GROUP)
+    for (Py_ssize_t i = 0, group = 0; i < count; i += GROUP, group++) {
+        if (raw)
+            fetch(ahead, group);
         EACH_LANE {
             double p0 = left[i + j], p1 = left[i + LANES + j];
             double p2 = left[i + 2 * LANES + j], p3 = left[i + 3 * LANES + j];
             double q0 = right[i + j], q1 = right[i + LANES + j];
             double q2 = right[i + 2 * LANES + j], q3 = right[i + 3 * LANES + j];
+            if (raw) {
+                p0 = placed(p0, p), p1 = placed(p1, p), p2 = placed(p2, p), p3 = placed(p3, p);
+                q0 = placed(q0, q), q1 = placed(q1, q), q2 = placed(q2, q), q3 = placed(q3, q);
+            }
             uint64_t e0 = distance(p0, q0), e1 = distance(p1, q1), e2 = distance(p2, q2), e3 = distance(p3, q3);
             double s0 = brought_nearer(q0, e0), s1 = brought_nearer(q1, e1);
             double s2 = brought_nearer(q2, e2), s3 = brought_nearer(q3, e3);
@@ -921,56 +1003,70 @@ CLONES static void add_divergences(const double *restrict left, const double *re
             weighted.v[j] += (p0 * log_ratio(unlifted(e0), f0) + p1 * log_ratio(unlifted(e1), f1)) +
                              (p2 * log_ratio(unlifted(e2), f2) + p3 * log_ratio(unlifted(e3), f3));
         }
+    }
     add_to(&all->left, across(p_total.v));
     add_to(&all->right, across(q_total.v));
     add_to(&all->weighted, across(weighted.v));
 }
 
-static Py_ssize_t keep_finite(Tile *tile, Py_ssize_t count)
+CLONES static void add_divergences_of_places(const Rest *rest, const DivergenceJob *job, const Ahead *ahead,
+                                             Divergence *all)
 {
-    Py_ssize_t kept = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (isfinite(tile->left[i]) && isfinite(tile->right[i])) {
-            tile->left[kept] = tile->left[i];
-            tile->right[kept++] = tile->right[i];
-        }
-    return kept;
+    add_divergences(rest->left, rest->right, GROUP, job, ahead, all, 0);
 }
 
-typedef struct {
-    Kind left, right;
-    Span left_span, right_span;
-    int all_finite;
-} DivergenceJob;
+CLONES static void add_divergences_of_elements(const Elements *x, Py_ssize_t count, const DivergenceJob *job,
+                                               const Ahead *ahead, Divergence *all)
+{
+    add_divergences(x->left, x->right, count, job, ahead, all, 1);
+}
+
+/* Keep what is finite on both sides, as doubles. */
+static Elements keep_finite(const Elements *x, Tile *tile)
+{
+    Py_ssize_t kept = 0;
+    for (Py_ssize_t i = 0; i < x->count; i++) {
+        double l = x->left[i], r = x->right[i];
+        if (isfinite(l) && isfinite(r)) {
+            tile->left[kept] = l;
+            tile->right[kept++] = r;
+        }
+    }
+    return (Elements){tile->left, tile->right, kept, NULL, x->start};
+}
+
+static void add_divergence_of_tile(const Elements *x, const DivergenceJob *job, const Ahead *ahead, Divergence *all)
+{
+    Py_ssize_t count = x->count % GROUP, whole = x->count - count;
+    if (whole)
+        add_divergences_of_elements(x, whole, job, ahead, all);
+    if (!count)
+        return;
+    const Placing p = placing_of(job->left_span), q = placing_of(job->right_span);
+    Rest rest;
+    for (Py_ssize_t i = 0; i < GROUP; i++) {
+        /* Ones on both sides are equal and add nothing but to the two totals, out of which they are taken exactly. */
+        rest.left[i] = i < count ? placed(x->left[whole + i], p) : 1.0;
+        rest.right[i] = i < count ? placed(x->right[whole + i], q) : 1.0;
+    }
+    add_divergences_of_places(&rest, job, ahead, all);
+    add_to(&all->left, -(double)(GROUP - count));
+    add_to(&all->right, -(double)(GROUP - count));
+}
 
 static void add_divergence(const char *left, const char *right, Py_ssize_t count, const DivergenceJob *job,
                            Divergence *all)
 {
     Tile tile;
+    const Py_ssize_t left_size = ITEMSIZE[job->left], right_size = ITEMSIZE[job->right];
     for (Py_ssize_t done = 0; done < count; done += TILE) {
         Py_ssize_t n = LESS(count - done, (Py_ssize_t)TILE);
-        const char *a = left + done * ITEMSIZE[job->left], *b = right + done * ITEMSIZE[job->right];
-        if (job->all_finite) {
-            take_places(job->left, a, n, job->left_span, tile.floats, tile.left);
-            take_places(job->right, b, n, job->right_span, tile.floats, tile.right);
-        } else {
-            take(job->left, a, n, tile.floats, tile.left);
-            take(job->right, b, n, tile.floats, tile.right);
-            n = keep_finite(&tile, n);
-            normalise_doubles(tile.left, n, job->left_span, tile.left);
-            normalise_doubles(tile.right, n, job->right_span, tile.right);
-        }
-        Py_ssize_t whole = n - n % GROUP;
-        if (whole)
-            add_divergences(tile.left, tile.right, whole, all);
-        if (n == whole)
-            continue;
-        /* Ones on both sides are equal and add nothing but to the two totals, out of which they are taken exactly. */
-        for (Py_ssize_t i = n; i < whole + GROUP; i++)
-            tile.left[i] = tile.right[i] = 1.0;
-        add_divergences(tile.left + whole, tile.right + whole, GROUP, all);
-        add_to(&all->left, -(double)(whole + GROUP - n));
-        add_to(&all->right, -(double)(whole + GROUP - n));
+        const char *a = left + done * left_size, *b = right + done * right_size;
+        const Ahead ahead = ahead_of(a, b, left_size, right_size, count - done <= TILE);
+        Elements x = take(job->left, job->right, a, b, n, 0, &tile);
+        if (!job->all_finite)
+            x = keep_finite(&x, &tile);
+        add_divergence_of_tile(&x, job, &ahead, all);
     }
 }
 

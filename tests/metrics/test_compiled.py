@@ -36,8 +36,8 @@ CASES = int(os.environ.get("MSDUMP_KERNEL_CASES", "250"))
 FLOATS = ("float32", "float64", "float16")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
 KINDS = (*FLOATS, *INTEGERS)
-# Around a group of 32 elements, a chunk of 512 and a tile of 2048.
-SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 500, 512, 513, 2047, 2048, 2049, 2081, 4096, 5000)
+# Around a group of 32 elements, and one or more tiles of 1024.
+SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 500, 1023, 1024, 1025, 1057, 2047, 2048, 2049, 2081, 4096, 5000)
 TOLERANCES = ((0.0, 0.0), (1.3e-6, 1e-5), (0.1, 0.0), (0.0, 0.5), (1e-3, 1e-300), (1e-200, 0.0))
 # Extrema of single elements, which rounding does not touch; counts are integers anyway.
 EXACT = ("max_absolute_error", "max_relative_error", "normalized_max_error")
