@@ -12,6 +12,8 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.pipeline.planning import Group, Plan
+from pytest_msdump.plugin.junit import properties
+from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.session import GATE
 from pytest_msdump.plugin.sources import Source
 
@@ -25,6 +27,11 @@ class SuiteFile(pytest.File):
         """One item for each operator, in execution order, then `coverage`."""
         yield from _items(self, Source(self.path, None))
 
+    @property
+    def place(self) -> Path:
+        """Where pytest says its items are."""
+        return self.path
+
 
 class SuiteRun(pytest.Collector):
     """The gate of the command line (or of pyproject.toml), which has no file of its own."""
@@ -32,6 +39,7 @@ class SuiteRun(pytest.Collector):
     def __init__(self, *, source: Source, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.source = source
+        self.place = self.config.rootpath / "msdump"
 
     def collect(self) -> Iterator[pytest.Item]:
         """As `SuiteFile.collect`."""
@@ -48,7 +56,7 @@ def collector_of(source: Source, session: pytest.Session) -> pytest.Collector:
     return collector
 
 
-def _items(parent: pytest.Collector, source: Source) -> Iterator[pytest.Item]:
+def _items(parent: SuiteFile | SuiteRun, source: Source) -> Iterator[pytest.Item]:
     """The items of one suite. What is wrong with it is kept for `Gate.check_collected`, which can exit with 4."""
     gate = parent.config.stash[GATE]
     try:
@@ -56,24 +64,22 @@ def _items(parent: pytest.Collector, source: Source) -> Iterator[pytest.Item]:
     except MsdumpError as error:
         gate.errors.append(error)
         return
+    shared = {"source": source, "plan": plan, "place": parent.place}
     for group in plan.groups:
-        yield OperatorItem.from_parent(parent, name=group.name, source=source, group=group)
-    yield CoverageItem.from_parent(parent, name="coverage", source=source)
+        yield OperatorItem.from_parent(parent, name=group.name, group=group, **shared)
+    yield CoverageItem.from_parent(parent, name="coverage", **shared)
 
 
 class _GateItem(pytest.Item):
     """What both kinds of items share: where they come from and how they tell a failure."""
 
-    def __init__(self, *, source: Source, **kwargs: Any) -> None:
+    def __init__(self, *, source: Source, plan: Plan, place: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.msdump_place = place
         self.msdump_source = source
         self.msdump_payload: str | Mapping[str, Any] | None = None
+        self.plan = plan
         self.add_marker("msdump")
-
-    @property
-    def plan(self) -> Plan:
-        """The plan this item is part of."""
-        return self.config.stash[GATE].plan(self.msdump_source)
 
     @property
     def columns(self) -> int:
@@ -89,9 +95,7 @@ class _GateItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""
-        if isinstance(self.parent, SuiteFile):
-            return self.parent.path, 0, self.name
-        return self.config.rootpath / "msdump", 0, self.name
+        return self.msdump_place, 0, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of a drift, without a traceback; anything else as pytest shows it."""
@@ -123,22 +127,22 @@ class OperatorItem(_GateItem):
 
     def runtest(self) -> None:
         """Measure and judge every pair of this item; fail when one of them does."""
-        from pytest_msdump.plugin.detailing import detail_text
-        from pytest_msdump.plugin.junit import properties
-        from pytest_msdump.plugin.measuring import cached, runner_of
-        from pytest_msdump.plugin.telling import failure
-
-        plan = self.plan
         runner = runner_of(self)
         records = {number: runner.record(number) for number in self.group.pairs}
         self.report_records(records, **cached(runner, records))
         self.user_properties.extend(properties(records.values()))
         if any(record["verdict"] not in ("pass", "warn") for record in records.values()):
-            first = plan.pairing.pairs[self.group.pairs[0]]
-            gate = self.config.stash[GATE]
-            command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
-            text, line = failure(gate, plan, list(records.values()), command, self.columns)
-            raise _GateFailureError(text + detail_text(gate, self.msdump_source, plan, records), line)
+            raise self._failure(records)
+
+    def _failure(self, records: Mapping[int, Mapping[str, Any]]) -> _GateFailureError:
+        from pytest_msdump.plugin.detailing import detail_text
+        from pytest_msdump.plugin.telling import failure
+
+        first = self.plan.pairing.pairs[self.group.pairs[0]]
+        gate = self.config.stash[GATE]
+        command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
+        text, line = failure(gate, self.plan, list(records.values()), command, self.columns)
+        return _GateFailureError(text + detail_text(gate, self.msdump_source, self.plan, records), line)
 
 
 class CoverageItem(_GateItem):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.pipeline.failing_details import FOLDER, close_slots, details_of_failing
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.sources import Source
 from pytest_msdump.plugin.telling import report_directory, shown_path
@@ -23,6 +22,10 @@ DETAILS = "details of"
 
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
+    if not plan.suite.detail:
+        return ""
+    from pytest_msdump.pipeline.failing_details import details_of_failing
+
     told = details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
     lines = [
         f"{DETAILS} {address}: {shown_path(found) if isinstance(found, Path) else found}" for address, found in told
@@ -35,6 +38,8 @@ def close_details(gate: Gate) -> Iterator[str]:
     for source, plan in gate.plans.items():
         if not plan.suite.detail or plan.digest not in gate.records:
             continue
+        from pytest_msdump.pipeline.failing_details import FOLDER, close_slots
+
         directory = _directory(gate, source, plan)
         written = close_slots(directory, gate.run)
         failing = sum(record["verdict"] in FAILING for record in gate.records[plan.digest].values())

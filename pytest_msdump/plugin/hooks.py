@@ -64,17 +64,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return collector
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Add the items that have no file of their own to what the session collects."""
-    outcome = yield
+    report = yield
     source = collector.config.stash[GATE].own
-    if source is not None and isinstance(collector, pytest.Session):
+    if source is not None and isinstance(collector, pytest.Session) and report.passed:
         from pytest_msdump.plugin.collect import collector_of
 
-        report = outcome.get_result()
-        if report.passed:
-            report.result = [*report.result, collector_of(source, collector)]
+        report.result = [*(report.result or ()), collector_of(source, collector)]
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -86,15 +87,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(str(error)) from None
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let an item's records travel with its report, also between processes."""
-    outcome = yield
+    report = yield
     payload = getattr(item, "msdump_payload", None)
-    if payload is not None:
-        report = outcome.get_result()
-        if report.when == "call":
-            report.msdump = payload
+    if payload is not None and report.when == "call":
+        report.msdump = payload  # type: ignore[attr-defined]
+    return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

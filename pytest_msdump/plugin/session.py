@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -15,6 +16,7 @@ from uuid import uuid4
 import pytest
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.plugin.dumped import DumpedFiles
 from pytest_msdump.plugin.sources import (
     Source,
     absolute,
@@ -46,6 +48,7 @@ class Gate:
         # One word for all processes of a run: with pytest-xdist the controller tells its workers.
         self.run: str = getattr(config, "workerinput", {}).get("msdump_run") or uuid4().hex
         self.plans: dict[Source, Plan] = {}
+        self._dumped = DumpedFiles()
         self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
         # Keys in the cache by number of the pair, and the pairs that came from there; by plan.
         self.keys: dict[str, dict[str, str]] = {}
@@ -76,11 +79,18 @@ class Gate:
         elif not is_given(self.config, source.file) and (named or self._runs_by_default(source)):
             self._own = source
         if self.is_worker:
+            self._plan_ahead()
             return
         self.config.pluginmanager.register(_Receiver(self), "msdump-receiver")
         known = [Source(file, None) for file in files if self._own is None or file != self._own.file]
         for planned in [*([self._own] if self._own else []), *known]:
             self.plan(planned)
+
+    def _plan_ahead(self) -> None:
+        """Plan what a worker needs in any case before it collects; what is wrong, the collector will tell."""
+        if self._own is not None:
+            with suppress(MsdumpError):
+                self.plan(self._own)
 
     def _language(self) -> str:
         """In which language this session tells things: workers follow the controller, whose terminal it is."""
@@ -119,8 +129,14 @@ class Gate:
         if source not in self.plans:
             from pytest_msdump.pipeline.planning import plan
 
-            self.plans[source] = plan(self._load(source, {}))
+            self._keep_plan(source, plan(self._load(source, {})))
         return self.plans[source]
+
+    def _keep_plan(self, source: Source, plan: Plan) -> None:
+        if not self.plans:
+            self.config.pluginmanager.register(self._dumped, "msdump-dumped")
+        self.plans[source] = plan
+        self._dumped.add(plan)
 
     def _load(self, source: Source, more: Mapping[str, str]) -> Suite:
         """The suite, every key of it checked; `more` stands in for options."""

@@ -14,7 +14,11 @@ SUITE_FILE = "msdump.toml"
 
 def is_suite_file(path: Path) -> bool:
     """Whether this is a suite file by its name: ``msdump.toml`` or ``*.msdump.toml``."""
-    return path.name == SUITE_FILE or path.name.endswith(f".{SUITE_FILE}")
+    return _is_named_so(path.name)
+
+
+def _is_named_so(name: str) -> bool:
+    return name == SUITE_FILE or name.endswith(f".{SUITE_FILE}")
 
 
 def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list[Path]:
@@ -60,11 +64,11 @@ def _walk(top: Path, patterns: tuple[str, ...], seen: set[tuple[int, int]], link
     waiting = [top]
     while waiting:
         for entry in _entries(waiting.pop(), seen):
-            path = Path(entry.path)
+            # A dump may lie below: its files are asked for no more than their names and kinds.
             if not entry.is_dir():
-                if is_suite_file(path) and entry.is_file():
-                    yield path
-            elif not _is_skipped(path, patterns):
+                if _is_named_so(entry.name) and entry.is_file():
+                    yield Path(entry.path)
+            elif not _is_skipped(path := Path(entry.path), patterns):
                 (links if entry.is_symlink() else waiting).append(path)
 
 
