@@ -7,6 +7,7 @@ of these explains is an error; its sentence names the line of TOML that would ex
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from math import factorial, prod
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ _USUAL = (
 Shape = tuple[int, ...]
 
 
+@lru_cache(maxsize=256)
 def known_axes(name: str) -> tuple[int, ...] | None:
     """Return the axes that bring a 4-D tensor of this axis order to NCHW, as `numpy.transpose` takes them.
 

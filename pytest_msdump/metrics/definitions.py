@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
@@ -38,7 +38,10 @@ LEFT_OUT = "it was left out by "
 NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
 
 
-_COSINE, _DIVERGENCE, _DEVIATIONS = "cosine_similarity", "kl_divergence", "standard_deviation"
+_Found: TypeAlias = dict[str, Measurement]
+_Value: TypeAlias = float | int | tuple[float, ...] | str
+
+_COSINE = "cosine_similarity"
 _COUNTS = ("nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch")
 _ERRORS = (
     "max_absolute_error",
@@ -51,8 +54,8 @@ _FINITE = tuple(metric for metric in METRICS if metric not in _COUNTS)
 
 _EXACT = frozenset({"integer", "bool"})
 _ONE = Sum(1.0)
-# Holds a metric's place in the order. One that nobody defines may never look as if it were fine.
-_NOT_MEASURED = Measurement("", undefined="it was not measured")
+# Holds the metrics' places in the order. One that nobody defines may never look as if it were fine.
+_NOTHING_MEASURED: _Found = {metric: Measurement(metric, undefined="it was not measured") for metric in METRICS}
 
 
 class Totals(NamedTuple):
@@ -71,10 +74,6 @@ class Totals(NamedTuple):
     def exact(self) -> bool:
         """Whether both sides are integers or bools."""
         return _kinds(self.task.left, self.task.right) <= _EXACT
-
-    def where(self, index: int | None) -> tuple[int, ...] | None:
-        """Return the logical index of an element number."""
-        return None if index is None else unravel(index, self.shape)
 
 
 # A network has many tensors and few types.
@@ -101,14 +100,15 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 def define(totals: Totals) -> dict[str, Measurement]:
     """Return one measurement for every id of `facts.metrics`, in the order they have there."""
     partial = totals.partial
-    found = dict.fromkeys(METRICS, _NOT_MEASURED)
     if not partial.elements:
         found = {metric: Measurement(metric, undefined=_NO_ELEMENTS) for metric in METRICS}
     else:
-        for one in _counts(totals):
-            found[one.metric] = one
-        for one in _of_finite(totals) if partial.finite else _of_nothing():
-            found[one.metric] = one
+        found = _NOTHING_MEASURED.copy()
+        _count(found, totals)
+        if partial.finite:
+            _measure_finite(found, totals)
+        else:
+            found.update((metric, Measurement(metric, undefined=_NOTHING_FINITE)) for metric in _FINITE)
     if partial.elements == 1:
         found[_COSINE] = Measurement(_COSINE, undefined=_ONE_ELEMENT, applies=False)
     for metric in totals.without:
@@ -132,37 +132,46 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
     }
 
 
-def _counts(totals: Totals) -> Iterator[Measurement]:
+def _count(found: _Found, totals: Totals) -> None:
     """Define what is taken over all positions."""
-    task, partial = totals.task, totals.partial
-    classes, errors = partial.classes, partial.errors
+    task, partial, shape, *_ = totals
+    classes, errors, bits = partial.classes, partial.errors, partial.bits
+    mismatch = classes.mismatch
+    _put(found, "nonfinite_mismatch", mismatch, classes.first_mismatch, shape)
     first = first_of(classes.first_left_only, errors.first_saturated)
-    yield Measurement("nonfinite_mismatch", classes.mismatch, None, True, totals.where(classes.first_mismatch))
-    yield Measurement("saturated_count", classes.left_only + errors.saturated, None, True, totals.where(first))
-    yield Measurement("allclose", errors.outside + classes.mismatch)
-    differ = None if partial.bits is not None else f"dtypes differ: {task.left} and {task.right}"
-    yield Measurement("bitwise_mismatch", partial.bits, differ)
+    _put(found, "saturated_count", classes.left_only + errors.saturated, first, shape)
+    _put(found, "allclose", errors.outside + mismatch)
+    _put(found, "bitwise_mismatch", f"dtypes differ: {task.left} and {task.right}" if bits is None else bits)
 
 
-def _of_nothing() -> Iterator[Measurement]:
-    """Say of what is taken over positions where both sides are finite that there are none."""
-    return (Measurement(metric, undefined=_NOTHING_FINITE) for metric in _FINITE)
-
-
-def _of_finite(totals: Totals) -> Iterator[Measurement]:
+def _measure_finite(found: _Found, totals: Totals) -> None:
     """Define what is taken over positions where both sides are finite."""
-    zeros = _all_zero(totals.partial.left), _all_zero(totals.partial.right)
-    squares = _square_sum(totals.partial.left), _square_sum(totals.partial.right)
-    yield _cosine(totals, zeros, squares)
-    yield from _errors(totals, zeros[1], squares[1])
-    yield from _relative_errors(totals)
-    yield _divergence(totals)
-    yield _deviations(totals)
+    left, right = totals.partial.left, totals.partial.right
+    zeros = _all_zero(left), _all_zero(right)
+    squares = _square_sum(left), _square_sum(right)
+    _put(found, "cosine_similarity", _cosine(totals, zeros, squares))
+    if math.isfinite(totals.partial.errors.largest.value):
+        _measure_errors(found, totals, None if zeros[1] else squares[1])
+    else:
+        for metric in _ERRORS:
+            _put(found, metric, _TOO_FAR_APART)
+    _measure_relative(found, totals)
+    _put(found, "kl_divergence", _divergence(totals))
+    _put(found, "standard_deviation", _deviations(left, right))
 
 
-def _fitting(metric: str, value: float) -> Measurement:
-    """Return a measurement of a number, unless float64 cannot hold it."""
-    return Measurement(metric, value) if math.isfinite(value) else Measurement(metric, undefined=_TOO_BIG)
+def _put(found: _Found, metric: str, value: _Value, element: int | None = None, shape: tuple[int, ...] = ()) -> None:
+    """Set down a metric's number, and which element made it; a text is why there is none."""
+    if isinstance(value, str):
+        found[metric] = Measurement(metric, None, value)
+    elif element is None:
+        found[metric] = Measurement(metric, value)
+    else:
+        found[metric] = Measurement(metric, value, None, True, unravel(element, shape))
+
+
+def _fitting(value: float) -> float | str:
+    return value if math.isfinite(value) else _TOO_BIG
 
 
 def _square_sum(parts: tuple[Moments, ...]) -> Sum:
@@ -176,85 +185,78 @@ def _square_sum(parts: tuple[Moments, ...]) -> Sum:
 
 
 def _all_zero(parts: tuple[Moments, ...]) -> bool:
+    if len(parts) == 1:
+        return parts[0].peak == 0.0
     return all(part.peak == 0.0 for part in parts)
 
 
-def _cosine(totals: Totals, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> Measurement:
-    if any(zeros):
-        return Measurement(_COSINE, undefined=_BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO)
+def _cosine(totals: Totals, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> float | str:
+    if zeros[0] or zeros[1]:
+        return _BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO
     if not totals.partial.errors.differing:
-        return Measurement(_COSINE, 1.0)
+        return 1.0
     (left, right), product = squares, totals.partial.product
     # Each root by itself: the product of both square sums may not fit float64. Exponents of square sums are even.
     lengths = math.sqrt(left.high + left.low) * math.sqrt(right.high + right.low)
     shift = product.exponent - (left.exponent + right.exponent) // 2
     cosine = math.ldexp((product.high + product.low) / lengths, shift)
-    return Measurement(_COSINE, max(-1.0, min(1.0, cosine)))
+    return max(-1.0, min(1.0, cosine))
 
 
-def _errors(totals: Totals, right_is_zero: bool, right_squares: Sum) -> Iterator[Measurement]:
-    """Define what is made of differences l−r, which may overflow."""
-    errors, count = totals.partial.errors, totals.partial.finite
+def _measure_errors(found: _Found, totals: Totals, right_squares: Sum | None) -> None:
+    """Define what is made of differences l−r, which may overflow; without squares all of the right side is 0."""
+    errors, count, exact = totals.partial.errors, totals.partial.finite, totals.exact
     largest, at = errors.largest
-    if not math.isfinite(largest):
-        yield from (Measurement(metric, undefined=_TOO_FAR_APART) for metric in _ERRORS)
+    _put(found, "max_absolute_error", int(largest) if exact else float(largest), at, totals.shape)
+    _put(found, "mean_absolute_error", errors.exact / count if exact else errors.absolute.divided(count))
+    _put(found, "root_mean_square_error", _fitting(errors.squares.root_of_ratio(Sum(float(count)))))
+    if right_squares is None:
+        _put(found, "relative_euclidean_distance", _RIGHT_ZERO)
+        _put(found, "normalized_max_error", _RIGHT_ZERO)
         return
-    exact = totals.exact
-    mean = errors.exact / count if exact else errors.absolute.divided(count)
-    yield Measurement("max_absolute_error", int(largest) if exact else float(largest), None, True, totals.where(at))
-    yield Measurement("mean_absolute_error", mean)
-    yield _fitting("root_mean_square_error", errors.squares.root_of_ratio(Sum(float(count))))
-    if right_is_zero:
-        yield Measurement("relative_euclidean_distance", undefined=_RIGHT_ZERO)
-        yield Measurement("normalized_max_error", undefined=_RIGHT_ZERO)
-        return
-    yield _fitting("relative_euclidean_distance", errors.squares.root_of_ratio(right_squares))
-    if math.isinf(errors.right_peak):
-        yield Measurement("normalized_max_error", undefined=_MODULUS_TOO_BIG)
-    else:
-        yield _fitting("normalized_max_error", largest / errors.right_peak)
+    _put(found, "relative_euclidean_distance", _fitting(errors.squares.root_of_ratio(right_squares)))
+    peak = errors.right_peak
+    _put(found, "normalized_max_error", _MODULUS_TOO_BIG if math.isinf(peak) else _fitting(largest / peak))
 
 
-def _relative_errors(totals: Totals) -> Iterator[Measurement]:
+def _measure_relative(found: _Found, totals: Totals) -> None:
     errors = totals.partial.errors
-    used = totals.partial.finite - errors.right_zero
     largest, at = errors.largest_relative
-    reason = (
-        _NO_RELATIVE
-        if not used
-        else _MODULUS_TOO_BIG
-        if math.isinf(errors.right_peak)
-        else _RELATIVE_TOO_BIG
-        if math.isinf(largest)
-        else None
-    )
+    used = totals.partial.finite - errors.right_zero
+    reason = _no_relative_error(used, errors.right_peak, largest)
     if reason is not None:
-        yield from (Measurement(metric, undefined=reason) for metric in sorted(RELATIVE_METRICS))
+        for metric in RELATIVE_METRICS:
+            _put(found, metric, reason)
         return
-    yield Measurement("max_relative_error", float(largest), None, True, totals.where(at))
-    yield _fitting("mean_relative_error", errors.relative.divided(used))
-    yield _fitting("accumulated_relative_error", errors.relative.value)
+    _put(found, "max_relative_error", float(largest), at, totals.shape)
+    _put(found, "mean_relative_error", _fitting(errors.relative.divided(used)))
+    _put(found, "accumulated_relative_error", _fitting(errors.relative.value))
 
 
-def _divergence(totals: Totals) -> Measurement:
+def _no_relative_error(used: int, right_peak: float, largest: float) -> str | None:
+    """Say why relative errors have no number; ``None`` where they have one."""
+    if not used:
+        return _NO_RELATIVE
+    if math.isinf(right_peak):
+        return _MODULUS_TOO_BIG
+    return _RELATIVE_TOO_BIG if math.isinf(largest) else None
+
+
+def _divergence(totals: Totals) -> float | str:
     if "complex" in _kinds(totals.task.left, totals.task.right):
-        return Measurement(_DIVERGENCE, undefined=_COMPLEX)
+        return _COMPLEX
     if not totals.partial.errors.differing:
-        return Measurement(_DIVERGENCE, 0.0)
-    if totals.divergence is None:
-        return Measurement(_DIVERGENCE, undefined=_RANGE_TOO_BIG)
-    return Measurement(_DIVERGENCE, totals.divergence)
+        return 0.0
+    return _RANGE_TOO_BIG if totals.divergence is None else totals.divergence
 
 
-def _deviations(totals: Totals) -> Measurement:
+def _deviations(*sides: tuple[Moments, ...]) -> tuple[float, ...] | str:
     """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
     numbers: list[float] = []
-    for parts in (totals.partial.left, totals.partial.right):
+    for parts in sides:
         variance = parts[0].variance
         for part in parts[1:]:
             variance = variance.merge(part.variance)
         mean = parts[0].mean if len(parts) == 1 else math.hypot(*(part.mean for part in parts))
         numbers += (mean, variance.root_of_ratio(_ONE))
-    if not all(map(math.isfinite, numbers)):
-        return Measurement(_DEVIATIONS, undefined=_TOO_BIG)
-    return Measurement(_DEVIATIONS, tuple(numbers))
+    return tuple(numbers) if all(map(math.isfinite, numbers)) else _TOO_BIG

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.pointwise import Tolerance
 from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
 from pytest_msdump.metrics.values import Array, Workspace
-from pytest_msdump.model.comparison import Comparison, Nonfinite, Scalar, WorstElement
+from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
 
 if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["measure"]
+
+# Number of the first element, and the elements of both sides.
+_Block: TypeAlias = tuple[int, Array, Array]
 
 # Three float64 buffers of this size stay in a core's second cache, and the calls per tile still cost little beside it.
 _TILE_ELEMENTS = 32768
@@ -71,23 +74,31 @@ def measure(
         raise ValueError(f"cannot measure shape {left.shape} against {right.shape}: bring both to one shape first")
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
-    if not all(math.isfinite(number) and number >= 0.0 for number in (rtol, atol)):
+    if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
         raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
     task = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst)
     workspace = Workspace()
     with np.errstate(all="ignore"):
-        partial = _first_pass(left, right, task, block_elements, workspace)
-        divergence = None
-        if "kl_divergence" not in without:
-            divergence = _second_pass(left, right, partial, block_elements, workspace)
+        blocks: Iterable[_Block] = _Blocks(left, right, block_elements)
+        if left.size <= block_elements:
+            # Both passes take it as it was read once.
+            blocks = tuple(blocks)
+        partial = _first_pass(blocks, task, workspace)
+        divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
     return _comparison(Totals(task, partial, left.shape, divergence, without))
 
 
-def _blocks(left: TensorView, right: TensorView, block_elements: int) -> Iterator[tuple[int, Array, Array]]:
-    """Read both sides block by block."""
-    for start in range(0, left.size, block_elements):
-        stop = min(start + block_elements, left.size)
-        yield start, left.read(start, stop), right.read(start, stop)
+class _Blocks:
+    """Both sides, read block by block as often as they are walked through."""
+
+    def __init__(self, left: TensorView, right: TensorView, block_elements: int) -> None:
+        self._left, self._right, self._step = left, right, block_elements
+
+    def __iter__(self) -> Iterator[_Block]:
+        size = self._left.size
+        for start in range(0, size, self._step):
+            stop = min(start + self._step, size)
+            yield start, self._left.read(start, stop), self._right.read(start, stop)
 
 
 def _tiles(start: int, left: Array, right: Array) -> Iterator[tuple[int, Array, Array]]:
@@ -96,10 +107,10 @@ def _tiles(start: int, left: Array, right: Array) -> Iterator[tuple[int, Array, 
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
 
-def _first_pass(left: TensorView, right: TensorView, task: Task, block_elements: int, workspace: Workspace) -> Partial:
+def _first_pass(blocks: Iterable[_Block], task: Task, workspace: Workspace) -> Partial:
     total = NOTHING
     swept = SweptPair(task)
-    for block in _blocks(left, right, block_elements):
+    for block in blocks:
         if swept.add(block[1], block[2], block[0]):
             continue
         for start, a, b in _tiles(*block):
@@ -109,26 +120,25 @@ def _first_pass(left: TensorView, right: TensorView, task: Task, block_elements:
     return found if total is NOTHING else total.merge(found, task.worst)
 
 
-def _second_pass(
-    left: TensorView, right: TensorView, partial: Partial, block_elements: int, workspace: Workspace
-) -> float | None:
+def _second_pass(blocks: Iterable[_Block], partial: Partial, workspace: Workspace) -> float | None:
     """Return the KL divergence; ``None`` where it needs no pass, or where no pass would help."""
     if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
         return None
-    spans = tuple(Span(side[0].minimum, side[0].maximum) for side in (partial.left, partial.right))
-    if any(math.isinf(span.width) for span in spans):
+    (left,), (right,) = partial.left, partial.right
+    spans = Span(left.minimum, left.maximum), Span(right.minimum, right.maximum)
+    if math.isinf(spans[0].width) or math.isinf(spans[1].width):
         return None
     everything_finite = partial.finite == partial.elements
     swept: SweptDivergence | None = None
     total = NO_DIVERGENCE
-    for block in _blocks(left, right, block_elements):
+    for block in blocks:
         if not block[0]:
-            swept = SweptDivergence.of(block[1], block[2], (spans[0], spans[1]), everything_finite)
+            swept = SweptDivergence.of(block[1], block[2], spans, everything_finite)
         if swept is not None:
             swept.add(block[1], block[2])
             continue
         for _, a, b in _tiles(*block):
-            total = total.merge(divergence_of_block(a, b, (spans[0], spans[1]), everything_finite, workspace))
+            total = total.merge(divergence_of_block(a, b, spans, everything_finite, workspace))
     return total.value if swept is None else swept.sums().value
 
 
@@ -145,18 +155,10 @@ def _comparison(totals: Totals) -> Comparison:
             *classes[:6],
             saturated=errors.saturated,
             mismatch=classes.mismatch,
-            first_mismatch=totals.where(classes.first_mismatch),
-            first_nonfinite=totals.where(classes.first_nonfinite),
+            first_mismatch=_where(classes.first_mismatch, totals.shape),
+            first_nonfinite=_where(classes.first_nonfinite, totals.shape),
         ),
-        worst=tuple(
-            WorstElement(
-                unravel(found.element, totals.shape),
-                _scalar(found.left, task.left),
-                _scalar(found.right, task.right),
-                found.ratio,
-            )
-            for found in partial.worst
-        ),
+        worst=_worst(totals),
         rtol=task.tolerance.rtol,
         atol=task.tolerance.atol,
         absolute_error_sum=_absolute_error_sum(totals),
@@ -164,8 +166,19 @@ def _comparison(totals: Totals) -> Comparison:
     )
 
 
-def _scalar(value: Scalar, dtype: str) -> Scalar:
-    return bool(value) if dtype == "bool" else value
+def _where(element: int | None, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if element is None else unravel(element, shape)
+
+
+def _worst(totals: Totals) -> tuple[WorstElement, ...]:
+    shape, found = totals.shape, totals.partial.worst
+    left, right = totals.task.left == "bool", totals.task.right == "bool"
+    return tuple(
+        [
+            WorstElement(unravel(element, shape), bool(a) if left else a, bool(b) if right else b, ratio)
+            for ratio, _, _, element, a, b in found
+        ]
+    )
 
 
 def _absolute_error_sum(totals: Totals) -> float | int | None:

@@ -39,7 +39,8 @@ class Sum(NamedTuple):
     @property
     def value(self) -> float:
         """The sum as a float64; infinite when it does not fit one."""
-        return _ldexp(self.high + self.low, self.exponent)
+        total = self.high + self.low
+        return _ldexp(total, self.exponent) if self.exponent else total
 
     def merge(self, other: Sum) -> Sum:
         """Return the sum of both."""
@@ -63,7 +64,8 @@ class Sum(NamedTuple):
 
     def divided(self, count: int) -> float:
         """Return the sum over `count`, also where the sum itself would not fit float64."""
-        return _ldexp((self.high + self.low) / count, self.exponent)
+        quotient = (self.high + self.low) / count
+        return _ldexp(quotient, self.exponent) if self.exponent else quotient
 
     def scaled(self, factor: float) -> Sum:
         """Return the sum times `factor`."""
@@ -73,6 +75,8 @@ class Sum(NamedTuple):
         """Return ``sqrt(self / other)``; infinite when it does not fit float64."""
         ratio = (self.high + self.low) / (other.high + other.low)
         shift = self.exponent - other.exponent
+        if not shift:
+            return math.sqrt(ratio)
         half, odd = divmod(shift, 2)
         return _ldexp(math.sqrt(ratio * 2.0 if odd else ratio), half)
 

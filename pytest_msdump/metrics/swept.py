@@ -128,8 +128,12 @@ class SweptPair:
 
 
 def _is_simple(task: Task, most_worst: int) -> bool:
-    usual = all(not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE for bound in task.tolerance)
-    return usual and task.worst <= most_worst
+    rtol, atol = task.tolerance
+    return _is_usual(rtol) and _is_usual(atol) and task.worst <= most_worst
+
+
+def _is_usual(bound: float) -> bool:
+    return not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE
 
 
 def _moments(side: tuple[int, float, float, float, float, float, float]) -> tuple[Moments, ...]:
@@ -178,11 +182,12 @@ class SweptDivergence:
             Whether no element is NaN or Inf.
         """
         module, kinds = chosen().module, (_KINDS.get(left.dtype), _KINDS.get(right.dtype))
-        reciprocals = [1.0 / span.width if span.width else 1.0 for span in spans]
-        if module is None or None in kinds or not all(map(math.isfinite, reciprocals)):
+        widths = spans[0].width, spans[1].width
+        if module is None or None in kinds or not all(math.isfinite(1.0 / width) for width in widths if width):
             return None
-        sides = [(span.minimum, span.width) for span in spans]
-        return cls(module.Divergence(*kinds, *sides[0], *sides[1], everything_finite))
+        return cls(
+            module.Divergence(*kinds, spans[0].minimum, widths[0], spans[1].minimum, widths[1], everything_finite)
+        )
 
     def add(self, left: Array, right: Array) -> None:
         """Add one block of both sides."""

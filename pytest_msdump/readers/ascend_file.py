@@ -77,6 +77,7 @@ def open_dump_file(path: Path) -> DumpFile:
     """
     file = StoredFile(path)
     try:
+        file.hold()
         source = FileSource(file)
         return DumpFile(file, source, parse_header(source))
     except BaseException:
@@ -117,6 +118,7 @@ def open_part(path: Path, part: int | None, noted: object = None) -> StoredView:
     """
     file = StoredFile(path)
     try:
+        file.hold()
         if isinstance(noted, Noted) and noted.state == file.state:
             return open_stored(file, noted.tensor)
         return open_stored(file, part_of(parse_header(FileSource(file)), part, path))

@@ -64,27 +64,42 @@ class StridedReader:
         self._offset = offset
         self._dtype = dtype
         self._shape, self._strides = _merged(tuple(shape), tuple(strides))
+        self._out = Scratch()
+        self._is_dense = self._strides in ((), (1,))
+        if self._is_dense:
+            return
         self._gap = gap_bytes // dtype.itemsize
         size = prod(self._shape)
         self._band_limit = max(1, min(size, block_bytes // dtype.itemsize))
         self._stage_limit = max(1, min(size, block_bytes // 16 // dtype.itemsize))
-        self._out, self._kept, self._stage = Scratch(), Scratch(), Scratch()
+        self._kept, self._stage = Scratch(), Scratch()
         self._band: Array = np.empty(0, dtype)
         self._band_start = 0
         self._next = 0
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` of the logical order as stored; the caller's until the next read."""
+        if self._is_dense:
+            return self._dense(start, stop)
         out = self._out.take(stop - start, self._dtype)
-        if self._strides in ((), (1,)):
-            self._file.read_into(out.view(np.uint8).data, self._offset + start * self._dtype.itemsize)
-            return out
         # A band is worth its price in a loop over blocks; a single read elsewhere must not throw it away.
         looping = start in (0, self._next, self._band_start + self._band.size) or self._in_band(start)
         position = start
         while position < stop:
             position += self._advance(out[position - start :], position, looping=looping)
         self._next = stop
+        return out
+
+    def _dense(self, start: int, stop: int) -> Array:
+        """Return elements `start` to `stop` of a tensor that is stored in its logical order."""
+        width = self._dtype.itemsize
+        offset = self._offset + start * width
+        whole = self._file.held(offset, (stop - start) * width)
+        if whole is not None and stop > start:
+            found: Array = np.frombuffer(whole, self._dtype, stop - start, offset).copy()
+            return found
+        out = self._out.take(stop - start, self._dtype)
+        self._file.read_into(out.view(np.uint8).data, offset)
         return out
 
     def _in_band(self, position: int) -> bool:

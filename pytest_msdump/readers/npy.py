@@ -42,22 +42,17 @@ class NpyView:
     ) -> None:
         self._file, self._header, self._storage, self._axes = file, header, storage, axes
         self._memory_format, self._block_bytes = memory_format, block_bytes
-        strides = _dense_strides(header.shape, fortran=header.fortran_order)
-        self._shape = tuple(header.shape[axis] for axis in axes)
+        self._shape, strides = _laid_out(header.shape, axes, fortran=header.fortran_order)
         self._size = prod(self._shape)
+        self._spec = TensorSpec(storage.logical, header.shape, memory_format, self._shape)
         self._reader = StridedReader(
-            file,
-            header.data_offset,
-            storage.stored,
-            self._shape,
-            tuple(strides[axis] for axis in axes),
-            block_bytes=block_bytes,
+            file, header.data_offset, storage.stored, self._shape, strides, block_bytes=block_bytes
         )
 
     @property
     def spec(self) -> TensorSpec:
         """Logical dtype, the header's shape, the claimed memory format, and the shape after `permuted`."""
-        return TensorSpec(self._storage.logical, self._header.shape, self._memory_format, self._shape)
+        return self._spec
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -131,11 +126,14 @@ class NpyView:
 
 
 @lru_cache(maxsize=1024)
-def _dense_strides(shape: tuple[int, ...], *, fortran: bool) -> tuple[int, ...]:
-    """Return elements per step of each axis, for a tensor stored without gaps."""
+def _laid_out(
+    shape: tuple[int, ...], axes: tuple[int, ...], *, fortran: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return lengths, and elements per step, of axes in this order, for a tensor stored without gaps."""
     lengths = shape if fortran else shape[::-1]
     strides = tuple(accumulate((1, *lengths[:-1]), mul)) if lengths else ()
-    return strides if fortran else strides[::-1]
+    steps = strides if fortran else strides[::-1]
+    return tuple(shape[axis] for axis in axes), tuple(steps[axis] for axis in axes)
 
 
 def open_npy(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> NpyView:
@@ -158,6 +156,7 @@ def open_npy(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES)
     """
     file = StoredFile(path)
     try:
+        file.hold()
         header = parse_header(_head(file), where=str(path))
         storage = storage_of(header.descr, claimed.dtype, where=str(path))
         _check_size(file, header, storage.stored.itemsize)
@@ -171,10 +170,10 @@ def open_npy(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES)
 def _head(file: StoredFile) -> bytes:
     """Read no more than the header may need, however long the file claims it to be."""
     head = file.read_bytes(0, min(file.size, _FIRST_READ_BYTES))
+    if file.size == len(head):
+        return head
     _, end = extent(head, str(file.path))
-    if end > len(head) and file.size > len(head):
-        return file.read_bytes(0, min(file.size, end))
-    return head
+    return file.read_bytes(0, min(file.size, end)) if end > len(head) else head
 
 
 def _check_size(file: StoredFile, header: NpyHeader, item_bytes: int) -> None:

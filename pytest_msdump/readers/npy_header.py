@@ -68,8 +68,23 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
     version, end = extent(head, where)
     if len(head) < end:
         raise cut_off(where, f"inside its header, {len(head)} of {end} bytes")
+    known = _kept_header(head[:end], version) if end <= _KEPT_BYTES else None
+    return known or _parsed(head[:end], version, where)
+
+
+# A dump has many files and few headers.
+@lru_cache(maxsize=1024)
+def _kept_header(head: bytes, version: tuple[int, int]) -> NpyHeader | None:
+    """What is true of any file; ``None`` where its name has to be told."""
+    try:
+        return _parsed(head, version, "")
+    except TensorFileError:
+        return None
+
+
+def _parsed(head: bytes, version: tuple[int, int], where: str) -> NpyHeader:
     begin = len(_MAGIC) + 2 + _LENGTH_BYTES[version]
-    entries = _entries(head[begin:end], "utf-8" if version == (3, 0) else "latin-1")
+    entries = _entries(head[begin:], "utf-8" if version == (3, 0) else "latin-1")
     if not isinstance(entries, dict) or entries.keys() != _KEYS:
         raise _damaged(where, "does not hold exactly descr, fortran_order and shape")
     shape, fortran = entries["shape"], entries["fortran_order"]
@@ -77,21 +92,11 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
         raise _damaged(where, f"says fortran_order {str(fortran)[:40]}, which is neither True nor False")
     if not _is_shape(shape):
         raise _damaged(where, f"says shape {str(shape)[:80]}, which is no tuple of at most {_MAX_RANK} lengths")
-    return NpyHeader(version, entries["descr"], fortran, shape, end)
+    return NpyHeader(version, entries["descr"], fortran, shape, len(head))
 
 
-def _entries(text: bytes, encoding: str) -> object:
-    """What a header says, ``None`` of one that is no literal. Not to be changed: files share it."""
-    return _kept_entries(text, encoding) if len(text) <= _KEPT_BYTES else _evaluated(text, encoding)
-
-
-# A dump has many files and few headers.
-@lru_cache(maxsize=1024)
-def _kept_entries(text: bytes, encoding: str) -> object:
-    return _evaluated(text, encoding)
-
-
-def _evaluated(content: bytes, encoding: str) -> object:
+def _entries(content: bytes, encoding: str) -> object:
+    """What a header says, ``None`` of one that is no literal."""
     try:
         text = content.decode(encoding)
         entries: object = ast.literal_eval(text.strip()) if _LITERALS.fullmatch(text) else None
@@ -108,13 +113,8 @@ def extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
     TensorFileError
         It is no npy file of a known version, or claims a header longer than 64 KiB.
     """
-    for start, sentence in _FOREIGN:
-        if head.startswith(start):
-            raise TensorFileError(f"{where}: {sentence}")
-    if not head:
-        raise TensorFileError(f"{where}: is empty (0 bytes); the run was probably killed while writing: dump it again")
-    if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
-        raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
+    if not head.startswith(_MAGIC):
+        _refuse_others(head, where)
     if len(head) < len(_MAGIC) + 6:
         raise cut_off(where, f"inside its header, after {len(head)} bytes")
     version = (head[6], head[7])
@@ -128,6 +128,17 @@ def extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
     if length > _MAX_HEADER_BYTES:
         raise _damaged(where, f"claims to be {length} bytes long, at most {_MAX_HEADER_BYTES} are believed")
     return version, begin + length
+
+
+def _refuse_others(head: bytes, where: str) -> None:
+    """Refuse what does not begin like an npy file."""
+    for start, sentence in _FOREIGN:
+        if head.startswith(start):
+            raise TensorFileError(f"{where}: {sentence}")
+    if not head:
+        raise TensorFileError(f"{where}: is empty (0 bytes); the run was probably killed while writing: dump it again")
+    if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
+        raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
 
 
 def _is_shape(shape: object) -> bool:

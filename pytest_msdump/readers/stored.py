@@ -114,12 +114,10 @@ class StoredView:
     ) -> None:
         self._file, self._offset, self._stored_spec, self._axes = file, offset, spec, axes
         self._block_bytes = block_bytes
-        stored_shape = spec.shape or ()
-        strides = _dense_strides(stored_shape)
-        self._shape = tuple(stored_shape[axis] for axis in axes)
+        self._shape, steps, is_as_stored = _laid_out(spec.shape or (), axes)
+        self._spec = spec if is_as_stored else replace(spec, memory_format=None, logical_shape=self._shape)
         self._size = prod(self._shape)
         form = stored_as(self.dtype)
-        steps = tuple(strides[axis] for axis in axes)
         self._reader: PackedReader | WholeReader
         if form.itemsize_bits < 8:
             self._reader = PackedReader(file, offset, form, self._shape, steps)
@@ -129,9 +127,7 @@ class StoredView:
     @property
     def spec(self) -> TensorSpec:
         """What the header says; after `permuted`, the memory format is gone and the logical shape is the new one."""
-        if self._axes == tuple(range(len(self._axes))):
-            return self._stored_spec
-        return replace(self._stored_spec, memory_format=None, logical_shape=self._shape)
+        return self._spec
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -212,6 +208,14 @@ def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> t
 
 
 @lru_cache(maxsize=1024)
+def _laid_out(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """Return lengths, and elements per step, of axes in this order, and whether it is the stored one."""
+    strides = _dense_strides(shape)
+    order = tuple(range(len(axes)))
+    return tuple(shape[axis] for axis in axes), tuple(strides[axis] for axis in axes), axes == order
+
+
+@lru_cache(maxsize=1024)
 def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return elements per step of each axis, for a tensor stored without gaps."""
     return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
@@ -235,15 +239,14 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
         When its type has no numeric meaning or cannot be decoded, or its data is not all there. Bytes beyond what the
         shape needs are padding when the header counts them; they are never read.
     """
-    known = canonical(tensor.data_type.dtype)
-    if known is None or not can_decode(known):
+    described = (tensor.data_type.dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
+    if (found := _described(*described)) is None:
         raise _no_numbers(tensor, _where(file, tensor))
-    dtype = known
+    spec, needed = found
     _check_shape(file, tensor)
-    needed = bytes_needed(dtype, prod(tensor.shape))
     if needed > tensor.size:
         raise TensorFileError(
-            f"{_where(file, tensor)}: shape {tensor.shape} of {dtype} needs {needed} bytes, the header gives it "
+            f"{_where(file, tensor)}: shape {tensor.shape} of {spec.dtype} needs {needed} bytes, the header gives it "
             f"{tensor.size}; the dump is damaged or was cut short while writing: dump it again"
         )
     there = file.size - tensor.start
@@ -252,8 +255,19 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
             f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {needed} bytes are there; "
             "the run was probably killed while writing: dump it again"
         )
-    spec = TensorSpec(dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
     return StoredView(file, tensor.start, spec, tuple(range(len(tensor.shape))), block_bytes=block_bytes)
+
+
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=1024)
+def _described(
+    dtype: str, shape: tuple[int, ...], memory_format: str, logical_shape: tuple[int, ...] | None, groups: int
+) -> tuple[TensorSpec, int] | None:
+    """Return what a header says of a tensor, and how many bytes that takes; ``None`` where it holds no numbers."""
+    known = canonical(dtype)
+    if known is None or not can_decode(known):
+        return None
+    return TensorSpec(known, shape, memory_format, logical_shape, groups), bytes_needed(known, prod(shape))
 
 
 def _where(file: StoredFile, tensor: StoredTensor) -> str:
@@ -276,7 +290,7 @@ def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
 def _check_shape(file: StoredFile, tensor: StoredTensor) -> None:
     shape = tensor.shape
     # Of an empty tensor too, since nothing else would hold back what numpy makes of the other lengths.
-    if prod([length for length in shape if length]) > _MAX_ELEMENTS:
+    if prod(filter(None, shape)) > _MAX_ELEMENTS:
         raise TensorFileError(
             f"{_where(file, tensor)}: shape {shape} is more than any memory holds; the header is damaged"
         )

@@ -20,6 +20,9 @@ from pytest_msdump.storage.paths import RemotePath
 
 __all__ = ["FileState", "StoredFile"]
 
+# Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
+_SMALL_BYTES = 2**15
+
 _HINTS = {
     errno.EACCES: "make it readable (MindSpore writes its files for their owner only)",
     errno.ELOOP: "its symbolic links go round in a circle; remove them",
@@ -50,6 +53,7 @@ class StoredFile:
 
     # Of one that could not be opened, and of a closed one.
     _descriptor = -1
+    _whole: bytes | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,12 +81,24 @@ class StoredFile:
 
     def close(self) -> None:
         """Close the file. Harmless when it is closed already."""
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self._descriptor, self._whole = self._descriptor, -1, None
         if descriptor >= 0:
             os.close(descriptor)
 
     # Simpler than `weakref.finalize`, and a fifth of the time, which counts for 100,000 files.
     __del__ = close
+
+    def hold(self) -> None:
+        """Read all of a small file at once; what is read from now on is what it holds at this moment."""
+        if self._copy is None and self.size <= _SMALL_BYTES:
+            with suppress(OSError):
+                found = os.pread(self._descriptor, self.size, 0)
+                # A file that shrinks meanwhile is told of by who reads what is not there.
+                self._whole = found if len(found) == self.size else None
+
+    def held(self, offset: int, count: int) -> bytes | None:
+        """Return all of the file where `hold` read it and it has these bytes, else ``None``."""
+        return self._whole if offset + count <= self.size else None
 
     def read_bytes(self, offset: int, count: int) -> bytes:
         """Return `count` bytes from `offset` on.
@@ -92,6 +108,9 @@ class StoredFile:
         TensorFileError
             As `read_into`.
         """
+        whole = self.held(offset, count)
+        if whole is not None:
+            return whole[offset : offset + count]
         descriptor = self.descriptor_of(offset, offset + count)
         with suppress(OSError):
             found = os.pread(descriptor, count, offset)
@@ -109,6 +128,10 @@ class StoredFile:
         TensorFileError
             When the file ends before, which it did not when it was opened, or cannot be read.
         """
+        whole = self.held(offset, len(target))
+        if whole is not None:
+            target[:] = whole[offset : offset + len(target)]
+            return
         done, descriptor = 0, self.descriptor_of(offset, offset + len(target))
         while done < len(target):
             try:
