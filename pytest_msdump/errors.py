@@ -7,7 +7,6 @@ One base class, `MsdumpError`; each leaf also inherits the builtin a caller woul
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 __all__ = [
     "ConfigError",
@@ -92,6 +91,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     str
         ``"did you mean 'cosine'?"``, or ``"known: a, b, c"`` when nothing is near.
     """
+    from difflib import get_close_matches
+
     allowed = sorted(set(known))
     close = get_close_matches(name, allowed, n=1, cutoff=0.6)
     if close:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-__all__ = ["dataclass", "field", "replace"]
+__all__ = ["dataclass", "field", "fields_of", "replace"]
 
 Class = TypeVar("Class", bound=type)
 
@@ -251,6 +251,11 @@ def _replace(one: Any, /, **changes: Any) -> Any:
         elif name in changes:
             raise ValueError(f"field {name} is not one that can be given")
     return type(one)(**changes)
+
+
+def fields_of(one: Any) -> dict[str, Any]:
+    """Return the values of a dataclass by name, as they are: `dataclasses.asdict` copies them, and takes far longer."""
+    return {name: getattr(one, name) for name in getattr(one, _FIELDS)}
 
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ def load(room: str, base: str) -> dict[str, Any]:
     dict
         `name` → instance: the room's own in alphabetical order of their modules, then those of other packages.
     """
+    from pkgutil import iter_modules
+
     package = import_module(f"pytest_msdump.{room}")
     parent: type = getattr(import_module(f"pytest_msdump.{room}.base"), base)
     found: dict[str, Any] = {}
@@ -62,6 +63,8 @@ def find(room: str, base: str, name: str) -> Any:
     KeyError
         Nobody is called so.
     """
+    from pkgutil import iter_modules
+
     package = import_module(f"pytest_msdump.{room}")
     own = name.replace("-", "_")
     if any(module_info.name == own for module_info in iter_modules(package.__path__)):

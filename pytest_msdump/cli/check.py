@@ -18,8 +18,9 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING, Limits
 from pytest_msdump.pipeline.gathering import policy_entry
 from pytest_msdump.reporting.json_report import read_json, report_from
-from pytest_msdump.reporting.records import StoredRecord, from_json, with_verdict
+from pytest_msdump.reporting.records import with_verdict
 from pytest_msdump.reporting.roles import without_roles
+from pytest_msdump.reporting.stored import StoredRecord, from_json
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 

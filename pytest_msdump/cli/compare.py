@@ -11,12 +11,12 @@ from pytest_msdump.cli import detail
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 
 if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
 
 __all__ = [

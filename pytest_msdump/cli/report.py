@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace) -> int:
     from pytest_msdump.cli.telling import tell_github
     from pytest_msdump.pipeline.gathering import write_report
     from pytest_msdump.reporting.json_report import read_json, report_from
-    from pytest_msdump.reporting.records import from_json
+    from pytest_msdump.reporting.stored import from_json
 
     kinds = parse_report(parsed.report, where="--report")
     file = Path(parsed.file)

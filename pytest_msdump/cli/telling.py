@@ -8,21 +8,21 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.metrics.compiled import chosen
-from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import side_info
-from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.roles import folded_line, with_causes_first
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.settings import language_of
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
+    from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]
 
@@ -76,11 +76,14 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
     """
     width = _width()
     failing = [record for record in report.records if record["verdict"] in FAILING]
-    _say(_failures(report, failing, width, unfolded, say))
-    if not failing and len(report.records) == 1:
+    if failing:
+        _say(_failures(report, failing, width, unfolded, say))
+    elif len(report.records) == 1:
         _say(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
     problems = coverage_problems(report, say)
     if problems:
+        from pytest_msdump.reporting.coverage import coverage_text
+
         _say(["", coverage_text(report, width=width, say=say)])
     shown = [os.path.relpath(file) for file in files]
     _say(["", *summary_lines(report, width=width, files=shown, unfolded=unfolded, say=say)])
@@ -102,6 +105,8 @@ def _failures(
     report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool, say: Phrases
 ) -> Iterable[str]:
     """The first causes in full, the next on a line each; what is inherited is told by the summary."""
+    from pytest_msdump.reporting.roles import folded_line, with_causes_first
+
     orders = list(dict.fromkeys(record["order"] for record in with_causes_first(failing)))
     folded = {
         order

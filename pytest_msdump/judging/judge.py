@@ -8,7 +8,6 @@ from functools import lru_cache
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.judging.judgement import Judgement, judgements
 from pytest_msdump.judging.wording import position
-from pytest_msdump.judging.would_pass import would_pass
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.report import Check
 from pytest_msdump.model.verdict import OUTCOMES, Finding, Limits, Verdict
@@ -79,6 +78,8 @@ def judge(
     opinions = [finding.outcome for finding in findings if finding.outcome != "note"]
     if not opinions:
         return Verdict("pass", findings)
+    from pytest_msdump.judging.would_pass import would_pass
+
     hopeless = any(finding.outcome == "fail" for finding in types)
     return Verdict(max(opinions, key=OUTCOMES.index), findings, {} if hopeless else would_pass(judged))
 

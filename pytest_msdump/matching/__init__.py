@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from pytest_msdump.matching.addresses import Address, parse_address
-from pytest_msdump.matching.advice import Advice, rules_for
-from pytest_msdump.matching.align import Align, parse_align
-from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.matching.pairer import pair_dumps
-from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.selection import Selection
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.addresses import Address, parse_address
+    from pytest_msdump.matching.advice import Advice, rules_for
+    from pytest_msdump.matching.align import Align, parse_align
+    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.pairer import pair_dumps
+    from pytest_msdump.matching.rules import FusionRules
+    from pytest_msdump.matching.selection import Selection
+
 
 __all__ = [
     "Address",
@@ -22,3 +27,23 @@ __all__ = [
     "parse_align",
     "rules_for",
 ]
+
+# Whoever wants one of them need not load the others.
+_HOMES = {
+    "Address": "addresses",
+    "Advice": "advice",
+    "Align": "align",
+    "FusionRules": "rules",
+    "MapEntry": "entries",
+    "Selection": "selection",
+    "pair_dumps": "pairer",
+    "parse_address": "addresses",
+    "parse_align": "align",
+    "rules_for": "advice",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.spellings import NameBook
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.rules import FusionRules
+    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.model.graph import OperatorGraph
 
 __all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
 
@@ -170,6 +172,8 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
 
 
 def _knows(names: Iterable[str], dump: Dump) -> bool:
+    from pytest_msdump.matching.spellings import NameBook
+
     book = NameBook(names)
     return any(book.meant(ref.key.op) for ref in dump.refs)
 

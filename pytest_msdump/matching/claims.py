@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.matching.addresses import Address, parse_address
-from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.meeting import Wanted, wanted_by_entry
-from pytest_msdump.matching.sides import Operator, Port, Side
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.sides import Operator, Port, Side
 
 __all__ = ["Claims", "Work", "overlap", "tensors_named", "work_of"]
 

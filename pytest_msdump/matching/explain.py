@@ -132,9 +132,9 @@ class Explainer:
         Unmatched
             In the order of the side's tensors.
         """
-        for position, ref in enumerate(side.refs):
-            selected = side.ops[side.op_of[position]].kept and ref.key.io in side.directions
-            if selected and not self._ledger.is_paired(side.name, position) and wanted(ref):
+        for position in self._ledger.alone(side):
+            ref = side.refs[position]
+            if wanted(ref):
                 reason, candidates = self._reason(side, position)
                 yield Unmatched(side.name, ref, reason, candidates)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.matching.meeting import Key, known, meets
-from pytest_msdump.matching.sides import Operator, Side
-from pytest_msdump.model.pairing import Transform
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.sides import Operator, Side
+    from pytest_msdump.model.pairing import Transform
 
 __all__ = ["Ledger", "Made"]
 
@@ -110,6 +115,12 @@ class Ledger:
     def is_paired(self, side: str, ref: int) -> bool:
         """Whether a tensor has any partner."""
         return ref in (self._of_left if side == "left" else self._of_right)
+
+    def alone(self, side: Side) -> Iterator[int]:
+        """Yield the tensors of a side that were to be compared and have no partner."""
+        for ref, key in enumerate(one.key for one in side.refs):
+            if side.ops[side.op_of[ref]].kept and key.io in side.directions and not self.is_paired(side.name, ref):
+                yield ref
 
     @staticmethod
     def _op(side: Side, ref: int) -> Operator:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.matching.align import Align
-from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.align import Align
+    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.selection import Selection
+    from pytest_msdump.model.dump import Dump
 
 __all__ = [
     "Key",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from pytest_msdump.matching.explain import listed, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.settle import Edge, settle
 from pytest_msdump.matching.sides import Operator, Side, mangled_names
-from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import mangle
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.pairing import Transform
 
 __all__ = ["pair_by_mangled_name", "pair_by_name"]
 
@@ -123,6 +125,8 @@ def _bar(ledger: Ledger, certain: Sequence[Edge], doubtful: Sequence[Edge]) -> N
 
 
 def _sentence(ledger: Ledger, lefts: set[int], rights: set[int]) -> str:
+    from pytest_msdump.matching.explain import listed, typed_name
+
     ours = listed(typed_name(ledger.left.ops[number].key) for number in sorted(lefts))
     theirs = listed(typed_name(ledger.right.ops[number].key) for number in sorted(rights))
     return f"ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"

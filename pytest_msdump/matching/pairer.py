@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.matching.addresses import parse_address
+from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.align import Align
-from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.matching.explain import Explainer
-from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.ledger import Ledger, Made
-from pytest_msdump.matching.mapped import Lost, pair_by_map
 from pytest_msdump.matching.meeting import Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
-from pytest_msdump.matching.not_dumped import Absence
-from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.matching.sides import Side, index_side
-from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
-from pytest_msdump.model.tensor import Coordinates, TensorRef
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.explain import Explainer
+    from pytest_msdump.matching.mapped import Lost
+    from pytest_msdump.matching.not_dumped import Absence
+    from pytest_msdump.matching.rules import FusionRules
+    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["pair_dumps"]
 
@@ -83,10 +84,16 @@ def pair_dumps(
         *_sides(left, right, selection, meeting, wanted), trusts_files=bool(left.graphs) != bool(right.graphs)
     )
     formats = Transform(left_format, right_format)
-    lost = pair_by_map(ledger, entries, meeting=meeting, selected=wanted, formats=formats)
+    lost: list[Lost] = []
+    if entries:
+        from pytest_msdump.matching.mapped import pair_by_map
+
+        lost += pair_by_map(ledger, entries, meeting=meeting, selected=wanted, formats=formats)
     if left.reader == right.reader == _SINGLE_FILE:
         _pair_files(ledger, formats)
     if rules is not None:
+        from pytest_msdump.matching.fused import pair_by_rules
+
         lost += pair_by_rules(ledger, rules, formats)
     pair_by_name(ledger, formats)
     pair_by_mangled_name(ledger, formats)
@@ -138,23 +145,44 @@ class _Taste:
 
 
 def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> Pairing:
-    absences = {"left": Absence("left", left, taste.meeting.arrows), "right": Absence("right", right)}
-    because = {one.reason: told for one in lost if (told := _because(one, absences))}
-    lost = [replace(one, reason=because.get(one.reason, one.reason)) for one in lost]
-    explainer = Explainer(ledger, absences, because)
     pairs = [pair for pair in _pairs(ledger) if taste.chooser.takes_pair(pair)]
-    alone_left = list(explainer.unmatched(ledger.left, taste.chooser.takes_ref))
-    alone_right = list(explainer.unmatched(ledger.right, taste.chooser.takes_ref))
-    missing = [_missing(one, ledger, explainer) for one in lost]
+    told = _Told()
+    # Why a tensor is alone takes more to find out than who is whose partner.
+    if lost or any(True for side in (ledger.left, ledger.right) for _ in ledger.alone(side)):
+        told = _explained(left, right, ledger, lost, taste)
     # By identity: two right tensors may share their key, and each is one to be covered.
     paired = len({id(pair.right) for pair in pairs})
     return Pairing(
         pairs=tuple(pairs),
-        unmatched_left=(*alone_left, *taste.older("left", left)),
-        unmatched_right=(*alone_right, *taste.older("right", right)),
-        missing=tuple(one for one in missing if taste.chooser.takes_missing(one)),
-        right_total=paired + len(alone_right),
+        unmatched_left=(*told.left, *taste.older("left", left)),
+        unmatched_right=(*told.right, *taste.older("right", right)),
+        missing=tuple(one for one in told.missing if taste.chooser.takes_missing(one)),
+        right_total=paired + len(told.right),
         right_paired=paired,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is not paired, each with its reason."""
+
+    left: Sequence[Unmatched] = ()
+    right: Sequence[Unmatched] = ()
+    missing: Sequence[Missing] = ()
+
+
+def _explained(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> _Told:
+    from pytest_msdump.matching.explain import Explainer
+    from pytest_msdump.matching.not_dumped import Absence
+
+    absences = {"left": Absence("left", left, taste.meeting.arrows), "right": Absence("right", right)}
+    because = {one.reason: told for one in lost if (told := _because(one, absences))}
+    lost = [replace(one, reason=because.get(one.reason, one.reason)) for one in lost]
+    explainer = Explainer(ledger, absences, because)
+    return _Told(
+        list(explainer.unmatched(ledger.left, taste.chooser.takes_ref)),
+        list(explainer.unmatched(ledger.right, taste.chooser.takes_ref)),
+        [_missing(one, ledger, explainer) for one in lost],
     )
 
 
@@ -227,6 +255,8 @@ def _sortable(at: Coordinates) -> tuple[tuple[bool, int | str], ...]:
 
 def _because(lost: Lost, absences: Mapping[str, Absence]) -> str:
     """Return the reason with why a side does not have what was asked for; empty where its run does not tell."""
+    from pytest_msdump.matching.addresses import parse_address
+
     texts = {"left": lost.entry.left, "right": lost.entry.right}
     addresses = {side: parse_address(texts[side]) for side in lost.absent}
     told = [absences[side].of_name(at.op, at.io or "output") for side, at in addresses.items()]
@@ -234,6 +264,8 @@ def _because(lost: Lost, absences: Mapping[str, Absence]) -> str:
 
 
 def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:
+    from pytest_msdump.matching.addresses import parse_address
+
     entry = lost.entry
     candidates: list[str] = []
     for side, text in ((ledger.left, entry.left), (ledger.right, entry.right)):

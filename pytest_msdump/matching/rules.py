@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, replace
-from pytest_msdump.matching.groups import with_renamed
-from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
 
 __all__ = ["FusionRules", "combined"]
 
@@ -60,6 +62,9 @@ def combined(rules: FusionRules) -> OperatorGraph:
         `model` itself, led on through `quant` or `close`; `quant` where it is alone. An origin that the second file
         does not know stays: quantisation and fusion leave many operators as they are.
     """
+    from pytest_msdump.matching.groups import with_renamed
+    from pytest_msdump.model.graph import OperatorGraph
+
     base = with_renamed(rules.base or OperatorGraph())
     if rules.model is None:
         return base
@@ -99,6 +104,8 @@ def _through_quantisation(model: OperatorGraph, quant: OperatorGraph) -> Operato
 
 
 def _through_close(model: OperatorGraph, close: OperatorGraph) -> OperatorGraph:
+    from pytest_msdump.matching.groups import with_renamed
+
     places: dict[tuple[str, int], tuple[str, int]] = {}
     hosts: dict[str, dict[str, None]] = {}
     for operator in with_renamed(close).operators:

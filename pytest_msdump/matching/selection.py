@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import translate
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.matching.addresses import parse_address
-from pytest_msdump.model.pairing import Missing, Pair
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.pairing import Missing, Pair
 
 __all__ = ["Chooser", "Selection"]
 
@@ -103,6 +105,8 @@ def _spellings(op: OpKey) -> tuple[str, ...]:
 
 
 def _spellings_of_text(text: str) -> tuple[str, ...]:
+    from pytest_msdump.matching.addresses import parse_address
+
     address = parse_address(text)
     names = [address.op, mangle(address.op)]
     if address.typed is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.matching.meeting import known, meets
-from pytest_msdump.matching.sides import Operator, Side
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.sides import Operator, Side
 
 __all__ = ["Edge", "settle"]
 

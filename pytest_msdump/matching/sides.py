@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.meeting import Key, known, meets, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.addresses import Address
 
 __all__ = ["NameIndex", "Operator", "Port", "Side", "index_side", "mangled_names"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import Part, Placement, format_name, place
-from pytest_msdump.memory_formats.custom import converted
-from pytest_msdump.memory_formats.gather import BlockedView
-from pytest_msdump.memory_formats.grouped import GroupedPlacement, place_groups, ungrouped
 from pytest_msdump.model.tensor import TensorSpec, TensorView
+
+if TYPE_CHECKING:
+    from pytest_msdump.memory_formats.grouped import GroupedPlacement
 
 __all__ = ["NAMELESS", "Converters", "check_fits", "completed", "is_device_format", "logical", "target"]
 
@@ -147,9 +147,12 @@ def logical(
     if logical_shape is None or min(logical_shape, default=0) < 0:
         logical_shape, logical_format = target(spec, rule_format=logical_format, rule_shape=logical_shape)
     known = format_name(spec.memory_format)
-    own = converted(view, known or str(spec.memory_format), logical_shape, logical_format, converters or {})
-    if own is not None:
-        return own
+    if converters:
+        from pytest_msdump.memory_formats.custom import converted
+
+        own = converted(view, known or str(spec.memory_format), logical_shape, logical_format, converters)
+        if own is not None:
+            return own
     if known is None:
         return _of_unknown_format(view, logical_shape)
     if logical_shape is None:
@@ -184,6 +187,9 @@ def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) ->
         if plain and prod(shape) == view.size:
             return _plain(view, shape)
         raise _refusal(view.spec, known, shape, letters)
+    from pytest_msdump.memory_formats.gather import BlockedView
+    from pytest_msdump.memory_formats.grouped import GroupedPlacement, ungrouped
+
     if isinstance(placed, GroupedPlacement):
         found = ungrouped(BlockedView(view, placed.placement), placed)
     elif plain:
@@ -205,6 +211,8 @@ class UnfoldedView(ReshapedView):
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return this tensor with its axes in another order; reads no data."""
+        from pytest_msdump.memory_formats.gather import BlockedView
+
         shape = tuple(self.shape[axis] for axis in axes)
         known = self._known_as
         long = [axis for axis, length in enumerate(known.shape) if length != 1]
@@ -239,6 +247,8 @@ def _placed(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> 
 
 
 def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement:
+    from pytest_msdump.memory_formats.grouped import place_groups
+
     row = MEMORY_FORMATS[known]
     full, order = (shape, "") if row.axes in NAMELESS else completed(shape, letters)
     if row.is_grouped and spec.groups > 1:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.judging.policy import Policy
 from pytest_msdump.lazy_dataclass import dataclass, replace
-from pytest_msdump.model.pairing import Pair
 from pytest_msdump.pipeline.comparing import compare_pair
-from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.reporting.records import to_json
 
 if TYPE_CHECKING:
+    from pytest_msdump.judging.policy import Policy
+    from pytest_msdump.model.pairing import Pair
+    from pytest_msdump.pipeline.extras import Extras
     from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["Conditions", "conditions_of", "entry_of"]

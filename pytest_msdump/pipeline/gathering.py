@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.judging.policy import Policy
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
-from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run
+
+if TYPE_CHECKING:
+    from pytest_msdump.judging.policy import Policy
+    from pytest_msdump.model.report import Report
+    from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["WRITERS", "completed", "gathered", "measured", "policy_entry", "write_report"]
 

@@ -6,27 +6,27 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.execution_order import find_orders
 from pytest_msdump.lazy_dataclass import dataclass, replace
-from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.metrics.compiled import chosen
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
-from pytest_msdump.pipeline.arguments import ArgumentBook
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.line_selection import by_names
-from pytest_msdump.pipeline.manifests import different_origins
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
-from pytest_msdump.suite import SideChoice, Suite
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.selection import Selection
+    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.model.graph import OperatorGraph
+    from pytest_msdump.model.pairing import Pairing
+    from pytest_msdump.pipeline.arguments import ArgumentBook
+    from pytest_msdump.suite import SideChoice, Suite
 
 __all__ = ["Group", "Plan", "plan"]
 
@@ -80,6 +80,8 @@ class Plan:
     @cached_property
     def argument_books(self) -> tuple[ArgumentBook, ArgumentBook]:
         """What the graphs of either side tell of its operators; made when a pair fails."""
+        from pytest_msdump.pipeline.arguments import ArgumentBook
+
         return ArgumentBook(self.left), ArgumentBook(self.right)
 
     @cached_property
@@ -117,16 +119,15 @@ def _plan(suite: Suite) -> Plan:
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files), suite.left)
     right = _narrowed(index(suite.right.path), suite.right)
     rules = _rules(suite)
-    left, right = _ruled(left, right, rules, has_order=bool(suite.graph_files or find_orders(left.root)))
-    # First of all notes: whoever compares different things need not read on.
-    left = replace(left, notes=(*different_origins(left, right), *left.notes))
+    left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
+    left = _with_origins(left, right)
     pairing = pair_dumps(
         left,
         right,
         entries=suite.entries,
         rules=rules if rules.given else None,
         align=suite.align,
-        selection=by_names(suite.selection, left, right),
+        selection=_selection(suite, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
     )
@@ -148,15 +149,35 @@ def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
     return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
 
 
-def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_order: bool) -> tuple[Dump, Dump]:
+def _selection(suite: Suite, left: Dump, right: Dump) -> Selection:
+    if not suite.selection.select and not suite.selection.deselect:
+        return suite.selection
+    from pytest_msdump.pipeline.line_selection import by_names
+
+    return by_names(suite.selection, left, right)
+
+
+def _with_origins(left: Dump, right: Dump) -> Dump:
+    """First of all notes: whoever compares different things need not read on."""
+    if left.manifest is None or right.manifest is None:
+        return left
+    from pytest_msdump.pipeline.manifests import different_origins
+
+    return replace(left, notes=(*different_origins(left, right), *left.notes))
+
+
+def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_files: bool) -> tuple[Dump, Dump]:
     """Let rule files tell the left side's order and names; what is to be said of them becomes notes of their side."""
+    from pytest_msdump.matching.advice import rules_for
+
     advice = rules_for(left, right, rules)
     if advice and advice.is_wrong:
         raise ConfigError(advice.sentence)
-    if rules.base is not None and not has_order:
+    if rules.base is not None and not has_files:
+        from pytest_msdump.graphs.execution_order import find_orders
         from pytest_msdump.graphs.model_order import with_model_order
 
-        left = with_model_order(left, rules.base)
+        left = left if find_orders(left.root) else with_model_order(left, rules.base)
     graphs = [graph for graph in (rules.model, rules.quant) if graph is not None]
     left = _noted(left, [*_told(graphs), *([advice.sentence] if advice else [])])
     return left, _noted(right, _told([rules.close] if rules.close else []))

@@ -6,12 +6,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.readers.listing import walk
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.tensor import TensorRef, TensorView
 
 __all__ = ["EMPTY", "Reader", "index_dump"]
 

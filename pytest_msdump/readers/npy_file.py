@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.manifest import TensorEntry
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
 from pytest_msdump.readers.manifest import read_manifest
-from pytest_msdump.readers.recorded import told
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.manifest import TensorEntry
 
 __all__ = ["NpyFileReader"]
 
@@ -27,6 +29,8 @@ class NpyFileReader(Reader):
 
     def index(self, root: Path) -> Dump:
         """List the one tensor; a manifest beside it, or beside its iteration's folder, tells what its name does not."""
+        from pytest_msdump.readers.recorded import told
+
         key, spec, timestamp = _parse(root.name)
         ref = TensorRef(key=key, spec=spec, source=TensorSource(root, timestamp), reader=self.name, place=0)
         return Dump(root=root, reader=self.name, refs=(told(ref, _entry(root)),))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pairing, Unmatched
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.model.tensor import COORDINATES, OpKey
 from pytest_msdump.reporting.records import relative_file
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.model.pairing import Pairing, Unmatched
 
 __all__ = ["assemble", "coverage_entry", "side_info"]
 

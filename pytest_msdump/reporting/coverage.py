@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import filled, labelled, table
 from pytest_msdump.reporting.tally import coverage_problems, percent
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report, SideInfo
 
 __all__ = ["coverage_text"]
 

@@ -13,10 +13,8 @@ from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.numbers import index_text, number, one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
-from pytest_msdump.reporting.roles import role_line
 from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
-from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.reporting.tables import columns, command, filled, pieces
 from pytest_msdump.reporting.values import NONFINITE
 
@@ -156,6 +154,9 @@ def _block(record: Entry, operators: int, width: int, roots: tuple[str, str], sa
 
 def _heading(record: Entry, operators: int, width: int, say: Phrases) -> Iterator[str]:
     """Verdict and address, place in the run, and why these two met."""
+    from pytest_msdump.reporting.roles import role_line
+    from pytest_msdump.reporting.suspicious import suspicious_line
+
     word = say(record["verdict"].upper())
     indent = " " * (columns(word) + 2)
     first, *rest = pieces(one_line_text(record["left"]["address"]), width - len(indent))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.entries import check_entries
@@ -134,7 +134,7 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
 
 def _side(side: SideInfo) -> dict[str, Any]:
     """One side: tuples become lists."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(side).items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields_of(side).items()}
 
 
 def _side_from(values: Mapping[str, Any], place: str) -> SideInfo:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal
 
 from pytest_msdump.model.comparison import Scalar
 
@@ -102,7 +101,11 @@ def _not_quite_one(value: float, digits: int) -> str:
 def _whole(value: int) -> str:
     """An integer, whole unless it is longer than any line should be; bools as True and False."""
     digits = str(value) if value.bit_length() < 80 else ""
-    return digits if 0 < len(digits) <= _LONGEST_INTEGER_DIGITS else f"{Decimal(value):.5e}"
+    if 0 < len(digits) <= _LONGEST_INTEGER_DIGITS:
+        return digits
+    from decimal import Decimal
+
+    return f"{Decimal(value):.5e}"
 
 
 def _exponent(value: float, digits: int) -> str:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import CheckRow, Record
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.statistics import statistics_entry
-from pytest_msdump.reporting.stored import StoredRecord, from_json
 from pytest_msdump.reporting.values import encode
 
-__all__ = ["StoredRecord", "from_json", "not_run", "relative_file", "to_json", "with_verdict"]
+__all__ = ["not_run", "relative_file", "to_json", "with_verdict"]
 
-# Of dataclasses with plain fields; `dataclasses.asdict` takes ten times as long.
 _coordinates_of = attrgetter(*COORDINATES)
 
 
@@ -58,6 +55,8 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
     if pair.note:
         entry["pair_note"] = pair.note
     if record.statistics is not None:
+        from pytest_msdump.reporting.statistics import statistics_entry
+
         entry["statistics"] = statistics_entry(record.statistics)
         for name, statistics in (("left", record.statistics.left), ("right", record.statistics.right)):
             if statistics.source is not None:
@@ -67,7 +66,7 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
     if record.spread:
         entry["spread"] = dict(record.spread)
     if record.custom:
-        entry["custom"] = {name: asdict(result) for name, result in record.custom.items()}
+        entry["custom"] = {name: fields_of(result) for name, result in record.custom.items()}
     right["at"] = {name: value for name, value in _coordinates(pair.right.key.op.at).items() if value is not None}
     return with_verdict(entry, record.verdict, record.limits, record.checks)
 
@@ -153,7 +152,7 @@ def _transform(transform: Transform) -> dict[str, Any]:
     """What was done to make the sides meet; empty when nothing was."""
     return {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(transform).items()
+        for name, value in fields_of(transform).items()
         if value not in (None, False)
     }
 

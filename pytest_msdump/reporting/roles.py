@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.numbers import number, one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.reasons import reason_of
 from pytest_msdump.reporting.tables import filled
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
 
 __all__ = ["ROLE_KEYS", "folded_line", "role_line", "role_lines", "with_causes_first", "without_roles"]
 
@@ -76,6 +77,8 @@ def folded_line(records: Sequence[Entry], say: Phrases = ENGLISH) -> str | None:
 
 def role_line(record: Entry, say: Phrases = ENGLISH) -> str:
     """Return a failing record's role with its reason; empty where nobody gave it one."""
+    from pytest_msdump.reporting.reasons import reason_of
+
     role = record.get("role")
     if role is None:
         return ""
@@ -110,6 +113,8 @@ def _headline(operators: Iterable[Entry], by: str, say: Phrases) -> str:
 
 def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Each cause, and below it what it brought about."""
+    from pytest_msdump.reporting.reasons import reason_of
+
     entries = list(operators)
     causes = [record for record in entries if record["role"] == "cause"]
     shown = causes if unfolded else causes[:_MOST_CAUSES]
@@ -151,6 +156,8 @@ def _inherited(followers: Sequence[Entry], width: int, unfolded: bool, say: Phra
 
 def _unknown(operators: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Failures that may be causes, those of one reason together."""
+    from pytest_msdump.reporting.reasons import reason_of
+
     entries = list(operators)
     by_reason: dict[str, list[Entry]] = {}
     for record in entries:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pytest_msdump.model.report import Report, SideInfo
-from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.roles import role_lines
 from pytest_msdump.reporting.statistics import sentence_on_unseen, unseen_text
 from pytest_msdump.reporting.suspicious import suspicious_lines
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import counts, coverage_problems, first_failing, percent, sides_are_identical
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report, SideInfo
 
 __all__ = ["header_lines", "summary_lines"]
 
@@ -104,6 +105,8 @@ def summary_lines(
     say : Phrases
         The language.
     """
+    from pytest_msdump.reporting.failure import one_line
+
     problems = coverage_problems(report, say)
     # What fails the item `coverage` is told there, with all reasons.
     lines = [
@@ -161,6 +164,8 @@ def _matched(report: Report, width: int, say: Phrases) -> list[str]:
 
 def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """Why tensors were left alone, the commonest reasons first."""
+    from pytest_msdump.reporting.retold import retold
+
     counted = Counter((entry["side"], entry["reason"]) for entry in report.unmatched).most_common()
     for (side, reason), count in counted[:_SHOWN_REASONS]:
         first, *others = filled(
@@ -184,6 +189,8 @@ def _outcomes(report: Report, say: Phrases) -> Iterator[str]:
 
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """The first few warnings in full."""
+    from pytest_msdump.reporting.failure import one_line
+
     warned = [record for record in report.records if record["verdict"] == "warn"]
     for record in warned[:_SHOWN_WARNINGS]:
         yield from _wrapped(one_line(record, say), width)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.fits import fit_text
-from pytest_msdump.reporting.map_entry import map_entry_lines
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
 
 __all__ = ["suspicious_line", "suspicious_lines"]
 
@@ -25,6 +25,8 @@ def suspicious_line(record: Entry, say: Phrases = ENGLISH) -> str:
     found: Sequence[Entry] = record.get("suspicious", ()) if record["verdict"] in FAILING else ()
     if not found:
         return ""
+    from pytest_msdump.reporting.fits import fit_text
+
     names = [one_line_text(one["address"]) for one in found]
     doubt = found[0].get("doubt")
     fields = {"names": say.joined(names, "between_names"), "why": fit_text(found[0], say)}
@@ -62,6 +64,8 @@ def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say:
 
 def _entries(records: Sequence[Entry], say: Phrases) -> Iterator[str]:
     """Each entry once: of two that were swapped both sides may tell."""
+    from pytest_msdump.reporting.map_entry import map_entry_lines
+
     seen = set()
     for record in records:
         for one in record["suspicious"]:

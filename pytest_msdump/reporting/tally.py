@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
 
 __all__ = ["counts", "coverage_problems", "first_failing", "percent", "sides_are_identical"]
 

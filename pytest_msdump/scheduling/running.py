@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import completed
-from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.scheduling.files import bytes_to_read
-from pytest_msdump.scheduling.threads import Ahead, Workers
 
 if TYPE_CHECKING:
+    from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.scheduling.cache import Cache
+    from pytest_msdump.scheduling.threads import Ahead, Workers
 
 __all__ = ["Runner"]
 
@@ -63,9 +62,11 @@ class Runner:
         self.keys: dict[int, str] = {}
         self.reused: set[int] = set()
         has_code = bool(plan.extras.converters or plan.extras.algorithms)
-        self._ahead = (
-            None if workers is None or has_code else Ahead(workers, self._measured, order, self._is_worth_a_thread)
-        )
+        self._ahead: Ahead[_Measured] | None = None
+        if workers is not None and not has_code:
+            from pytest_msdump.scheduling.threads import Ahead
+
+            self._ahead = Ahead(workers, self._measured, order, self._is_worth_a_thread)
 
     def record(self, number: int) -> dict[str, Any]:
         """Return the record of pair `number` as results.json holds it."""
@@ -95,5 +96,7 @@ class Runner:
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""
+        from pytest_msdump.scheduling.files import bytes_to_read
+
         pair = self._plan.pairing.pairs[number]
         return bytes_to_read(pair) >= _WORTH_A_THREAD_BYTES

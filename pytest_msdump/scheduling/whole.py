@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.pipeline.gathering import completed
-from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.pipeline.watching import Watch
 from pytest_msdump.scheduling.running import Runner
-from pytest_msdump.scheduling.threads import Workers
 
 if TYPE_CHECKING:
+    from pytest_msdump.pipeline.planning import Plan
+    from pytest_msdump.pipeline.watching import Watch
     from pytest_msdump.scheduling.cache import Cache
+    from pytest_msdump.scheduling.threads import Workers
 
 __all__ = ["records_of"]
 
@@ -48,14 +48,22 @@ def records_of(
         return _by_cluster(plan, numbers, watch, scheduler)
     cache = _cache(plan)
     records: dict[int, Mapping[str, Any]] = {}
-    with closing(Workers(plan.suite.jobs)) as workers:
-        runner = Runner(plan, numbers, workers if workers.jobs > 1 else None, cache=cache)
+    with _workers(plan.suite.jobs) as workers:
+        runner = Runner(plan, numbers, workers, cache=cache)
         try:
             for number in watch(numbers, "pairs"):
                 records[number] = runner.record(number)
         finally:
             notes = () if cache is None else _kept(cache, runner, records)
     return records, notes
+
+
+def _workers(jobs: int) -> AbstractContextManager[Workers | None]:
+    if jobs <= 1:
+        return nullcontext()
+    from pytest_msdump.scheduling.threads import Workers
+
+    return closing(Workers(jobs))
 
 
 def _cache(plan: Plan) -> Cache | None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from functools import lru_cache
 
 from pytest_msdump.lazy_dataclass import dataclass, field
@@ -33,12 +30,17 @@ class Standins:
 @lru_cache(maxsize=1)
 def standins() -> Standins:
     """Return this process's stand-ins; the folder is made at the first call."""
+    import atexit
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="msdump-")
     atexit.register(_remove, folder, os.getpid())
     return Standins(folder)
 
 
 def _remove(folder: str, owner: int) -> None:
+    import shutil
+
     # A forked process inherits what is to be done at the end, but not the folder.
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,8 +15,6 @@ from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.storage.urls import located
-from pytest_msdump.suite.documents import called, read_toml
-from pytest_msdump.suite.environment import ENV, dumped_path
 from pytest_msdump.suite.sections import FileName, SideText, read_file, read_options
 from pytest_msdump.suite.values import SideChoice, Suite
 
@@ -112,6 +110,8 @@ def load_suite(
 
 def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileName:
     """Return how messages call the file and its tables."""
+    from pytest_msdump.suite.documents import called
+
     if file is None:
         return FileName("suite", "suite", "msdump")
     of_project = of_project or file.name == _PROJECT_FILE
@@ -120,6 +120,8 @@ def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileN
 
 def _table(file: Path, name: FileName) -> Mapping[str, Any]:
     """Read the file and return its one table."""
+    from pytest_msdump.suite.documents import read_toml
+
     document = read_toml(file, name=name.file)
     if file.name == _PROJECT_FILE:
         tool = document.get("tool")
@@ -205,6 +207,8 @@ def _policy(said: _Said, threshold_flag: str) -> Policy:
 
 def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:
     """Resolve one side. A directory on the command line leaves standing which coordinates the file takes of it."""
+    from pytest_msdump.suite.environment import ENV, dumped_path
+
     chosen: SideText | None = said.get(side)
     if chosen is None:
         place = f"write left = … and right = … into {said.name.place()}" if said.name.file != "suite" else ""

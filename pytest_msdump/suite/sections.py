@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.judging.bounds import metric_name
-from pytest_msdump.judging.policy import profile_names
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.matching.align import Align, parse_align
-from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.settings import (
     OPTIONS,
     parse_count,
@@ -38,7 +34,10 @@ from pytest_msdump.suite.keys import (
     texts,
     whole,
 )
-from pytest_msdump.suite.limits import known_drift, rule
+
+if TYPE_CHECKING:
+    from pytest_msdump.matching.align import Align
+    from pytest_msdump.matching.entries import MapEntry
 
 __all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
 
@@ -146,6 +145,7 @@ def _shared(base: Path) -> dict[str, Reader]:
 
 def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
     """Return the readers of every key of ``[msdump]``."""
+    from pytest_msdump.suite.limits import known_drift, rule
 
     def graph_files(value: object, where: str) -> tuple[Path, ...]:
         if not isinstance(value, list):
@@ -200,6 +200,8 @@ _SIDE_KEYS: dict[str, Reader] = {
 
 
 def _entry(table: object, where: str, label: str) -> MapEntry:
+    from pytest_msdump.matching.entries import MapEntry
+
     said = read_table(table, _ENTRY_KEYS, where)
     require(said, ("left", "right"), where)
     return MapEntry(**said, label=label)
@@ -225,6 +227,8 @@ def _own_path(value: object, where: str) -> str:
 
 
 def _profile(value: object, where: str) -> str:
+    from pytest_msdump.judging.policy import profile_names
+
     name = text(value, where)
     if name not in profile_names():
         raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
@@ -262,10 +266,14 @@ def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
 
 def _without(value: object, where: str) -> dict[str, str]:
     """Read metrics, ids or short forms, each with its place."""
+    from pytest_msdump.judging.bounds import metric_name
+
     return {metric_name(one, where=where): where for one in texts(value, where)}
 
 
 def _align(value: object, where: str) -> Align:
+    from pytest_msdump.matching.align import parse_align
+
     if not isinstance(value, Mapping):
         raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {shown(value)}')
     return parse_align(value, where=where)

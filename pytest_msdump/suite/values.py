@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_msdump.judging.policy import Policy
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.matching.align import Align
-from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.matching.selection import Selection
+
+if TYPE_CHECKING:
+    from pytest_msdump.judging.policy import Policy
+    from pytest_msdump.matching.align import Align
+    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.selection import Selection
 
 __all__ = ["SideChoice", "Suite"]
 

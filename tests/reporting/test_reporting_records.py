@@ -21,7 +21,8 @@ from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, W
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.records import from_json, not_run, to_json, with_verdict
+from pytest_msdump.reporting.records import not_run, to_json, with_verdict
+from pytest_msdump.reporting.stored import from_json
 from pytest_msdump.reporting.values import decode, encode
 
 # INTERFACE 9, by hand.

@@ -24,7 +24,8 @@ from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.failure import failure_text
 from pytest_msdump.reporting.phrases import Phrases
-from pytest_msdump.reporting.retold import KINDS, SENTENCES, WORDS, retold
+from pytest_msdump.reporting.retold import retold
+from pytest_msdump.reporting.sentence_forms import KINDS, SENTENCES, WORDS
 from pytest_msdump.reporting.summary import summary_lines
 
 PACKAGE = Path(pytest_msdump.__file__).parent

@@ -20,8 +20,8 @@ from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
 from pytest_msdump.reporting.json_report import document
 from pytest_msdump.reporting.phrases import Phrases
-from pytest_msdump.reporting.retold import KINDS, SENTENCES
-from pytest_msdump.reporting.retold import WORDS as SIDES
+from pytest_msdump.reporting.sentence_forms import KINDS, SENTENCES
+from pytest_msdump.reporting.sentence_forms import WORDS as SIDES
 from pytest_msdump.reporting.tally import coverage_problems
 
 __all__ = ["page", "write_html"]
