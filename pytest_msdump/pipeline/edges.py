@@ -51,10 +51,16 @@ class _Graph:
 
     by: str
     operators: Mapping[str, Operator]
-    spelled: Mapping[str, str]
 
     def name_of(self, op: OpKey) -> str | None:
         return op.label if op.label in self.operators else self.spelled.get(file_spelling(op.name))
+
+    @cached_property
+    def spelled(self) -> Mapping[str, str]:
+        spelled: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self.operators:
+            spelled[file_spelling(name)].append(name)
+        return {spelling: names[0] for spelling, names in spelled.items() if len(names) == 1}
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Group:
     _graph: _Graph | None = None
     _runs: Mapping[OpKey, Run] = field(default_factory=dict)
     _dumped: Mapping[str, Mapping[int, OpKey]] = field(default_factory=dict)
+    _inputs: dict[Run, list[Input] | None] = field(default_factory=dict, repr=False, compare=False)
 
     def run_of(self, op: OpKey) -> Run:
         """Who the operator is in the graph; under its own name where no graph knows it."""
@@ -93,16 +100,9 @@ class Group:
 
     def inputs(self, run: Run) -> list[Input] | None:
         """What feeds an operator; ``None`` where nobody knows."""
-        if run.kind in _PARAMETERS:
-            return []
-        operator = self._graph.operators.get(run.name) if self._graph else None
-        if operator is None:
-            return None
-        return [
-            Input(slot, self._producer(edge, run.occurrence), edge.slot)
-            for slot, edge in enumerate(operator.inputs)
-            if edge is not None
-        ]
+        if run not in self._inputs:
+            self._inputs[run] = self._found_inputs(run)
+        return self._inputs[run]
 
     def edges(self) -> Iterator[tuple[OpKey, OpKey]]:
         """Pairs of operators that were dumped, producer first; each once."""
@@ -121,6 +121,18 @@ class Group:
                 if entry.producer.kind == "parameter" and (writes or entry.slot in known):
                     found[entry.producer.name].append(run)
         return found
+
+    def _found_inputs(self, run: Run) -> list[Input] | None:
+        if run.kind in _PARAMETERS:
+            return []
+        operator = self._graph.operators.get(run.name) if self._graph else None
+        if operator is None:
+            return None
+        return [
+            Input(slot, self._producer(edge, run.occurrence), edge.slot)
+            for slot, edge in enumerate(operator.inputs)
+            if edge is not None
+        ]
 
     def _producer(self, edge: Edge, occurrence: int) -> Run:
         if edge.is_parameter:
@@ -170,13 +182,15 @@ def _group(
         if graphs and identity not in known:
             known[identity] = _indexed(by, graphs)
         candidates += [known[identity]] if graphs else []
-    counted = [(sum(graph.name_of(op) is not None for op in tensors), graph) for graph in candidates]
-    best, graph = max(counted, key=lambda pair: pair[0], default=(0, None))
-    graph = graph if best else None
+    named = [([graph.name_of(op) for op in tensors], graph) for graph in candidates]
+    # Of several that name as many, the first.
+    names, graph = max(named, key=lambda pair: len(tensors) - pair[0].count(None), default=([], None))
+    if names.count(None) == len(names):
+        names, graph = [None] * len(tensors), None
     runs: dict[OpKey, Run] = {}
     dumped: defaultdict[str, dict[int, OpKey]] = defaultdict(dict)
-    for op in tensors:
-        run = _run_of(op, graph)
+    for op, name in zip(tensors, names, strict=True):
+        run = _run_of(op, name)
         runs[op] = run
         dumped[_dumped_as(run)].setdefault(run.occurrence, op)
     return Group(at, graph.by if graph else BY_ORDER, tensors, graph, runs, dict(dumped))
@@ -187,16 +201,13 @@ def _indexed(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
     for graph in graphs:
         for operator in graph.operators:
             operators.setdefault(operator.name, operator)
-    spelled: defaultdict[str, list[str]] = defaultdict(list)
-    for name in operators:
-        spelled[file_spelling(name)].append(name)
-    return _Graph(by, operators, {spelling: names[0] for spelling, names in spelled.items() if len(names) == 1})
+    return _Graph(by, operators)
 
 
-def _run_of(op: OpKey, graph: _Graph | None) -> Run:
+def _run_of(op: OpKey, name: str | None) -> Run:
+    """Who the operator is; `name` is the graph's."""
     if op.op_type == PARAMETER:
         return Run("parameter", mangle(op.label))
-    name = graph.name_of(op) if graph else None
     return Run("op", name or op.label, op.at.occurrence or 0)
 
 

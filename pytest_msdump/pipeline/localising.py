@@ -82,7 +82,8 @@ class _Found:
     def __init__(self, group: Group, standings: Standings) -> None:
         self.group = group
         self.standings = standings
-        self.nodes = nodes_of(group, standings)
+        self.nodes = nodes_of(group, standings) if standings.fails else {}
+        self._grown: dict[Run, float | None] = {}
         self.fails = any(node.standing == "fails" for node in self.nodes.values())
         if not self.fails:
             self.roles: dict[Run, Role[Run]] = {}
@@ -137,7 +138,11 @@ class _Found:
                 "role_reason": "" if why is None else reason_text(why),
             }
             told |= {} if why is None else {"role_why": why}
-        grown = self._amplification(run) if key.io == "output" else None
+        if key.io != "output":
+            return told
+        if run not in self._grown:
+            self._grown[run] = self._amplification(run)
+        grown = self._grown[run]
         return told if grown is None else {**told, "amplification": grown}
 
     def _why(self, role: Role[Run], run: Run) -> dict[str, Any] | None:
@@ -217,7 +222,9 @@ class _Found:
 
     def _error(self, key: TensorKey) -> float | None:
         """The largest relative distance that was measured of a tensor."""
-        records = self.standings.records.get(key, ())
+        records = self.standings.records.get(key)
+        if not records:
+            return None
         known = [decode(record["metrics"][_ERROR]) for record in records if _ERROR in record["metrics"]]
         numbers = [float(value) for value in known if isinstance(value, (int, float))]
         return max(numbers, default=None)

@@ -41,6 +41,8 @@ class Standings:
 
     def __init__(self, pairing: Pairing, records: Mapping[int, Mapping[str, Any]]) -> None:
         self.records: dict[TensorKey, list[Mapping[str, Any]]] = {}
+        # Where nothing does, nobody needs to know what is known of each operator.
+        self.fails = any(record["verdict"] in FAILING for record in records.values())
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
@@ -56,10 +58,10 @@ class Standings:
 
     def of(self, key: TensorKey) -> str | None:
         """``"fails"`` or ``"passes"``; ``None`` where it was not compared."""
-        verdicts = {record["verdict"] for record in self.records.get(key, ())}
-        if not verdicts:
+        records = self.records.get(key)
+        if not records:
             return None
-        return _FAILS if verdicts & set(FAILING) else _PASSES
+        return _FAILS if any(record["verdict"] in FAILING for record in records) else _PASSES
 
     def is_part(self, key: TensorKey) -> bool:
         """Whether the other side has no such operator because it is part of another there."""
