@@ -22,6 +22,8 @@ def operators_in_circles(operators: Sequence[Operator]) -> tuple[str, ...]:
     tuple of str
         In the order given: all that lie on a circle, or between two circles.
     """
+    if _is_in_order(operators):
+        return ()
     fed_by = {operator.name: {edge.producer for edge in operator.inputs if edge is not None} for operator in operators}
     known = {name: {producer for producer in producers if producer in fed_by} for name, producers in fed_by.items()}
     feeds: dict[str, set[str]] = {name: set() for name in known}
@@ -31,6 +33,17 @@ def operators_in_circles(operators: Sequence[Operator]) -> tuple[str, ...]:
     # What is left after peeling from the front has a circle before it; from the back, one behind it.
     left = _peeled(known, feeds) & _peeled(feeds, known)
     return tuple(operator.name for operator in operators if operator.name in left)
+
+
+def _is_in_order(operators: Sequence[Operator]) -> bool:
+    """Whether every operator comes behind all that feed it, as compilers write them: then there is no circle."""
+    waiting = {operator.name for operator in operators}
+    for operator in operators:
+        for edge in operator.inputs:
+            if edge is not None and edge.producer in waiting:
+                return False
+        waiting.discard(operator.name)
+    return True
 
 
 def _peeled(needs: dict[str, set[str]], gives: dict[str, set[str]]) -> set[str]:

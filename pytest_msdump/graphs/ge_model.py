@@ -40,7 +40,9 @@ _GE_SHAPE = "origin_shape"
 _OF_OPERATORS = frozenset({_ORIGINALS, _MULTIOP, _L1_GROUP, _L2_GROUP})
 _OF_OUTPUTS = frozenset({_ORIGIN_NAME, _ORIGIN_INDEX, _ORIGIN_FORMAT, _GE_FORMAT, _GE_SHAPE})
 
-_SLICE = re.compile(r"_lxslice[0-9]+")
+_SLICE_MARK = "_lxslice"
+_SLICE = re.compile(_SLICE_MARK + r"[0-9]+")
+_NO_VALUE: Mapping[str, Any] = {}
 _CONTROL = -1
 _MOST_LISTED = 3
 
@@ -155,65 +157,85 @@ def _entries(model: Mapping[str, Any], source: str) -> Iterator[tuple[str, dict[
 
 
 def _operator(raw: str, entry: Mapping[str, Any], place: str) -> Operator:
-    name = _SLICE.sub("", raw)
+    name = _unsliced(raw)
     attributes = _attributes(entry, _OF_OPERATORS, place)
     listed = _ORIGINALS in attributes
     originals = tuple(filter(None, _list_value(attributes, _ORIGINALS, "s", str, place))) if listed else (name,)
-    outputs = tuple(_outputs(get(entry, "output_desc", list, [], place), "" if listed else name, place))
+    own_name = "" if listed else name
     return Operator(
         name=name,
         op_type=need(entry, "type", str, place),
         id=whole(entry.get("id", 0), f"{place}: 'id'"),
-        inputs=tuple(_inputs(get(entry, "input", list, [], place), place)),
+        inputs=_inputs(get(entry, "input", list, [], place), place),
         originals=originals,
-        outputs=outputs,
-        is_multiop=_value(attributes, _MULTIOP, "b", bool, False, place),
-        l1_group=_group(attributes, _L1_GROUP, place),
-        l2_group=_group(attributes, _L2_GROUP, place),
+        outputs=tuple(
+            _output(output, own_name, position, place)
+            for position, output in enumerate(get(entry, "output_desc", list, [], place))
+        ),
+        is_multiop=_MULTIOP in attributes and _value(attributes, _MULTIOP, "b", bool, False, place),
+        l1_group=_group(attributes, _L1_GROUP, place) if _L1_GROUP in attributes else "",
+        l2_group=_group(attributes, _L2_GROUP, place) if _L2_GROUP in attributes else "",
     )
 
 
-def _inputs(entries: Sequence[Any], place: str) -> Iterator[Edge | None]:
+def _unsliced(name: str) -> str:
+    """Take the numbers of slices off a name; hardly any has them."""
+    return _SLICE.sub("", name) if _SLICE_MARK in name else name
+
+
+def _inputs(entries: Sequence[Any], place: str) -> tuple[Edge | None, ...]:
+    edges: list[Edge | None] = []
     for position, entry in enumerate(entries):
-        here = f"{place}.input[{position}]"
-        text = checked(entry, str, here, "it")
+        text = entry if isinstance(entry, str) else checked(entry, str, f"{place}.input[{position}]", "it")
         producer, _, slot = text.rpartition(":")
         if not text:
-            yield None
+            edges.append(None)
         elif not producer or not WHOLE.fullmatch(slot) or int(slot) < _CONTROL:
-            raise ConfigError(f"{here}: {shown(text)} is not 'PRODUCER:INDEX'")
+            raise ConfigError(f"{place}.input[{position}]: {shown(text)} is not 'PRODUCER:INDEX'")
         elif int(slot) != _CONTROL:
-            yield Edge(_SLICE.sub("", producer), int(slot))
+            edges.append(Edge(_unsliced(producer), int(slot)))
+    return tuple(edges)
 
 
-def _outputs(entries: Sequence[Any], own_name: str, place: str) -> Iterator[OriginOutput]:
-    for position, entry in enumerate(entries):
-        here = f"{place}.output_desc[{position}]"
-        output = checked(entry, dict, here, "it")
-        attributes = _attributes(output, _OF_OUTPUTS, here)
-        shape = _list_value(attributes, _GE_SHAPE, "i", object, here)
-        formats = [_value(attributes, key, "s", str, "", here) for key in (_ORIGIN_FORMAT, _GE_FORMAT)]
-        index = whole(attributes.get(_ORIGIN_INDEX, {}).get("i", position), f"{here}: {_ORIGIN_INDEX}")
-        if index < 0:
-            raise ConfigError(f"{here}: {_ORIGIN_INDEX} is {index}, and cannot be negative")
-        yield OriginOutput(
-            name=_value(attributes, _ORIGIN_NAME, "s", str, "", here) or own_name,
-            index=index,
-            memory_format=next(filter(None, formats), None),
-            shape=tuple(whole(size, f"{here}: {_GE_SHAPE}") for size in shape) if _GE_SHAPE in attributes else None,
-            dtype=get(output, "dtype", str, "", here) or None,
-        )
+def _output(entry: object, own_name: str, position: int, place: str) -> OriginOutput:
+    here = f"{place}.output_desc[{position}]"
+    output: Mapping[str, Any] = checked(entry, dict, here, "it")
+    attributes = _attributes(output, _OF_OUTPUTS, here)
+    shape = _shape(attributes, here) if _GE_SHAPE in attributes else None
+    formats = [_value(attributes, key, "s", str, "", here) for key in (_ORIGIN_FORMAT, _GE_FORMAT) if key in attributes]
+    index = position
+    if _ORIGIN_INDEX in attributes:
+        index = whole(attributes[_ORIGIN_INDEX].get("i", position), f"{here}: {_ORIGIN_INDEX}")
+    if index < 0:
+        raise ConfigError(f"{here}: {_ORIGIN_INDEX} is {index}, and cannot be negative")
+    return OriginOutput(
+        name=_value(attributes, _ORIGIN_NAME, "s", str, "", here) or own_name,
+        index=index,
+        memory_format=next(filter(None, formats), None),
+        shape=shape,
+        dtype=get(output, "dtype", str, "", here) or None,
+    )
+
+
+def _shape(attributes: _Attributes, here: str) -> tuple[int, ...]:
+    sizes = _list_value(attributes, _GE_SHAPE, "i", object, here)
+    place = f"{here}: {_GE_SHAPE}"
+    return tuple([whole(size, place) for size in sizes])
 
 
 def _attributes(holder: Mapping[str, Any], used: frozenset[str], place: str) -> _Attributes:
     found: dict[str, Mapping[str, Any]] = {}
     for position, entry in enumerate(get(holder, "attr", list, [], place)):
+        # Where it is told only in errors: a model has some ten attributes for each of up to 100,000 operators.
         if not isinstance(entry, dict):
             checked(entry, dict, f"{place}.attr[{position}]", "it")
         key = entry.get("key")
         # Attributes that nobody looks at may hold anything.
         if isinstance(key, str) and key in used:
-            found.setdefault(key, get(entry, "value", dict, {}, f"{place}.attr[{position}] ({key})"))
+            value = entry.get("value", _NO_VALUE)
+            if not isinstance(value, dict):
+                checked(value, dict, f"{place}.attr[{position}] ({key})", "'value'")
+            found.setdefault(key, value)
     return found
 
 
@@ -229,8 +251,11 @@ def _group(attributes: _Attributes, key: str, place: str) -> str:
 
 def _list_value(attributes: _Attributes, key: str, field: str, kind: type, place: str) -> list[Any]:
     here = f"{place}: {key}"
-    members = get(_value(attributes, key, "list", dict, {}, place), field, list, [], here)
-    return [checked(member, kind, here, f"'{field}[{position}]'") for position, member in enumerate(members)]
+    members: list[Any] = get(_value(attributes, key, "list", dict, {}, place), field, list, [], here)
+    for position, member in enumerate(members):
+        if not isinstance(member, kind):
+            checked(member, kind, here, f"'{field}[{position}]'")
+    return members
 
 
 def _notes(operators: Sequence[Operator], repeated: Sequence[str], source: str) -> Iterator[str]:

@@ -77,12 +77,15 @@ def need(holder: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
     """Return a field that must be there and of that kind; `place` is where its object is."""
     if key not in holder:
         raise ConfigError(f"{place}: '{key}' is missing")
-    return checked(holder[key], kind, place, f"'{key}'")
+    value = holder[key]
+    return value if isinstance(value, kind) else checked(value, kind, place, f"'{key}'")
 
 
 def get(holder: Mapping[str, Any], key: str, kind: type, default: Any, place: str) -> Any:
     """Return a field that must be of that kind where it is there."""
-    return checked(holder[key], kind, place, f"'{key}'") if key in holder else default
+    value = holder.get(key, default)
+    # A text for an error is made only where there is one: a model has some fifty fields for each operator.
+    return value if isinstance(value, kind) or key not in holder else checked(value, kind, place, f"'{key}'")
 
 
 def checked(value: Any, kind: type, place: str, what: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,8 +29,6 @@ _FLAGS = {
     "quant": "the quantisation rules of AMCT (--msdump-quant-fusion)",
     "close": "the JSON of the model compiled with fusion off (--msdump-close-fusion)",
 }
-
-_SURELY_QUANTISED = re.compile("|".join(map(re.escape, SURE_QUANTISED_FRAGMENTS)))
 
 # The vendor's table of what can be compared with what: (left, right) → sets of rule files, any of which will do; the
 # first is the one to recommend. An Ascend dump is "device", one of Caffe, TensorFlow or ONNX "original".
@@ -98,10 +95,14 @@ def kind_of(dump: Dump) -> DumpKind:
         `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type,
         or a name such as AMCT alone gives.
     """
-    suffixes = {ref.source.path.suffix for ref in dump.refs}
     family = _KIND_OF_READER.get(dump.reader, "other")
-    quantised = ".quant" in suffixes or any(
-        ref.key.op.op_type in QUANT_TYPES or _SURELY_QUANTISED.search(ref.key.op.label) for ref in dump.refs
+    ops = [ref.key.op for ref in dump.refs]
+    # All names at once: there may be very many. No fragment holds the character between them.
+    names = "\n".join({op.true_name or op.name for op in ops})
+    quantised = (
+        any(fragment in names for fragment in SURE_QUANTISED_FRAGMENTS)
+        or not QUANT_TYPES.isdisjoint({op.op_type for op in ops})
+        or any(ref.source.path.suffix == ".quant" for ref in dump.refs)
     )
     return DumpKind(family, quantised)
 

@@ -59,7 +59,7 @@ class _Fusing:
         self.book = Rulebook(rules)
         self.lost: dict[tuple[str, str, str], Lost] = {}
         self._ledger = ledger
-        self._formats = formats
+        self._axis_orders = (formats.left_format, formats.right_format, formats.transpose, formats.reshape)
         left, right = ledger.left, ledger.right
         types = {operator.name: operator.op_type for operator in self.book.operators.values()}
         self.lefts = identify(left.ops, NameBook(types), types)
@@ -94,7 +94,7 @@ class _Fusing:
         """Pair one left tensor; return why it cannot be."""
         if operator is None:
             return ""
-        inputs = 1 + max((slot for direction, slot in op.tensors if direction == "input"), default=-1)
+        inputs = 1 + max([slot for direction, slot in op.tensors if direction == "input"], default=-1)
         wish = self.book.wish(operator, io, slot, inputs)
         reason = wish.reason
         for origin in wish.origins:
@@ -120,11 +120,7 @@ class _Fusing:
             if reason := self._taken(partner, op):
                 reasons.append(reason)
             elif ledger.left_free(ref, other):
-                transform = replace(
-                    self._formats,
-                    left_logical_shape=_known_shape(origin.shape),
-                    left_logical_format=origin.memory_format,
-                )
+                transform = Transform(*self._axis_orders, _known_shape(origin.shape), origin.memory_format)
                 ledger.record(Made(ref, partner, "fused", wish.by, transform))
         return reasons[0] if reasons else ""
 
@@ -166,12 +162,14 @@ class _Fusing:
 
 def _rivals(side: Side, found: Sequence[int]) -> Sequence[int]:
     """Return operators of which one left tensor can have only one: their places are the same."""
+    if len(found) == 1:
+        return ()
     ops = [(number, side.ops[number].at) for number in found]
     return [number for number, at in ops if any(meets(at, other) for rival, other in ops if rival != number)]
 
 
 def _known_shape(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    return None if shape is None or any(size < 0 for size in shape) else shape
+    return None if shape is None or (shape and min(shape) < 0) else shape
 
 
 def _passed_over(left: Side, lefts: Identified, book: Rulebook) -> Mapping[int, str]:

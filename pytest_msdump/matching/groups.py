@@ -68,14 +68,14 @@ def with_renamed(graph: OperatorGraph) -> OperatorGraph:
     OperatorGraph
         Where one operator alone stands for one original, its outputs without an origin are that original's.
     """
+    # Models have up to 100,000 operators: most lack nothing, and those that lack nothing are not made anew.
+    if all(output.name for operator in graph.operators for output in operator.outputs):
+        return graph
     renamed: Mapping[str, Operator] = {
         group.operators[0].name: _renamed(group.operators[0])
         for group in group_operators(graph)
         if group.relation == "one-to-one" and not all(output.name for output in group.operators[0].outputs)
     }
-    # Models have up to 100,000 operators: those that lack nothing are not made anew.
-    if not renamed:
-        return graph
     return replace(graph, operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
 
 

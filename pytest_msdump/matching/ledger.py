@@ -30,7 +30,9 @@ class _Partners:
     """For each tensor of one side, where its partners on the other side are."""
 
     def __init__(self, others: Side) -> None:
-        self._mixed = len({known(op.at) for op in others.ops}) > 1
+        places = {op.at for op in others.ops}
+        self._mixed = len({known(place) for place in places}) > 1
+        self._is_one_place = len(places) == 1
         # Nearly all have one: a set of its own for each would take more memory than all else here.
         self._first: dict[int, Key] = {}
         self._several: dict[int, set[Key]] = {}
@@ -42,6 +44,10 @@ class _Partners:
         first = self._first.setdefault(ref, place)
         if first != place:
             self._several.setdefault(ref, {first}).add(place)
+
+    def is_done(self, ref: int) -> bool:
+        """Whether a tensor has all the partners that it can have."""
+        return self._is_one_place and ref in self._first
 
     def has_at(self, ref: int, place: Key) -> bool:
         first = self._first.get(ref)
@@ -101,6 +107,10 @@ class Ledger:
     def right_free(self, ref: int, partner: Operator) -> bool:
         """Whether a right tensor may be paired with a tensor of this left operator."""
         return ("right", ref) not in self.held and not self._of_right.has_at(ref, partner.at)
+
+    def is_done(self, side: str, ref: int) -> bool:
+        """Whether a tensor is free for no tensor of the other side, as nearly all are once a way has paired them."""
+        return (side, ref) in self.held or (self._of_left if side == "left" else self._of_right).is_done(ref)
 
     def join_operators(self, left: int, right: int) -> None:
         """Note that two operators belong together by name, whether or not all their slots meet."""

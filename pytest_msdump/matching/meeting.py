@@ -106,10 +106,11 @@ def meeting_of(left: Dump, right: Dump, align: Align) -> Meeting:
     """Work out how the places of two dumps are compared."""
     arrows: list[Mapping[int | str, int | str]] = []
     labels: list[int | str | None] = []
+    lefts, rights = _places(left), _places(right)
     for position, name in enumerate(COORDINATES):
         pairs: Iterable[tuple[int | str, int | str]] = getattr(align, name, ())
         arrows.append(dict(pairs))
-        ours, theirs = _values(left, position), _values(right, position)
+        ours, theirs = _values(lefts, position), _values(rights, position)
         is_label = name in _LABELS and not arrows[-1] and len(ours) == len(theirs) == 1
         labels.append(next(iter(ours)) if is_label else None)
     return Meeting(tuple(arrows), tuple(labels))
@@ -130,6 +131,10 @@ def _asked(values: frozenset[int] | None) -> frozenset[int | str] | None:
     return None if values is None else frozenset(values)
 
 
-def _values(dump: Dump, position: int) -> set[int | str]:
-    keys = (raw_key(ref.key.op.at) for ref in dump.refs)
-    return {value for key in keys if (value := key[position]) is not None}
+def _places(dump: Dump) -> set[Key]:
+    # By identity first: a dump has very many tensors, most of which share their coordinates.
+    return {raw_key(at) for at in {id(ref.key.op.at): ref.key.op.at for ref in dump.refs}.values()}
+
+
+def _values(places: Iterable[Key], position: int) -> set[int | str]:
+    return {value for key in places if (value := key[position]) is not None}

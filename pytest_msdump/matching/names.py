@@ -74,7 +74,9 @@ def _pair(
     left, right = ledger.left, ledger.right
     edges: list[Edge] = []
     for number, op in enumerate(left.ops):
-        found = dict.fromkeys(partners(op)) if _is_offered(left, number, ledger) else {}
+        # Most have their partners by rules already, and names need not be looked up in vain.
+        is_open = _is_offered(left, number, ledger) and not _is_done(left, op, ledger)
+        found = dict.fromkeys(partners(op)) if is_open else {}
         edges += [(number, other) for other in found if _may_meet(ledger, number, other)]
     certain, doubtful = settle(left, right, edges)
     for one, other in certain:
@@ -87,6 +89,10 @@ def _pair(
 def _is_offered(side: Side, number: int, ledger: Ledger) -> bool:
     op = side.ops[number]
     return op.kept and (side.name, number) not in ledger.ambiguous and bool(side.selected(op))
+
+
+def _is_done(side: Side, op: Operator, ledger: Ledger) -> bool:
+    return all(ledger.is_done(side.name, ref) for ref in side.selected(op).values())
 
 
 def _may_meet(ledger: Ledger, one: int, other: int) -> bool:

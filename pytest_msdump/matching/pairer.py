@@ -188,7 +188,7 @@ def _explained(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], ta
 
 def _pairs(ledger: Ledger) -> list[Pair]:
     left, right = ledger.left, ledger.right
-    times = {side.name: Counter(map(_without_occurrence, side.refs)) for side in (left, right)}
+    times = {side.name: _times(side.refs) for side in (left, right)}
     pairs = [
         Pair(
             left.refs[made.left],
@@ -207,14 +207,22 @@ def _pairs(ledger: Ledger) -> list[Pair]:
     return sorted(pairs, key=_rank_of)
 
 
+def _times(refs: Sequence[TensorRef]) -> Mapping[tuple[object, ...], int]:
+    """Count how often each tensor is there but for its occurrence; empty where each is there once."""
+    counts = Counter(map(_without_occurrence, refs))
+    return counts if len(counts) < len(refs) else {}
+
+
 def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
     op = ref.key.op
-    return (op.name, op.op_type, ref.key.io, ref.key.slot, raw_key(op.at)[:-1])
+    at = op.at
+    return (op.name, op.op_type, ref.key.io, ref.key.slot, at.rank, at.net, at.graph, at.iteration)
 
 
 def _note(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
     """Say what is to be told with the pair's verdict, whatever it is."""
-    return "; ".join(filter(None, (_repeats(left, right, times), _written("left", left), _written("right", right))))
+    told = [_repeats(left, right, times), _written("left", left), _written("right", right)]
+    return "; ".join(filter(None, told)) if any(told) else ""
 
 
 def _written(side: str, ref: TensorRef) -> str:
@@ -227,7 +235,10 @@ def _written(side: str, ref: TensorRef) -> str:
 
 def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
     """Say which of several this is, where the two sides do not have the tensor as often: one of them may be stale."""
-    ours, theirs = times["left"][_without_occurrence(left)], times["right"][_without_occurrence(right)]
+    if not (times["left"] or times["right"]):
+        return ""
+    ours = times["left"].get(_without_occurrence(left), 1)
+    theirs = times["right"].get(_without_occurrence(right), 1)
     if ours == theirs:
         return ""
     counts = {"left": ours, "right": theirs}

@@ -81,7 +81,9 @@ def find_quantised(graph: OperatorGraph) -> Quantised:
     dequantising: set[str] = set()
     for operator in sorted(graph.operators, key=lambda each: each.id):
         kinds = _kinds(operator)
-        fed = any(edge is not None and (edge.producer, edge.slot) in outputs for edge in operator.inputs)
+        fed = bool(outputs) and any(
+            edge is not None and (edge.producer, edge.slot) in outputs for edge in operator.inputs
+        )
         if _ends_as_dequantisation(operator):
             dequantising.add(operator.name)
         if fed and kinds and any(kind != "dequant" for kind in kinds):
@@ -93,9 +95,12 @@ def find_quantised(graph: OperatorGraph) -> Quantised:
 
 def _kinds(operator: Operator) -> Sequence[str]:
     """Return for each output ``"quant"``, ``"dequant"`` or nothing."""
-    names = (operator.name, *operator.originals)
+    # Fragments do not hold the character between the names.
+    names = "\n".join((operator.name, *operator.originals))
     quantises = operator.op_type in QUANT_TYPES or _any_in(QUANT_FRAGMENTS, names)
     dequantises = operator.op_type in DEQUANT_TYPES or _any_in(DEQUANT_FRAGMENTS, names)
+    if not (quantises or dequantises):
+        return [""] * (len(operator.outputs) or 1)
     kinds = []
     for output in operator.outputs or _UNLISTED:
         if quantises and (output.dtype in QUANTISED_DTYPES or (output.dtype is None and not dequantises)):
@@ -112,5 +117,8 @@ def _ends_as_dequantisation(operator: Operator) -> bool:
     return operator.op_type in DEQUANT_TYPES or operator.name.endswith(DEQUANT_ENDINGS)
 
 
-def _any_in(fragments: Iterable[str], names: Sequence[str]) -> bool:
-    return any(fragment in name for fragment in fragments for name in names)
+def _any_in(fragments: Iterable[str], names: str) -> bool:
+    for fragment in fragments:  # noqa: SIM110 - a generator for each operator takes most of the time
+        if fragment in names:
+            return True
+    return False

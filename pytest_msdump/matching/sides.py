@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, field
@@ -90,6 +91,36 @@ class NameIndex:
         return [op for other, ops in places.items() if meets(place, other) for op in ops]
 
 
+class _Names:
+    """Operators by each spelling of their names; made when somebody asks, which nobody does where rules pair all."""
+
+    def __init__(self, ops: Sequence[Operator]) -> None:
+        self._ops = ops
+
+    @cached_property
+    def labels(self) -> NameIndex:
+        found = NameIndex()
+        for number, op in enumerate(self._ops):
+            found.add(op.key.label, op.meeting, number)
+        return found
+
+    @cached_property
+    def files(self) -> NameIndex:
+        found = NameIndex()
+        for number, op in enumerate(self._ops):
+            if op.key.true_name is not None:
+                found.add(op.key.name, op.meeting, number)
+        return found
+
+    @cached_property
+    def mangled(self) -> NameIndex:
+        found = NameIndex()
+        for number, op in enumerate(self._ops):
+            for spelling in mangled_names(op.key):
+                found.add(spelling, op.meeting, number)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One dump's tensors and operators.
@@ -108,9 +139,8 @@ class Side:
         The selected ones of ``"input"`` and ``"output"``.
     places : frozenset of tuple
         Where anything was dumped at kept places, as compared with the other side, occurrences left out.
-    labels, files, mangled : NameIndex
-        By true name (or the file's where there is no other), by the file's name where a true one is known, and by the
-        mangled form of both.
+    names : _Names
+        The operators by their names.
     """
 
     name: str
@@ -119,9 +149,22 @@ class Side:
     op_of: tuple[int, ...]
     directions: frozenset[str]
     places: frozenset[Key]
-    labels: NameIndex
-    files: NameIndex
-    mangled: NameIndex
+    names: _Names
+
+    @property
+    def labels(self) -> NameIndex:
+        """Operators by true name, or by the file's where there is no other."""
+        return self.names.labels
+
+    @property
+    def files(self) -> NameIndex:
+        """Operators by the file's name, where a true one is known."""
+        return self.names.files
+
+    @property
+    def mangled(self) -> NameIndex:
+        """Operators by the mangled form of both."""
+        return self.names.mangled
 
     def selected(self, op: Operator) -> dict[Port, int]:
         """Return an operator's selected tensors; not to be changed."""
@@ -196,29 +239,25 @@ def index_side(
     Side
         Of two tensors with one key the first belongs to the operator.
     """
-    numbers: dict[OpKey, int] = {}
+    numbers: dict[tuple[object, ...], int] = {}
     ops: list[Operator] = []
     op_of = []
     places: dict[Key, tuple[Key, Key, bool]] = {}
+    # Tensors of one directory share their coordinates, which are looked at once.
+    placed: dict[int, tuple[Key, Key, bool]] = {}
     for position, ref in enumerate(refs):
-        number = numbers.setdefault(ref.key.op, len(ops))
-        if number == len(ops):
-            place = raw_key(ref.key.op.at)
+        key, op = ref.key, ref.key.op
+        here = placed.get(id(op.at))
+        if here is None:
+            place = raw_key(op.at)
             if place not in places:
                 places[place] = (place, meeting(place), keeps(place))
-            ops.append(Operator(ref.key.op, *places[place]))
-        ops[number].tensors.setdefault((ref.key.io, ref.key.slot), position)
+            here = placed[id(op.at)] = places[place]
+        # The fields of an `OpKey`: its own hash is made in Python, which takes most of the time here.
+        number = numbers.setdefault((op.name, op.op_type, op.true_name, here[0]), len(ops))
+        if number == len(ops):
+            ops.append(Operator(op, *here))
+        ops[number].tensors.setdefault((key.io, key.slot), position)
         op_of.append(number)
     dumped = frozenset(without_occurrence(place) for _, place, kept in places.values() if kept)
-    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, *_named(ops))
-
-
-def _named(ops: Sequence[Operator]) -> tuple[NameIndex, NameIndex, NameIndex]:
-    labels, files, mangled = NameIndex(), NameIndex(), NameIndex()
-    for number, op in enumerate(ops):
-        labels.add(op.key.label, op.meeting, number)
-        if op.key.true_name is not None:
-            files.add(op.key.name, op.meeting, number)
-        for spelling in mangled_names(op.key):
-            mangled.add(spelling, op.meeting, number)
-    return labels, files, mangled
+    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, _Names(ops))

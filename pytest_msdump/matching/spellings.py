@@ -27,8 +27,10 @@ class NameBook:
         self._spelled: defaultdict[str, list[str]] = defaultdict(list)
         self._joined: defaultdict[str, list[str]] = defaultdict(list)
         for name in sorted(self._true):
-            self._spelled[file_spelling(name)].append(name)
-            if joined := joined_spelling(name):
+            spelled = file_spelling(name)
+            self._spelled[spelled].append(name)
+            # Only where something was replaced can a run of it be written otherwise.
+            if spelled != name and (joined := joined_spelling(name)):
                 self._joined[joined].append(name)
 
     def __contains__(self, name: str) -> bool:
@@ -39,12 +41,14 @@ class NameBook:
         if key.true_name in self._true:
             return [key.true_name or ""]
         # A file's name that holds such a character was not replaced.
-        if key.name in self._true and file_spelling(key.name) != key.name:
+        spelled = file_spelling(key.name)
+        if key.name in self._true and spelled != key.name:
             return [key.name]
-        for spelling in dict.fromkeys((file_spelling(key.label), file_spelling(key.name))):
+        labelled = spelled if key.true_name is None else file_spelling(key.label)
+        for spelling in (labelled, spelled):
             if spelling in self._spelled:
                 return self._spelled[spelling]
-        return self._joined.get(file_spelling(key.name), [])
+        return self._joined.get(spelled, [])
 
 
 class Identified:

@@ -41,7 +41,10 @@ def joined_spelling(name: str) -> str | None:
     >>> joined_spelling("onnx::Conv_12"), joined_spelling("conv__12")
     ('onnx_Conv_12', None)
     """
-    return file_spelling(_RUN.sub("_", name)) if _RUN.search(name) else None
+    # Hardly any name has a run, and to look for two underscores is far less work.
+    if "__" not in file_spelling(name) or not _RUN.search(name):
+        return None
+    return file_spelling(_RUN.sub("_", name))
 
 
 @dataclass(frozen=True, slots=True)

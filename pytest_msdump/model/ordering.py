@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["PARAMETER", "in_order", "placed_at", "placed_by_time"]
 
@@ -27,7 +28,15 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
         By iteration, rank, net, graph, place, occurrence; within one operator inputs before outputs, by slot. Tensors
         without a place follow all others, by time, then name. The same files always give the same order.
     """
-    return tuple(sorted(refs, key=_key))
+    tensors = list(refs)
+    coordinates: dict[int, tuple[Any, ...]] = {}
+    keys = [_key(ref, coordinates) for ref in tensors]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    # Hardly ever two tensors have all of this in common, and to write out very many paths takes time and memory.
+    if any(keys[one] == keys[next_one] for one, next_one in pairwise(order)):
+        keys = [(*key, str(ref.source.path)) for key, ref in zip(keys, tensors, strict=True)]
+        order.sort(key=keys.__getitem__)
+    return tuple([tensors[number] for number in order])
 
 
 def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
@@ -47,19 +56,29 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     """
     tensors = list(refs)
     earliest: dict[tuple[Any, ...], dict[tuple[str, str], tuple[bool, int]]] = {}
+    # Tensors of one directory share their coordinates, which are looked at once.
+    runs: dict[int, tuple[Any, ...]] = {}
+    owners: list[tuple[tuple[Any, ...], tuple[str, str]] | None] = []
     for ref in tensors:
-        if ref.key.op.op_type == PARAMETER:
+        op = ref.key.op
+        if op.op_type == PARAMETER:
+            owners.append(None)
             continue
-        operators = earliest.setdefault(_run(ref), {})
+        run = runs.get(id(op.at)) or runs.setdefault(id(op.at), _run(op.at))
+        operator = (op.name, op.op_type or "")
+        owners.append((run, operator))
+        operators = earliest.setdefault(run, {})
         # False sorts before True: any output wins over every input.
         time = (ref.key.io != "output", ref.source.timestamp or 0)
-        operators[_operator(ref)] = min(operators.get(_operator(ref), time), time)
-    places = {
+        known = operators.setdefault(operator, time)
+        if time < known:
+            operators[operator] = time
+    places: dict[Any, int] = {
         (run, operator): place
         for run, operators in earliest.items()
         for place, operator in enumerate(sorted(operators, key=lambda each: (operators[each][1], each)))
     }
-    return in_order(placed_at(ref, places.get((_run(ref), _operator(ref)))) for ref in tensors)
+    return in_order([placed_at(ref, places.get(owner)) for ref, owner in zip(tensors, owners, strict=True)])
 
 
 def placed_at(ref: TensorRef, place: int | None) -> TensorRef:
@@ -72,23 +91,22 @@ def placed_at(ref: TensorRef, place: int | None) -> TensorRef:
     )
 
 
-def _run(ref: TensorRef) -> tuple[Any, ...]:
-    at = ref.key.op.at
+def _run(at: Coordinates) -> tuple[Any, ...]:
     return (at.rank, at.net, at.graph, at.iteration)
 
 
-def _operator(ref: TensorRef) -> tuple[str, str]:
-    return (ref.key.op.name, ref.key.op.op_type or "")
-
-
-def _key(ref: TensorRef) -> tuple[Any, ...]:
-    op, at = ref.key.op, ref.key.op.at
+def _key(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return what sorts a tensor, but for its path; `coordinates` keeps those that many tensors share, by identity."""
+    key = ref.key
+    op, at = key.op, key.op.at
     time = ref.source.timestamp or 0
-    tensor = (op.name, op.op_type or "", ref.key.io, ref.key.slot, time, str(ref.source.path))
     if ref.place is None:
-        return (1, time, *tensor)
-    coordinates = (_last(at.iteration), _last(at.rank), _last(at.net), _last(at.graph))
-    return (0, *coordinates, ref.place, _last(at.occurrence), *tensor)
+        return (1, time, op.name, op.op_type or "", key.io, key.slot, time)
+    where = coordinates.get(id(at))
+    if where is None:
+        where = (_last(at.iteration), _last(at.rank), _last(at.net), _last(at.graph))
+        coordinates[id(at)] = where
+    return (0, where, ref.place, _last(at.occurrence), op.name, op.op_type or "", key.io, key.slot, time)
 
 
 def _last(value: int | str | None) -> tuple[bool, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,8 +33,6 @@ UNSEEN = "statistics"
 
 COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
 
-_MANGLED = re.compile(r"[./\\ ]")
-
 
 def mangle(name: str) -> str:
     r"""Write an operator's name as dump files do: each of ``.``, ``/``, ``\`` and space becomes one ``_``.
@@ -45,7 +42,8 @@ def mangle(name: str) -> str:
     >>> mangle("Default/fc1-Dense/BiasAdd-op0")
     'Default_fc1-Dense_BiasAdd-op0'
     """
-    return _MANGLED.sub("_", name)
+    # A tenth of what a regular expression takes, and a dump has very many names.
+    return name.replace("/", "_").replace(".", "_").replace(" ", "_").replace("\\", "_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,9 @@ class FileSource:
 
     def peek(self, start: int, count: int) -> bytes:
         """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
+        offset = start - self._begin
+        if offset >= 0 <= count and offset + count <= len(self._window):
+            return self._window[offset : offset + count]
         count = max(0, min(count, self.size - start))
         if not self._begin <= start <= start + count <= self._begin + len(self._window):
             length = min(max(count, _WINDOW_BYTES), self.size - start) if count else 0

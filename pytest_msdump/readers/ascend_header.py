@@ -43,6 +43,7 @@ _MAX_NAME_BYTES = 2**12
 _MOST_GROUPS = 2**31 - 1
 # Fused optimisers have the most, some hundreds. An empty entry takes two bytes of the file, and far more here.
 _MAX_TENSORS = 2**13
+_START = StoredTensor._fields.index("start")
 _FIELDS = {"input": OP_INPUT, "output": OP_OUTPUT}
 
 
@@ -79,7 +80,7 @@ def parse_header(source: Source) -> Header:
     begin = _LENGTH_BYTES + length
     parts = _parts(source, Span(_LENGTH_BYTES, begin))
     tensors = _placed(_tensors(source, parts), begin)
-    end = max([begin, *(tensor.start + tensor.size for tensor in tensors)])
+    end = max([begin, *[tensor.start + tensor.size for tensor in tensors]])
     raw, end = raw_parts(source, parts.untyped, end)
     return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end)
 
@@ -171,6 +172,8 @@ def _tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
     except TensorFileError:
         # Once more where it is, for a text that names the file and the byte.
         return _tensor_at(source, span, io, slot)
+    if slot == known.slot and not known.start:
+        return known
     return known._replace(slot=slot, start=known.start + span.start if known.start else 0)
 
 
@@ -240,7 +243,8 @@ def _placed(tensors: Iterable[StoredTensor], begin: int) -> tuple[StoredTensor, 
         if tensor.start:
             placed.append(tensor)
         else:
-            placed.append(tensor._replace(start=begin))
+            # As `_replace` does, in a third of the time.
+            placed.append(StoredTensor._make((*tensor[:_START], begin, *tensor[_START + 1 :])))
             begin += tensor.size
     return tuple(placed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -154,7 +155,7 @@ def _key(one: Found, header_name: str) -> OpKey:
         true_name = slice_name(header_name).origin
         if file_spelling(true_name) != file_spelling(origin):
             true_name = origin
-    elif file_spelling(true_name) != file_spelling(name):
+    elif true_name != name and file_spelling(true_name) != file_spelling(name):
         true_name = name
     return OpKey(name, one.at, one.name.op_type, true_name if true_name != name else None)
 
@@ -180,10 +181,14 @@ def _ref(
 
 def _spec(tensor: StoredTensor, *, sliced: bool) -> TensorSpec:
     """Return what the header claims. The shapes of a sliced tensor are known when its slices are joined."""
-    return TensorSpec(
-        dtype=canonical(tensor.data_type.dtype),
-        shape=None if sliced else tensor.shape,
-        memory_format=tensor.memory_format,
-        logical_shape=None if sliced else tensor.original_shape,
-        groups=tensor.groups,
+    return _claimed(
+        canonical(tensor.data_type.dtype),
+        None if sliced else tensor.shape,
+        tensor.memory_format,
+        None if sliced else tensor.original_shape,
+        tensor.groups,
     )
+
+
+# A network has many tensors and few kinds of them, which share their memory.
+_claimed = lru_cache(maxsize=2048)(TensorSpec)

@@ -82,9 +82,10 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
-    able = [reader for reader in readers.values() if reader.recognises(root)]
-    if able:
-        return max(able, key=lambda reader: reader.precedence).index(root)
+    # In this order the first to recognise it is the one, and the others need not look at every name.
+    for reader in sorted(readers.values(), key=lambda each: -each.precedence):
+        if reader.recognises(root):
+            return reader.index(root)
     example = _example(root)
     if example is None:
         return Dump(root=root, reader=EMPTY)

@@ -130,7 +130,8 @@ def parse_mindspore(name: str) -> MindSporeName | None:
     >>> parsed.op_type, parsed.op, parsed.io, parsed.slot, parsed.dtype
     ('ReLU', 'Default_ReLU-op0', 'output', 0, 'Float32')
     """
-    if not name.endswith(_SUFFIX) or "/" in name:
+    # Names of other writers are told by this alone, of which there may be as many.
+    if not name.endswith(_SUFFIX) or not (".output." in name or ".input." in name) or "/" in name:
         return None
     stem = name[: -len(_SUFFIX)]
     # The io word is the third field from the right without a dtype field, the fourth with one; it cannot be both,

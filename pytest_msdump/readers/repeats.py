@@ -52,7 +52,7 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
         Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name.
     """
     groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
-    for ref in sorted(refs, key=_time_and_name):
+    for ref in _in_time(refs):
         at = ref.key.op.at
         groups[at.rank, at.net, at.iteration].append(ref)
     newest: list[TensorRef] = []
@@ -78,7 +78,7 @@ def numbered(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
         In order of time.
     """
     groups: defaultdict[int | None, list[TensorRef]] = defaultdict(list)
-    for ref in sorted(refs, key=_time_and_name):
+    for ref in _in_time(refs):
         groups[ref.key.op.at.iteration].append(ref)
     return tuple(ref for run in groups.values() for ref in _numbered(run))
 
@@ -94,6 +94,14 @@ def _time(ref: TensorRef) -> int:
     return ref.source.timestamp or 0
 
 
+def _in_time(refs: Iterable[TensorRef]) -> list[TensorRef]:
+    """Sort tensors by time; ties go by file name."""
+    tensors = list(refs)
+    # Names are looked at only where a time is there twice: a dump has very many of them.
+    is_told = len(set(map(_time, tensors))) == len(tensors)
+    return sorted(tensors, key=_time if is_told else _time_and_name)
+
+
 def _time_and_name(ref: TensorRef) -> tuple[int, str, str]:
     return (_time(ref), ref.source.path.name, str(ref.source.path))
 
@@ -107,14 +115,20 @@ def _identity(ref: TensorRef) -> Hashable:
     return (_operator(ref), ref.key.io, ref.key.slot)
 
 
+def _are_distinct(files: Sequence[TensorRef]) -> bool:
+    """Whether no tensor is there twice."""
+    keys = [ref.key for ref in files]
+    return len({(key.op.name, key.op.op_type, key.op.at.graph, key.io, key.slot) for key in keys}) == len(keys)
+
+
 def _newest_run(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:
     """Return the tail of one iteration's files, in order of time, that the newest run wrote.
 
     `start_us` is how long a run takes at least to start where nothing but time tells of one.
     """
-    counts = Counter(map(_identity, files))
-    if len(counts) == len(files):
+    if _are_distinct(files):
         return files
+    counts = Counter(map(_identity, files))
     start = _start_by_parameters(files)
     if start is not None:
         return files[start:]
@@ -197,7 +211,7 @@ def _needed_pause(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> int
 
 def _numbered(run: Sequence[TensorRef]) -> list[TensorRef]:
     """Set the occurrence of every tensor of one run, given in order of time."""
-    if len(set(map(_identity, run))) == len(run):
+    if _are_distinct(run):
         return [_at_occurrence(ref, 0) for ref in run]
     operators: defaultdict[Hashable, list[int]] = defaultdict(list)
     for position, ref in enumerate(run):

@@ -10,7 +10,7 @@ Protocol Buffers documentation, "Encoding". Groups (wire types 3 and 4) are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from pytest_msdump.errors import TensorFileError
@@ -117,7 +117,7 @@ class _Cursor:
         self._safe = len(self._data) if whole else len(self._data) - _LONGEST_VARINT
 
 
-def fields(source: Source, span: Span) -> Iterator[Field]:
+def fields(source: Source, span: Span) -> Iterable[Field]:
     """Walk the fields of one message.
 
     Parameters
@@ -127,24 +127,26 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
     span : Span
         Its first byte and the byte behind it.
 
-    Yields
-    ------
-    Field
-        In order. Fields of any number are yielded; those of unknown numbers are the caller's to skip.
+    Returns
+    -------
+    iterable of Field
+        In order. Fields of any number are there; those of unknown numbers are the caller's to skip.
 
     Raises
     ------
     TensorFileError
         When the bytes are no message: a length beyond its end, a wire type that does not exist, a field number of 0,
-        or more fields than are believed.
+        or more fields than are believed. At the latest when the field is reached.
     """
     position, stop = span
     if not 0 <= position <= stop <= source.size:
         raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")
-    whole = _walked(source, span) if span.length <= _PIECE_BYTES else None
-    if whole is not None:
-        yield from whole
-        return
+    whole = _walked(source, span) if stop - position <= _PIECE_BYTES else None
+    return _with_care(source, span) if whole is None else whole
+
+
+def _with_care(source: Source, span: Span) -> Iterator[Field]:
+    position, stop = span
     cursor = _Cursor(source, stop)
     for _ in range(_MOST_FIELDS):
         if position >= stop:
@@ -172,7 +174,8 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
 def _walked(source: Source, span: Span) -> list[Field] | None:
     """Return the fields of a small message whose numbers are all small; ``None`` of one to be walked with care."""
     found: list[Field] = []
-    start, stop, at = span.start, span.length, 0
+    start, end = span
+    stop, at = end - start, 0
     data = source.peek(start, stop)
     try:
         while at < stop:
@@ -211,7 +214,7 @@ def _small_varint(data: bytes, at: int) -> tuple[int, int]:
     raise IndexError
 
 
-def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
+def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterable[tuple[str, Field]]:
     """Walk the fields that a table of `facts.dump_proto` names; others are skipped.
 
     Raises
@@ -219,10 +222,10 @@ def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterat
     TensorFileError
         As `fields`.
     """
-    for field in fields(source, span):
-        name = names.get(field.number)
-        if name is not None:
-            yield name, field
+    found = fields(source, span)
+    if isinstance(found, list):
+        return [(names[field.number], field) for field in found if field.number in names]
+    return ((names[field.number], field) for field in found if field.number in names)
 
 
 def varint_of(source: Source, field: Field) -> int:
