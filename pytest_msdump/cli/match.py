@@ -65,14 +65,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan and tell; return the exit code."""
-    from pytest_msdump.cli import match_text
-    from pytest_msdump.reporting.tally import coverage_problems
+    from pytest_msdump.pipeline.collecting import collector_at_rest
 
     planned = _planned(parsed)
     if parsed.suggest:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
         return _suggest(planned, Progress("msdump match", quiet=parsed.quiet))
+    with collector_at_rest():
+        return _tell(parsed, planned)
+
+
+def _tell(parsed: argparse.Namespace, planned: Plan) -> int:
+    from pytest_msdump.cli import match_text
+    from pytest_msdump.reporting.tally import coverage_problems
+
     report = match_text.as_report(planned)
     if parsed.json:
         print(json.dumps(match_text.match_entry(report), indent=2, allow_nan=False))  # noqa: T201 - what it is for

@@ -31,10 +31,18 @@ def as_report(planned: Plan) -> Report:
         planned.left,
         planned.right,
         planned.pairing,
-        [not_run(pair, **roots) for pair in planned.pairing.pairs],
+        [_planned_entry(not_run(pair, **roots)) for pair in planned.pairing.pairs],
         profile=planned.suite.policy.profile,
         min_coverage=planned.suite.min_coverage,
     )
+
+
+def _planned_entry(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `match` needs of a record: it may be one of very many."""
+    entry = {name: record[name] for name in (*_OF_A_PAIR, "verdict", "pair_note") if name in record}
+    for side in ("left", "right"):
+        entry[side] = {name: record[side][name] for name in (*_OF_A_SIDE, "at") if name in record[side]}
+    return entry
 
 
 def match_entry(report: Report) -> dict[str, Any]:
@@ -108,10 +116,13 @@ def _pairs(records: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         for record in records
     ]
     titles = ("op", "left", "right", "paired by")
-    lines = table(titles, rows, width=width, right=(0,), indent=0)
-    if max(map(len, lines)) <= width:
-        yield from lines
-        return
+    # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is.
+    widest = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    if sum(widest) <= 2 * width:
+        lines = table(titles, rows, width=width, right=(0,), indent=0)
+        if max(map(len, lines)) <= width:
+            yield from lines
+            return
     column = max(2, *(len(row[0]) for row in rows))
     yield f"{'op':>{column}}  left <-> right (paired by)"
     for number, left, right, how in rows:

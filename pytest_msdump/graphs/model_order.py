@@ -54,6 +54,4 @@ def _placed(ref: TensorRef, meant: dict[str, list[tuple[int, str, str]]]) -> Ten
     place, name, _ = candidates[0]
     if op.true_name:
         return placed_at(ref, place)
-    key = TensorKey(OpKey(op.name, op.at, op.op_type, name), ref.key.io, ref.key.slot)
-    # Spelled out, since `dataclasses.replace` takes three times as long.
-    return TensorRef(key, ref.spec, ref.source, ref.reader, place, ref.line, ref.overflows, ref.statistics, ref.sample)
+    return placed_at(ref, place, key=TensorKey(OpKey(op.name, op.at, op.op_type, name), ref.key.io, ref.key.slot))

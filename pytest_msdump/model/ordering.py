@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from pytest_msdump.model.tensor import Coordinates, TensorRef
+from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
 
 __all__ = ["PARAMETER", "in_order", "placed_at", "placed_by_time"]
 
@@ -81,13 +81,13 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     return in_order([placed_at(ref, places.get(owner)) for ref, owner in zip(tensors, owners, strict=True)])
 
 
-def placed_at(ref: TensorRef, place: int | None) -> TensorRef:
-    """Return the tensor with another place of its operator in the execution order."""
-    if ref.place == place:
+def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None) -> TensorRef:
+    """Return the tensor with another place of its operator in the execution order, or another key as well."""
+    if ref.place == place and key is None:
         return ref
     # Spelled out: a dump has very many tensors, and `dataclasses.replace` takes three times as long.
     return TensorRef(
-        ref.key, ref.spec, ref.source, ref.reader, place, ref.line, ref.overflows, ref.statistics, ref.sample
+        key or ref.key, ref.spec, ref.source, ref.reader, place, ref.line, ref.overflows, ref.statistics, ref.sample
     )
 
 

@@ -139,6 +139,8 @@ def _files(root: Path, notes: list[str]) -> Iterator[_File]:
         originals = _originals(root, folder)
         place = mindspore_place(root, folder.parts)
         for name in folder.files:
+            if not (name.endswith(_SUFFIX) or name in originals):
+                continue
             operator = _operator(name, originals)
             if name != STATISTICS_FILE and operator is None:
                 continue

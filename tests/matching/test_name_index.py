@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.matching.ledger import _Partners
 from pytest_msdump.matching.meeting import meets
-from pytest_msdump.matching.sides import NameIndex, Operator, Side
+from pytest_msdump.matching.sides import NameIndex, Operator, Side, _Names
 from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.source_lines import SourceFrame
@@ -51,6 +51,8 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
     for field in fields(TensorRef):
         assert getattr(placed_at(ref, 10), field.name) is (10 if field.name == "place" else given_[field.name])
     assert placed_at(ref, 9) is ref
+    other = TensorKey(OpKey("other"), "input", 5)
+    assert placed_at(ref, 9, key=other) == replace(ref, key=other)
     assert placed_at(replace(ref, place=None), None).place is None
 
 
@@ -58,11 +60,14 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
 @given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 3), places)
 def test_partners_are_known_at_all_their_places_the_first_as_well(added, ref, place):
     ops = tuple(Operator(OpKey("op"), at, at, True) for _, at in added)
-    index = NameIndex()
-    partners = _Partners(Side("right", (), ops, (), frozenset(), frozenset(), index, index, index))
+    partners = _Partners(Side("right", (), ops, (), frozenset(), frozenset(), _Names(ops)))
     for one, at in added:
         partners.add(one, at)
     theirs = {at for one, at in added if one == ref}
     mixed = len({tuple(value is not None for value in at) for _, at in added}) > 1
     assert (ref in partners) == bool(theirs)
     assert partners.has_at(ref, place) == (place in theirs or (mixed and any(meets(place, at) for at in theirs)))
+    # Done is who is free for no operator of the other side; with several places there, nobody asks so cheaply.
+    is_free = any(not partners.has_at(ref, op.at) for op in ops)
+    assert not (partners.is_done(ref) and is_free)
+    assert partners.is_done(ref) or len({op.at for op in ops}) != 1 or is_free
