@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.facts.operators import REASONS
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.explain import elsewhere, listed, slots_text, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.source_lines import SourceFrame, SourceStack
@@ -22,6 +23,8 @@ __all__ = [
 _RUN = re.compile(r"[./\\ :]{2,}")
 
 
+# A plan spells each name some ten times, and several times in every stage.
+@lru_cache(maxsize=2**16)
 def file_spelling(name: str) -> str:
     r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
 

@@ -24,4 +24,12 @@ def collector_at_rest() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            _promote()
             gc.enable()
+
+
+def _promote() -> None:
+    """Count what was made as old, without going through it: who freezes objects for other reasons keeps them frozen."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()

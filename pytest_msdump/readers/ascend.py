@@ -169,7 +169,7 @@ def _sorted_out(
             found.append(Found(path / name, parsed, place.at))
         else:
             others.append((name, parsed))
-    runs = {_run(one.name) for one in found}
+    runs = {_run(one.name) for one in found} if others else set()
     rest: list[str] = []
     for name, parsed in others:
         if _is_made_of(name, runs):

@@ -22,6 +22,8 @@ class FileSource:
 
     def __init__(self, file: StoredFile) -> None:
         self._file = file
+        # An attribute and no property: it is asked for several times in each of very many files.
+        self.size = file.size
         self._window = b""
         self._begin = 0
 
@@ -29,11 +31,6 @@ class FileSource:
     def where(self) -> str:
         """The file's path."""
         return str(self._file.path)
-
-    @property
-    def size(self) -> int:
-        """The file's size in bytes."""
-        return self._file.size
 
     def peek(self, start: int, count: int) -> bytes:
         """Return up to `count` bytes from `start` on; fewer only at the end of the file."""

@@ -37,6 +37,7 @@ __all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "parse_header"]
 MAX_HEADER_BYTES = 64 * 2**20
 
 _LENGTH_BYTES = 8
+_NANO = NANO_MAGIC.to_bytes(4, "little")
 _SMALL_BYTES = 2**9
 _MAX_RANK = 32
 _MAX_NAME_BYTES = 2**12
@@ -73,7 +74,7 @@ def parse_header(source: Source) -> Header:
         accepted however much of the data behind it is missing.
     """
     length = _stated_length(source)
-    if int.from_bytes(source.peek(_LENGTH_BYTES, 4), "little") == NANO_MAGIC:
+    if source.peek(_LENGTH_BYTES, 4) == _NANO:
         return _nano(source, length)
     if length is None:
         return _all_in_protobuf(source)

@@ -41,12 +41,18 @@ class Span(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field: its number, wire type, the value of a varint (else 0), and where its content is."""
+    """One field: its number, wire type, the value of a varint (else 0), and where its content begins and stops."""
 
     number: int
     wire_type: int
     value: int
-    span: Span
+    start: int
+    stop: int
+
+    @property
+    def span(self) -> Span:
+        """Where its content is."""
+        return Span(self.start, self.stop)
 
 
 class Source(Protocol):
@@ -165,7 +171,7 @@ def _with_care(source: Source, span: Span) -> Iterator[Field]:
             end = begin + _FIXED[wire_type]
         if end > stop:
             raise _damaged(source, position, f"a field of {end - begin} bytes where {stop - begin} are left")
-        yield Field(number, wire_type, value, Span(begin, end))
+        yield Field(number, wire_type, value, begin, end)
         position = end
     if position < stop:
         raise _damaged(source, position, f"more than {_MOST_FIELDS} fields in one message")
@@ -195,7 +201,7 @@ def _walked(source: Source, span: Span) -> list[Field] | None:
             # A number of a field that takes two bytes, no field at all, or a field beyond the end.
             if not 8 <= tag < 0x80 or end > stop:
                 return None
-            found.append(Field(tag >> 3, wire_type, value, Span(start + begin, start + end)))
+            found.append(Field(tag >> 3, wire_type, value, start + begin, start + end))
             at = end
     except IndexError:
         return None
