@@ -21,6 +21,9 @@ __all__ = ["NOTHING", "Partial", "Task", "measure_block"]
 Parts = tuple[Doubles, ...]
 Ranges = tuple[tuple[float, float], ...]
 
+# At most four bits are lost to a difference that is this part of its terms.
+_CANCELS_LITTLE = 1 / 8
+
 
 class Task(NamedTuple):
     """What stays the same for all blocks of a pair: logical dtypes, tolerance, how many worst elements are wanted."""
@@ -150,7 +153,6 @@ def _measure_finite(
         peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
         return Partial(left=left, right=left, product=product, errors=no_difference(peak))
     right = _moments(block.sides[1], block.ranges[1], workspace)
-    product = _product(block.sides, (left, right), workspace)
     # From here on the components are overwritten: left by |l−r|, right by |r|.
     difference = differences(block.left, block.right, block.sides)
     modulus = magnitudes(block.sides[1])
@@ -169,13 +171,9 @@ def _measure_finite(
         for index in candidates(ranking, task.worst, last).tolist()
         for p in (ranking.place(index),)
     ]
-    return Partial(
-        left=left,
-        right=right,
-        product=product,
-        errors=_with_saturation(found, block, left, task, workspace),
-        worst=tuple(worst),
-    )
+    found = _with_saturation(found, block, left, task, workspace)
+    product = _product_by_squares(left, right, found.squares) or _product(block, (left, right), workspace)
+    return Partial(left=left, right=right, product=product, errors=found, worst=tuple(worst))
 
 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
@@ -207,8 +205,21 @@ def _moments(parts: Parts, ranges: Ranges, workspace: Workspace) -> tuple[Moment
     return tuple(moments(part, *extent, workspace) for part, extent in zip(parts, ranges, strict=True))
 
 
-def _product(sides: tuple[Parts, Parts], stats: tuple[tuple[Moments, ...], tuple[Moments, ...]], ws: Workspace) -> Sum:
+def _product_by_squares(left: tuple[Moments, ...], right: tuple[Moments, ...], apart: Sum) -> Sum | None:
+    """Return ⟨l,r⟩ = (|l|² + |r|² − |l−r|²)/2; ``None`` where more than the last few bits would cancel."""
+    if len(left) > 1 or len(right) > 1:
+        return None
+    a, b = left[0].squares, right[0].squares
+    if a.exponent or b.exponent or apart.exponent:
+        return None
+    both = a.high + b.high
+    product = 0.5 * (both - apart.high)
+    return Sum(product) if abs(product) > _CANCELS_LITTLE * both else None
+
+
+def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ...]], ws: Workspace) -> Sum:
     """Return Re⟨l,r⟩; a side without an imaginary part has zeros there."""
+    sides = components(block.left, "left", ws), components(block.right, "right", ws)
     total = ZERO
     for left, right, a, b in zip(*sides, *stats, strict=False):
         total = total.merge(dot(left, right, (a.peak, b.peak), ws))

@@ -58,8 +58,9 @@ class Moments(NamedTuple):
         total = self.total.merge(other.total)
         if minimum == maximum:
             return Moments(count, total, ZERO, minimum, maximum)
-        step = other.total.scaled(1.0 / other.elements).merge(self.total.scaled(-1.0 / self.elements))
-        between = _square(step, self.elements / count * other.elements)
+        a, b = self.total.alike(other.total)
+        step = (b.high + b.low) / other.elements - (a.high + a.low) / self.elements
+        between = Sum(step * step * (self.elements / count * other.elements), 0.0, 2 * a.exponent)
         deviations = self.deviations.merge(other.deviations).merge(between)
         return Moments(count, total, deviations, minimum, maximum)
 

@@ -13,7 +13,7 @@ __all__ = ["NO_PEAK", "ZERO", "Peak", "Sum", "scale_exponent"]
 
 # Squares of anything below 2**300, summed over 2**63 elements, still fit float64; and squares of elements so small
 # that they underflow beside a largest one of 2**-300 are below its last bit by far.
-_SAFE = 300
+_SAFE_LOW, _SAFE_HIGH = 2.0**-301, 2.0**300
 
 # 2**-1000 lifts the smallest denormal's partner (2**1000) without overflowing itself.
 _FARTHEST = 1000
@@ -21,12 +21,9 @@ _FARTHEST = 1000
 
 def scale_exponent(magnitude: float) -> int:
     """Return e such that dividing by ``2**e`` makes `magnitude` safe to square; 0 when it already is."""
-    if magnitude == 0.0 or not math.isfinite(magnitude):
+    if _SAFE_LOW <= magnitude < _SAFE_HIGH or magnitude == 0.0 or not math.isfinite(magnitude):
         return 0
-    exponent = math.frexp(magnitude)[1]
-    if -_SAFE <= exponent <= _SAFE:
-        return 0
-    return max(-_FARTHEST, min(_FARTHEST, exponent))
+    return max(-_FARTHEST, min(_FARTHEST, math.frexp(magnitude)[1]))
 
 
 class Sum(NamedTuple):
@@ -45,8 +42,8 @@ class Sum(NamedTuple):
     def merge(self, other: Sum) -> Sum:
         """Return the sum of both."""
         if self.exponent != other.exponent:
-            common = _common_exponent(self, other)
-            return self.at(common).merge(other.at(common))
+            one, another = self.alike(other)
+            return one.merge(another)
         a, a_low, exponent = self
         b, b_low, _ = other
         high = a + b
@@ -54,6 +51,13 @@ class Sum(NamedTuple):
         part = high - a
         error = (a - (high - part)) + (b - part)
         return Sum(high, a_low + b_low + error, exponent)
+
+    def alike(self, other: Sum) -> tuple[Sum, Sum]:
+        """Return both, written with one exponent."""
+        if self.exponent == other.exponent:
+            return self, other
+        common = _common_exponent(self, other)
+        return self.at(common), other.at(common)
 
     def at(self, exponent: int) -> Sum:
         """Return the same number written with another exponent."""

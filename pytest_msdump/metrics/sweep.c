@@ -229,16 +229,9 @@ INLINE long long element_at(const Elements *x, Py_ssize_t i)
     return x->start + (x->places ? x->places[i] : (long long)i);
 }
 
-typedef float FloatVector __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(1)));
-typedef double DoubleVector __attribute__((vector_size(LANES * sizeof(double)), may_alias, aligned(1)));
-
-/* Said in vectors: as a loop, half of it would be moving halves of vectors about. */
 CLONES static void widen(const RawFloat *restrict x, Py_ssize_t count, double *restrict out)
 {
-    Py_ssize_t whole = count - count % LANES;
-    for (Py_ssize_t i = 0; i < whole; i += LANES)
-        *(DoubleVector *)(out + i) = __builtin_convertvector(*(const FloatVector *)(x + i), DoubleVector);
-    for (Py_ssize_t i = whole; i < count; i++)
+    for (Py_ssize_t i = 0; i < count; i++)
         out[i] = (double)x[i];
 }
 

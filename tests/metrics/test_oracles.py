@@ -203,3 +203,48 @@ def test_worst_elements_are_those_of_a_full_sort(name: str, tolerance: tuple[flo
     assert [each.left for each in found] == [left.ravel()[place].item() for place in places[:5]]
     assert [each.right for each in found] == [right.ravel()[place].item() for place in places[:5]]
     assert all(type(each.left) is type(left.ravel()[0].item()) for each in found)
+
+
+def _exact(side: Array) -> list[Fraction]:
+    return [Fraction(x) for x in side.tolist()]
+
+
+@pytest.mark.parametrize("kernel", ["", "numpy"])
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e7])
+@pytest.mark.parametrize("alike", [0.0, 1.0, -1.0])
+def test_cosine_keeps_its_bits_whatever_the_sides_have_in_common(
+    alike: float, scale: float, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
+    rng = np.random.default_rng(5)
+    right = rng.normal(size=3000)
+    left = scale * (alike * right + 0.1 * rng.normal(size=3000))
+    found = measure(ArrayView(left), ArrayView(right)).measurements["cosine_similarity"].value
+    a, b = _exact(left), _exact(right)
+    product = sum(x * y for x, y in zip(a, b, strict=True))
+    lengths = math.sqrt(float(sum(x * x for x in a) * sum(y * y for y in b)))
+    assert found == pytest.approx(float(product) / lengths, rel=0, abs=1e-14)
+
+
+@pytest.mark.parametrize("kernel", ["", "numpy"])
+@pytest.mark.parametrize(
+    "side",
+    [
+        np.r_[1e9, np.zeros(1022), -1e-3],
+        np.r_[np.full(1023, 1.0), 1.0 + 1e-9],
+        1e6 + np.sin(np.arange(5000.0)),
+        np.exp(np.arange(1024.0) / 20),
+    ],
+    ids=["one far away", "nearly constant", "far from zero", "steep"],
+)
+def test_deviation_keeps_its_bits_wherever_the_mean_is(
+    side: Array, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
+    found = measure(ArrayView(side), ArrayView(side * 2)).measurements["standard_deviation"].value
+    exact = _exact(side)
+    mean = sum(exact) / len(exact)
+    deviation = math.sqrt(float(sum((x - mean) ** 2 for x in exact) / len(exact)))
+    assert isinstance(found, tuple)
+    assert found[0] == pytest.approx(float(mean), rel=0, abs=1e-14 * math.hypot(float(mean), deviation))
+    assert found[1] == pytest.approx(deviation, rel=1e-12)
