@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.pipeline.comparing import compare_pair
-from pytest_msdump.reporting.records import to_json
+from pytest_msdump.reporting.records import written
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
@@ -44,10 +45,10 @@ def conditions_of(plan: Plan) -> Conditions:
     return Conditions(plan.suite.policy, extras, plan.left.root, plan.right.root)
 
 
-def entry_of(pair: Pair, conditions: Conditions) -> dict[str, Any]:
-    """Compare one pair and return its record as plain JSON values, but for what only the plan knows.
+def entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
+    """Compare one pair and return its record as results.json has it, but for what only the plan knows.
 
     May run in any thread or process that sees the files; the same everywhere.
     """
     record = compare_pair(pair, conditions.policy, conditions.extras)
-    return to_json(record, left_root=conditions.left_root, right_root=conditions.right_root)
+    return written(record, left_root=conditions.left_root, right_root=conditions.right_root)

@@ -13,6 +13,7 @@ from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.written import with_more
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
@@ -54,19 +55,19 @@ WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
 _PRINTED = ("github",)
 
 
-def measured(plan: Plan, number: int) -> dict[str, Any]:
+def measured(plan: Plan, number: int) -> Mapping[str, Any]:
     """Compare pair `number` of the plan and return its record as results.json holds it."""
     return completed(plan, number, entry_of(plan.pairing.pairs[number], conditions_of(plan)))
 
 
-def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> dict[str, Any]:
+def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add to the record of pair `number` what only the plan knows: arguments of the operators of a failing pair."""
     if entry["verdict"] not in FAILING:
-        return dict(entry)
+        return entry
     from pytest_msdump.pipeline.arguments import argument_entries
 
     pair = plan.pairing.pairs[number]
-    return {**entry, **argument_entries(pair, plan.left, plan.right, plan.argument_books)}
+    return with_more(entry, argument_entries(pair, plan.left, plan.right, plan.argument_books))
 
 
 def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
@@ -85,7 +86,7 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         plan.right,
         plan.pairing,
         [
-            {**records[number], **found.entries.get(number, {}), **_suspicious(found.suspicious.get(number))}
+            with_more(records[number], {**found.entries.get(number, {}), **_suspicious(found.suspicious.get(number))})
             if number in records
             else not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
             for number, pair in enumerate(plan.pairing.pairs)

@@ -91,7 +91,7 @@ class _GateItem(pytest.Item):
         """Hand records, and what is to be known of them, to whoever writes the reports."""
         payload = {"plan": self.plan.digest, "records": records, **more}
         # A report that goes to another process has to be text: numbers of any length, and no more than JSON.
-        self.msdump_payload = json.dumps(payload) if hasattr(self.config, "workerinput") else payload
+        self.msdump_payload = json.dumps(payload, default=dict) if hasattr(self.config, "workerinput") else payload
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""

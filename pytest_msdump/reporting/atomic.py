@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from pytest_msdump.errors import MsdumpError
 __all__ = ["make_directory", "write_file"]
 
 
-def write_file(directory: Path, name: str, content: bytes) -> Path:
-    """Write ``directory/name`` so that a reader sees the old file or the new one, never a half.
+def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> Path:
+    """Write ``directory/name``, whole or piece by piece, so that a reader sees the old file or the new one.
 
     The directory is made when it is not there, then with a ``.gitignore`` of its own; one that exists is not touched,
     it may be the user's.
@@ -27,7 +28,8 @@ def write_file(directory: Path, name: str, content: bytes) -> Path:
     try:
         make_directory(directory)
         try:
-            temporary.write_bytes(content)
+            with temporary.open("wb") as file:
+                file.writelines([content] if isinstance(content, bytes) else content)
             temporary.replace(target)
         finally:
             with suppress(OSError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.entries import check_entries
 from pytest_msdump.reporting.tally import counts
+from pytest_msdump.reporting.written import dumps, line_of
 
 __all__ = ["SCHEMA_VERSION", "document", "read_json", "report_from", "write_json"]
 
@@ -24,10 +25,17 @@ _LARGEST_FILE_BYTES = 512 * 1024 * 1024
 # One entry a line: `grep` finds a tensor, and version control shows which records changed.
 _LISTS = ("missing", "unmatched", "tensors")
 _NETWORK = "network"
+_BY_LINE = (*_LISTS, _NETWORK)
 
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
+    values = _values(report)
+    return {key: list(map(dict, value)) if key in _BY_LINE else value for key, value in values.items()}
+
+
+def _values(report: Report) -> dict[str, Any]:
+    """The same with the entries of long lists as the report holds them."""
     return {
         "schema_version": SCHEMA_VERSION,
         "left": _side(report.left),
@@ -40,10 +48,10 @@ def document(report: Report) -> dict[str, Any]:
         "counts": counts(report),
         "coverage": dict(report.coverage),
         **({"localised_by": report.localised_by} if report.localised_by else {}),
-        "missing": [dict(entry) for entry in report.missing],
-        "unmatched": [dict(entry) for entry in report.unmatched],
-        "tensors": [dict(record) for record in report.records],
-        **({_NETWORK: [dict(entry) for entry in report.network]} if report.network else {}),
+        "missing": report.missing,
+        "unmatched": report.unmatched,
+        "tensors": report.records,
+        **({_NETWORK: report.network} if report.network else {}),
         **({"edges": [list(edge) for edge in report.edges]} if report.edges else {}),
     }
 
@@ -56,10 +64,23 @@ def write_json(report: Report, directory: Path) -> Path:
     MsdumpError
         The file cannot be written.
     """
-    values = document(report)
-    lines = [f"{_dumps(key)}: {_value(key, value)}" for key, value in values.items()]
-    text = "{\n" + ",\n".join(lines) + "\n}\n"
-    return write_file(directory, "results.json", text.encode("ascii"))
+    return write_file(directory, "results.json", (piece.encode("ascii") for piece in _pieces(report)))
+
+
+def _pieces(report: Report) -> Iterator[str]:
+    """The text of the file, a line at a time: all of it at once would be as large as everything else of a run."""
+    before = "{\n"
+    for key, value in _values(report).items():
+        yield f"{before}{dumps(key)}: "
+        before = ",\n"
+        if key not in _BY_LINE or not value:
+            yield dumps(value)
+            continue
+        yield "["
+        for number, entry in enumerate(value):
+            yield f"{',' if number else ''}\n  {line_of(entry)}"
+        yield "\n]"
+    yield "\n}\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -177,15 +198,3 @@ def _parsed(content: bytes, path: Path) -> Any:
 def _refuse_constant(name: str) -> Any:
     """Bare NaN and Infinity are no JSON; reports hold them as strings."""
     raise ValueError(f"{name} outside a string")
-
-
-def _value(key: str, value: Any) -> str:
-    """One top-level value; the long lists with one entry a line."""
-    if key not in (*_LISTS, _NETWORK) or not value:
-        return _dumps(value)
-    return "[\n  " + ",\n  ".join(_dumps(entry) for entry in value) + "\n]"
-
-
-# Strict JSON in ASCII, so that any byte a file name can hold survives. Nothing in a report holds itself: looking for
-# that takes a third of the time.
-_dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False).encode

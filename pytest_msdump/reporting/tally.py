@@ -75,6 +75,7 @@ def percent(share: float) -> str:
 
 def _bit_equal(record: Entry) -> bool:
     """Whether both sides hold the same values, bits and dtype; tensors without elements count as equal."""
-    same_dtype = record["left"]["dtype"] == record["right"]["dtype"]
+    if not record["equal"] or record["metrics"].get("bitwise_mismatch", 0) != 0:
+        return False
     whole = "total_elements" not in record and "sampled" not in record
-    return bool(record["equal"]) and whole and same_dtype and record["metrics"].get("bitwise_mismatch", 0) == 0
+    return whole and bool(record["left"]["dtype"] == record["right"]["dtype"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import isfinite
 from numbers import Integral
 from typing import Any
 
@@ -21,9 +22,8 @@ def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
     >>> encode(float("-inf")), encode(2**60 + 1), encode(complex(0.5, float("nan")))
     ('-Infinity', 1152921504606846977, [0.5, 'NaN'])
     """
-    kind = type(value)
     # Nearly all are plain floats, ints and nothing: told by their type alone, before anything is asked of a number.
-    if kind is float and math.isfinite(value):  # type: ignore[arg-type]
+    if type(value) is float and isfinite(value):
         return value
     if value is None or isinstance(value, (bool, int)):
         return value
@@ -33,7 +33,7 @@ def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
         return [encode(value.real), encode(value.imag)]
     if isinstance(value, tuple):
         return [encode(item) for item in value]
-    if math.isfinite(value):
+    if isfinite(value):
         return float(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.pipeline.conditions import Conditions, entry_of
-from pytest_msdump.reporting.records import to_json
+from pytest_msdump.reporting.records import written
 from pytest_msdump.scheduling.files import files_of, state_of
 from pytest_msdump.scheduling.stamp import Stamp, differences, stamp
 
@@ -31,7 +31,7 @@ class Job:
 class Answer:
     """Records by number of the pair; or why this worker compares nothing."""
 
-    entries: tuple[tuple[int, dict[str, Any]], ...] = ()
+    entries: tuple[tuple[int, Mapping[str, Any]], ...] = ()
     refusal: str = ""
 
 
@@ -64,15 +64,15 @@ def compare_batch(jobs: Sequence[Job], conditions: Conditions, wanted: Stamp) ->
     return Answer(tuple((job.number, _entry(job, conditions)) for job in jobs))
 
 
-def error_entry(pair: Pair, conditions: Conditions, sentence: str) -> dict[str, Any]:
+def error_entry(pair: Pair, conditions: Conditions, sentence: str) -> Mapping[str, Any]:
     """Return the record of a pair that could not be compared."""
     claimed = pair.left.spec.dtype or pair.right.spec.dtype or "unknown"
     verdict = Verdict("error", (Finding("error", sentence),))
     record = Record(pair, pair.left.spec, pair.right.spec, verdict, Limits(judged_as=claimed))
-    return to_json(record, left_root=conditions.left_root, right_root=conditions.right_root)
+    return written(record, left_root=conditions.left_root, right_root=conditions.right_root)
 
 
-def _entry(job: Job, conditions: Conditions) -> dict[str, Any]:
+def _entry(job: Job, conditions: Conditions) -> Mapping[str, Any]:
     for path, seen in job.seen:
         here = _identity(path)
         if here != seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ class Cluster:
         self.notes: list[str] = []
         self._await_workers()
 
-    def entries(self, numbers: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def entries(self, numbers: Iterable[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Yield the records of pairs, in the order in which they are done.
 
         A pair that ends its workers one after the other gets the verdict `error`. Where the last worker has gone, the
@@ -104,7 +104,7 @@ class Cluster:
 
     def _through(
         self, waiting: deque[_Task], suspects: list[Job] | None, window: int
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Have tasks done, `window` of them at a time; without `suspects`, who ends workers is to blame."""
         while waiting or self._running:
             while waiting and len(self._running) < window:
@@ -117,7 +117,7 @@ class Cluster:
 
     def _outcome(
         self, future: Future, task: _Task, waiting: deque[_Task], suspects: list[Job] | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """What became of a task: records, another attempt, or an error."""
         from distributed import KilledWorker
 
@@ -149,7 +149,7 @@ class Cluster:
             return
         waiting.append(task)
 
-    def _errors(self, task: _Task, sentence: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _errors(self, task: _Task, sentence: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         for job in task.jobs:
             yield job.number, error_entry(job.pair, self._conditions, sentence)
 

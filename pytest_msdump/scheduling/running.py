@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
@@ -22,7 +22,7 @@ _WORTH_A_THREAD_BYTES = 256 * 1024
 class _Measured(NamedTuple):
     """A record, its key in the cache, and whether it came from there."""
 
-    entry: dict[str, Any]
+    entry: Mapping[str, Any]
     key: str | None = None
     is_reused: bool = False
 
@@ -68,7 +68,7 @@ class Runner:
 
             self._ahead = Ahead(workers, self._measured, order, self._is_worth_a_thread)
 
-    def record(self, number: int) -> dict[str, Any]:
+    def record(self, number: int) -> Mapping[str, Any]:
         """Return the record of pair `number` as results.json holds it."""
         measured = self._measured(number) if self._ahead is None else self._ahead.take(number)
         if measured.key is not None:
