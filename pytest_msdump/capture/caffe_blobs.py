@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.capture.writer import DumpWriter
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Top", "from_caffe", "record", "written_tops"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Model", "Node", "loaded", "with_outputs"]
 

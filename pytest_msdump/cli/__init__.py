@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 
@@ -16,6 +17,9 @@ __all__ = ["main"]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
+
+# Columns of what is no terminal.
+_USUAL_WIDTH = 80
 
 # Each is a module of this package, in the order of ``msdump --help``.
 _COMMANDS = (
@@ -33,8 +37,18 @@ _COMMANDS = (
 )
 
 
+class _Formatter(argparse.HelpFormatter):
+    """argparse makes one for every option; by itself each would load `shutil` to ask how wide the terminal is."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose refusals are one line and exit code 4."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, **kwargs})
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message}; see {self.prog} --help")
@@ -50,6 +64,17 @@ class _Version(argparse.Action):
 
         print(f"{parser.prog} {version('pytest-msdump')} ({kernel_line()})")  # noqa: T201 - the answer
         parser.exit()
+
+
+def _columns() -> int:
+    """As `shutil.get_terminal_size` has it."""
+    with suppress(ValueError):
+        said = int(os.environ.get("COLUMNS", "0"))
+        if said > 0:
+            return said
+    with suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL_WIDTH  # type: ignore[union-attr]
+    return _USUAL_WIDTH
 
 
 def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.custom import Converters

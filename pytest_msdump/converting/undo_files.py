@@ -7,10 +7,11 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Move", "new_undo_file", "read_undo", "write_undo"]
 

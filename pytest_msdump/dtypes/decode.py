@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e2m1_codes
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Storage", "StoredAs", "bfloat16_values", "bytes_needed", "can_decode", "storage_of", "stored_as"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = [
     "ACTIVATIONS",

@@ -16,7 +16,7 @@ Names without a numeric meaning: message `DumpData` of Ascend dumps.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["ALIASES", "DTYPES", "DtypeFact"]
 

@@ -15,7 +15,8 @@ convolutions: several groups share a block so that channels fill it (see `memory
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat", "may_be_padded"]
 

@@ -8,7 +8,8 @@ A changed bound is a new `version`; `tests/judging/test_profiles.py` holds the n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["PROFILES", "ProfileFact"]
 

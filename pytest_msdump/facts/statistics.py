@@ -9,7 +9,8 @@ MindSpore "Dump" documentation, releases 1.6 to 2.10, ``statistic.csv`` and `sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["ABSENT", "DIGITS", "LABEL_COLUMNS", "SIGN_CHANGES", "STATISTICS", "StatisticFact"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Array", "Claim", "Diagnosis", "Fit", "Slack", "Trial", "confidence_of", "fit", "inner"]
 

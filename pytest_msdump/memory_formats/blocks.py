@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import prod
-from typing import NamedTuple
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, MemoryFormat
 from pytest_msdump.lazy_dataclass import dataclass
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Part", "Placement", "format_name", "place", "stored_shape"]
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.blocks import Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 

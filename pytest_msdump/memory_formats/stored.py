@@ -247,11 +247,11 @@ def _placed(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> 
 
 
 def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement:
-    from pytest_msdump.memory_formats.grouped import place_groups
-
     row = MEMORY_FORMATS[known]
     full, order = (shape, "") if row.axes in NAMELESS else completed(shape, letters)
     if row.is_grouped and spec.groups > 1:
+        from pytest_msdump.memory_formats.grouped import place_groups
+
         return place_groups(known, spec.shape or (), full, order, spec.groups)
     return place(known, spec.shape or (), full, order)
 

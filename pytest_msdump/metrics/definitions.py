@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.kernel import Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import first_of

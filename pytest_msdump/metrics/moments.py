@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.sums import ZERO, Sum, scale_exponent
 from pytest_msdump.metrics.values import inner
 

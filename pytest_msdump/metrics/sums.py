@@ -7,7 +7,8 @@ squares of 1e±200 within float64. A `Peak` is a maximum together with where it 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["NO_PEAK", "ZERO", "Peak", "Sum", "scale_exponent"]
 

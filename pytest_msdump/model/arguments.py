@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["ArgumentDifference", "KernelArguments", "differences"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Comparison", "CustomResult", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
 

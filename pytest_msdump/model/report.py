@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pytest_msdump.model.comparison import Comparison, CustomResult

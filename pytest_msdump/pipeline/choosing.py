@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.pipeline.planning import Plan

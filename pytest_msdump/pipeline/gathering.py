@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.reporting.assemble import assemble

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.stored import Converters, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorView

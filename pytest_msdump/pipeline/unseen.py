@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
@@ -14,6 +14,7 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import logical
 from pytest_msdump.metrics.statistics import statistics_of

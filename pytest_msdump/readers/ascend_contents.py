@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pytest_msdump.facts.dump_proto import DataType
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_raw import RawPart
 from pytest_msdump.readers.stored_file import FileState
 from pytest_msdump.readers.wire import Span

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.facts.dump_proto import TASK_TYPES
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
 
 __all__ = [

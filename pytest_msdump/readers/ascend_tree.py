@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.paths import spelled_out
 

@@ -9,9 +9,9 @@ msprobe (Ascend) for the names of reference tensors.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["MindSporeName", "ReferenceName", "number", "parse_mindspore", "parse_reference"]

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from math import prod
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorSpec, mangle
 from pytest_msdump.readers.buffers import BLOCK_BYTES, StoredFile

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Folder", "listed_once", "walk"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.readers.ascend_index import Found, Remarks
 from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted

@@ -14,9 +14,9 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.ordering import in_order, placed_by_time
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.repeats import Repeats, sort_out

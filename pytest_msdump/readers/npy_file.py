@@ -29,11 +29,14 @@ class NpyFileReader(Reader):
 
     def index(self, root: Path) -> Dump:
         """List the one tensor; a manifest beside it, or beside its iteration's folder, tells what its name does not."""
-        from pytest_msdump.readers.recorded import told
-
         key, spec, timestamp = _parse(root.name)
         ref = TensorRef(key=key, spec=spec, source=TensorSource(root, timestamp), reader=self.name, place=0)
-        return Dump(root=root, reader=self.name, refs=(told(ref, _entry(root)),))
+        entry = _entry(root)
+        if entry is not None:
+            from pytest_msdump.readers.recorded import told
+
+            ref = told(ref, entry)
+        return Dump(root=root, reader=self.name, refs=(ref,))
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open the tensor lazily; see `Reader.open`."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["NpyHeader", "cut_off", "extent", "parse_header"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.overflow import (
@@ -18,6 +18,7 @@ from pytest_msdump.facts.overflow import (
     SHOWN_AS_HEX,
     STATUS_COUNT,
 )
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.overflow import OverflowEntry, present
 
 __all__ = ["OpdebugName", "entries_of_json", "entries_of_record", "parse_opdebug", "record_as_json"]

@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import pairwise
 from math import gcd
-from typing import NamedTuple
 
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorRef
 

@@ -14,8 +14,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration, RunFacts
 from pytest_msdump.readers.sidefiles import read_run_labels, read_text
 from pytest_msdump.storage.paths import spelled_out

@@ -13,8 +13,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.sidefiles import read_text
 from pytest_msdump.storage.paths import spelled_out

@@ -12,10 +12,10 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.statistics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.filename import number

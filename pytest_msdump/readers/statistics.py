@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError, TensorFileError
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistics, StatisticTables
 from pytest_msdump.model.tensor import (

@@ -13,9 +13,9 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
 
 __all__ = ["FileState", "StoredFile"]

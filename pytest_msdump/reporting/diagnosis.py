@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
@@ -23,6 +22,10 @@ def diagnosis_lines(record: Mapping[str, Any], width: int, say: Phrases = ENGLIS
     if not told:
         told = [entry for entry in found if entry["confidence"] == "medium"][:_SHOWN_DOUBTFUL]
     lines: list[str] = []
+    if not told:
+        return lines
+    from pytest_msdump.facts.diagnoses import DIAGNOSES
+
     for entry in told:
         title = say(f"looks_{entry['id']}") if entry["id"] in DIAGNOSES else entry["id"]
         title = say("in_brackets", text=title, aside=say(f"confidence_{entry['confidence']}"))

@@ -6,7 +6,6 @@ A Chinese character takes two columns of a terminal; widths are columns, never n
 from __future__ import annotations
 
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -200,6 +199,8 @@ def _break_at(head: str) -> int:
 
 def command(text: str, *, width: int) -> list[str]:
     r"""Break a shell command into lines that end in ``\``, so that it can be pasted whole."""
+    import shlex
+
     try:
         words = [shlex.quote(word) for word in shlex.split(text)]
     except ValueError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import completed
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.lazy_dataclass import dataclass
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.settings import (
     OPTIONS,
     parse_count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,14 @@ print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
 raise SystemExit(code)
 """
 
+# Of ours, for a pair of files that agree.
+MOST_MODULES = 140
+
 NOT_FOR_A_PAIR = (
     "concurrent.futures",
+    "dataclasses",
+    "decimal",
+    "difflib",
     "hashlib",
     "pytest",
     "pytest_msdump.capture",
@@ -32,13 +39,25 @@ NOT_FOR_A_PAIR = (
     "pytest_msdump.graphs.ge_text",
     "pytest_msdump.graphs.ir",
     "pytest_msdump.localising",
+    "pytest_msdump.matching.explain",
+    "pytest_msdump.matching.fused",
+    "pytest_msdump.matching.mapped",
+    "pytest_msdump.memory_formats.custom",
+    "pytest_msdump.memory_formats.gather",
     "pytest_msdump.metrics.custom",
     "pytest_msdump.pipeline.diagnosing",
     "pytest_msdump.plugin",
     "pytest_msdump.reporting.csv_report",
     "pytest_msdump.reporting.html",
+    "pytest_msdump.reporting.sentence_forms",
+    "pytest_msdump.reporting.stored",
+    "pytest_msdump.scheduling.threads",
+    "pytest_msdump.suite.limits",
     "rich",
     "scipy",
+    "shutil",
+    "tempfile",
+    "threading",
     "tomllib",
     "tomli",
 )
@@ -77,6 +96,19 @@ def test_a_pair_of_files_that_agree_loads_nothing_it_has_no_use_for(folder: Path
     assert (code, modules & set(NOT_FOR_A_PAIR) - set(numpy.stdout.split())) == (0, set())
     assert "1 tensor: 1 pass" in said
     assert {"numpy", "pytest_msdump.metrics.measure"} <= modules
+
+
+def test_a_pair_of_files_loads_few_modules_of_ours(folder: Path) -> None:
+    """Each module costs some 0.2 ms. Whoever needs one more for every pair raises the number, and says why."""
+    _, modules, _ = loaded(folder, "compare", "left.npy", "right.npy")
+    ours = sorted(name for name in modules if name.startswith("pytest_msdump."))
+    assert len(ours) <= MOST_MODULES, ours
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "61", "many"])
+def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("COLUMNS", text)
+    assert cli._columns() == shutil.get_terminal_size().columns
 
 
 def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:

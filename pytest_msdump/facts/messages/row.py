@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Message"]
 
