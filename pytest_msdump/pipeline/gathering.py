@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["WRITERS", "completed", "gathered", "measured", "policy_entry", "write_report"]
+__all__ = ["WRITERS", "completed", "gathered", "measured", "paired", "policy_entry", "write_report"]
 
 
 # What only some reports need is loaded with the first of them: a pair of files that agree is told of at once.
@@ -82,16 +82,30 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         What was done, by number of the pair.
     """
     found = _found(plan, records)
-    report = assemble(
-        plan.left,
-        plan.right,
-        plan.pairing,
+    report = _assembled(
+        plan,
         [
             with_more(records[number], {**found.entries.get(number, {}), **_suspicious(found.suspicious.get(number))})
             if number in records
             else not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
             for number, pair in enumerate(plan.pairing.pairs)
         ],
+    )
+    return replace(report, localised_by=found.by, edges=found.edges)
+
+
+def paired(plan: Plan) -> Report:
+    """Put together what names alone tell: who met whom. Of the records, all `not_run`, it has no more than one."""
+    roots = {"left_root": plan.left.root, "right_root": plan.right.root}
+    return _assembled(plan, [not_run(pair, **roots) for pair in plan.pairing.pairs[:1]])
+
+
+def _assembled(plan: Plan, records: Iterable[Mapping[str, Any]]) -> Report:
+    return assemble(
+        plan.left,
+        plan.right,
+        plan.pairing,
+        records,
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
@@ -99,7 +113,6 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
     )
-    return replace(report, localised_by=found.by, edges=found.edges)
 
 
 class _Found(NamedTuple):

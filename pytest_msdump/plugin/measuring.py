@@ -48,7 +48,7 @@ def runner_of(item: OperatorItem) -> Runner:
     Nothing is measured across another test, which may write the files that come next. A worker of pytest-xdist does
     not know which items will be its own, so it measures the pairs of one item side by side and no further.
     """
-    now = item.config.stash.setdefault(_MEASURING, _Measuring())
+    now = item.config.stash.get(_MEASURING, None) or item.config.stash.setdefault(_MEASURING, _Measuring())
     if now.runner is None or item.nodeid not in now.items:
         if now.runner is not None:
             now.runner.close()

@@ -12,7 +12,7 @@ from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
-from pytest_msdump.pipeline.gathering import gathered, write_report
+from pytest_msdump.pipeline.gathering import gathered, paired, write_report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.reporting.assemble import side_info
@@ -64,7 +64,7 @@ def failure(gate: Gate, plan: Plan, records: Sequence[Mapping[str, Any]], comman
 def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
     """Why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
     say = Phrases(gate.language)
-    report = gathered(plan, {})
+    report = paired(plan)
     report = replace(
         report,
         left=replace(report.left, directory=shown_path(plan.left.root)),
