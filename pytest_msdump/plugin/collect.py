@@ -16,6 +16,7 @@ from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.session import GATE
 from pytest_msdump.plugin.sources import Source
+from pytest_msdump.reporting.written import line_of
 
 __all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 
@@ -89,9 +90,10 @@ class _GateItem(pytest.Item):
 
     def report_records(self, records: Mapping[int, Mapping[str, Any]], **more: Any) -> None:
         """Hand records, and what is to be known of them, to whoever writes the reports."""
-        payload = {"plan": self.plan.digest, "records": records, **more}
-        # A report that goes to another process has to be text: numbers of any length, and no more than JSON.
-        self.msdump_payload = json.dumps(payload, default=dict) if hasattr(self.config, "workerinput") else payload
+        if hasattr(self.config, "workerinput"):
+            self.msdump_payload = _as_text(records, {"plan": self.plan.digest, **more})
+        else:
+            self.msdump_payload = {"plan": self.plan.digest, "records": records, **more}
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""
@@ -107,6 +109,12 @@ class _GateItem(pytest.Item):
         shown = [] if self.config.option.tbstyle == "line" else [excinfo.value.text + "\n"]
         text = ReprTraceback([ReprEntryNative(shown)], None, "native")
         return ExceptionChainRepr([(text, place, None)])
+
+
+def _as_text(records: Mapping[int, Mapping[str, Any]], more: Mapping[str, Any]) -> str:
+    """A report that goes to another process has to be text: numbers of any length, and no more than JSON."""
+    lines = ", ".join([f'"{number}": {line_of(record)}' for number, record in records.items()])
+    return f'{{"records": {{{lines}}}, {json.dumps(more)[1:]}'
 
 
 class _GateFailureError(Exception):
