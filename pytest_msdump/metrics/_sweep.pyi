@@ -4,10 +4,16 @@ from typing import Any
 
 import numpy.typing as npt
 
+from pytest_msdump.metrics.kernel import Partial
+from pytest_msdump.metrics.moments import Moments
+from pytest_msdump.metrics.nonfinite import Classes
+from pytest_msdump.metrics.pointwise import Errors
+from pytest_msdump.metrics.sums import Peak, Sum
+from pytest_msdump.metrics.worst import Candidate
+
 MOST_WORST: int
 
-_Side = tuple[int, float, float, float, float, float, float]
-_Worst = tuple[bool | None, float, int, float, float]
+_Types = tuple[type[Partial], type[Classes], type[Moments], type[Sum], type[Peak], type[Errors], type[Candidate]]
 
 class Sweep:
     def __new__(
@@ -22,22 +28,7 @@ class Sweep:
         /,
     ) -> Sweep: ...
     def add(self, left: npt.NDArray[Any], right: npt.NDArray[Any], start: int, /) -> bool: ...
-    def found(
-        self,
-    ) -> tuple[
-        int,
-        int,
-        tuple[int, ...],
-        _Side,
-        _Side,
-        tuple[float, ...],
-        tuple[int, ...],
-        tuple[int, int],
-        float,
-        tuple[float, int],
-        tuple[float, int],
-        list[_Worst],
-    ]: ...
+    def found(self, types: _Types, /) -> Partial: ...
 
 class Divergence:
     def __new__(

@@ -1170,55 +1170,155 @@ static PyObject *sweep_add(SweepObject *self, PyObject *const *args, Py_ssize_t 
     return PyBool_FromLong(safe);
 }
 
-static PyObject *of_moments(const Moments *moments)
+/* The named tuples of `kernel.Partial`, in the order that `swept.py` gives them. */
+enum { PARTIAL, CLASSES, MOMENTS, SUM, PEAK, ERRORS, CANDIDATE, TYPES };
+
+static int check_types(PyObject *types)
 {
-    return Py_BuildValue("(Ldddddd)", moments->elements, moments->total.high, moments->total.low,
-                         moments->deviations.high, moments->deviations.low, moments->minimum, moments->maximum);
+    if (PyTuple_Check(types) && PyTuple_GET_SIZE(types) == TYPES) {
+        Py_ssize_t known = 0;
+        while (known < TYPES) {
+            PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(types, known);
+            if (!PyType_Check(type) || !PyType_IsSubtype(type, &PyTuple_Type) ||
+                type->tp_basicsize != PyTuple_Type.tp_basicsize)
+                break;
+            known++;
+        }
+        if (known == TYPES)
+            return 0;
+    }
+    PyErr_SetString(PyExc_TypeError, "found takes the types of what it returns, which are tuples");
+    return -1;
 }
 
-static PyObject *of_classes(const Found *found)
+/* Return a tuple of this type out of items that it owns from now on; NULL where one of them could not be made. */
+static PyObject *made(PyObject *type, Py_ssize_t count, PyObject *const *items)
+{
+    PyObject *tuple = NULL;
+    Py_ssize_t whole = 0;
+    while (whole < count && items[whole])
+        whole++;
+    if (whole == count)
+        tuple = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, count);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (tuple)
+            PyTuple_SET_ITEM(tuple, i, items[i]);
+        else
+            Py_XDECREF(items[i]);
+    return tuple;
+}
+
+#define MADE(TYPE, ...)                                                                                                \
+    made(TYPE, sizeof((PyObject *[]){__VA_ARGS__}) / sizeof(PyObject *), (PyObject *const[]){__VA_ARGS__})
+#define MADE_AS(NUMBER, ...) MADE(PyTuple_GET_ITEM(types, NUMBER), __VA_ARGS__)
+#define INTEGER PyLong_FromLongLong
+#define REAL PyFloat_FromDouble
+
+static PyObject *none(void)
+{
+    Py_RETURN_NONE;
+}
+
+static PyObject *of_place(long long element)
+{
+    return element < 0 ? none() : INTEGER(element);
+}
+
+static PyObject *of_value(double value, int integer)
+{
+    return integer ? PyLong_FromDouble(value) : REAL(value);
+}
+
+static PyObject *of_sum(PyObject *types, Sum sum)
+{
+    return MADE_AS(SUM, REAL(sum.high), REAL(sum.low), INTEGER(0));
+}
+
+static PyObject *of_peak(PyObject *types, Peak peak, int integer)
+{
+    if (peak.element < 0)
+        return MADE_AS(PEAK, INTEGER(0), none());
+    return MADE_AS(PEAK, of_value(peak.value, integer), INTEGER(peak.element));
+}
+
+static PyObject *of_moments(PyObject *types, const Moments *m)
+{
+    if (!m->elements)
+        return PyTuple_New(0);
+    return MADE((PyObject *)&PyTuple_Type,
+                MADE_AS(MOMENTS, INTEGER(m->elements), of_sum(types, m->total), of_sum(types, m->deviations),
+                        REAL(m->minimum), REAL(m->maximum)));
+}
+
+static PyObject *of_classes(PyObject *types, const Found *found)
 {
     const long long *c = found->classes;
-    return Py_BuildValue("(LLLLLLLLLLL)", c[NAN_BOTH], c[NAN_LEFT], c[NAN_RIGHT], c[INF_BOTH], c[INF_LEFT],
-                         c[INF_RIGHT], c[MISMATCH], c[LEFT_ONLY], found->first_mismatch, found->first_nonfinite,
-                         found->first_left_only);
+    return MADE_AS(CLASSES, INTEGER(c[NAN_BOTH]), INTEGER(c[NAN_LEFT]), INTEGER(c[NAN_RIGHT]), INTEGER(c[INF_BOTH]),
+                   INTEGER(c[INF_LEFT]), INTEGER(c[INF_RIGHT]), INTEGER(c[MISMATCH]), INTEGER(c[LEFT_ONLY]),
+                   of_place(found->first_mismatch), of_place(found->first_nonfinite),
+                   of_place(found->first_left_only));
 }
 
-/* Append what was built; it is owned by this function, and NULL where building failed. */
-static int append(PyObject *list, PyObject *item)
+/* Σ|l-r| of integers, which may need more than 64 bits. */
+static PyObject *of_exact(const Found *found)
 {
-    int failed = !item || PyList_Append(list, item) < 0;
-    Py_XDECREF(item);
-    return failed;
+    PyObject *low = PyLong_FromUnsignedLongLong(found->exact_low);
+    if (!found->exact_high || !low)
+        return low;
+    PyObject *high = PyLong_FromUnsignedLongLong(found->exact_high), *places = INTEGER(32);
+    PyObject *lifted = high && places ? PyNumber_Lshift(high, places) : NULL;
+    PyObject *exact = lifted ? PyNumber_Add(lifted, low) : NULL;
+    Py_XDECREF(high);
+    Py_XDECREF(places);
+    Py_XDECREF(lifted);
+    Py_DECREF(low);
+    return exact;
 }
 
-static PyObject *of_worst(const Found *found)
+static PyObject *of_errors(PyObject *types, const Job *job, const Found *f)
 {
-    PyObject *list = PyList_New(0);
-    int failed = !list;
-    for (int i = 0; !failed && i < found->mismatch_count; i++) {
-        const Mismatch *m = &found->mismatches[i];
-        failed = append(list, Py_BuildValue("(OdLdd)", Py_None, INFINITY, m->element, m->left, m->right));
-    }
-    for (int i = 0; !failed && i < found->worst_count; i++) {
-        const Candidate *c = &found->worst[i];
-        failed = append(list, Py_BuildValue("(OdLdd)", c->forbidden ? Py_True : Py_False, c->score, c->element, c->left,
-                                            c->right));
-    }
-    if (failed)
-        Py_CLEAR(list);
-    return list;
+    int integers = is_integer(job->left) && is_integer(job->right);
+    return MADE_AS(ERRORS, INTEGER(f->differing), INTEGER(f->right_zero), INTEGER(f->outside), INTEGER(f->saturated),
+                   of_exact(f), of_sum(types, f->absolute), of_sum(types, f->squares), of_sum(types, f->relative),
+                   REAL(f->right_peak), of_peak(types, f->largest, integers),
+                   of_peak(types, f->largest_relative, 0), of_place(f->first_saturated));
 }
 
-static PyObject *sweep_found(SweepObject *self, PyObject *Py_UNUSED(none))
+/* Those whose classes differ come first, then those where nothing is allowed, then by ratio: as `Candidate.rank`. */
+static PyObject *of_worst(PyObject *types, const Job *job, const Found *found)
+{
+    int left = is_integer(job->left), right = is_integer(job->right);
+    int mismatches = found->mismatch_count, all = LESS(mismatches + found->worst_count, job->worst);
+    PyObject *tuple = PyTuple_New(all);
+    for (int i = 0; tuple && i < all; i++) {
+        PyObject *item;
+        if (i < mismatches) {
+            const Mismatch *m = &found->mismatches[i];
+            item = MADE_AS(CANDIDATE, REAL(INFINITY), PyBool_FromLong(1), REAL(INFINITY), INTEGER(m->element),
+                           of_value(m->left, left), of_value(m->right, right));
+        } else {
+            const Candidate *c = &found->worst[i - mismatches];
+            item = MADE_AS(CANDIDATE, REAL(c->forbidden ? INFINITY : c->score), PyBool_FromLong(0),
+                           REAL(c->forbidden ? c->score : 0.0), INTEGER(c->element), of_value(c->left, left),
+                           of_value(c->right, right));
+        }
+        if (item)
+            PyTuple_SET_ITEM(tuple, i, item);
+        else
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *sweep_found(SweepObject *self, PyObject *types)
 {
     const Found *f = &self->found;
-    return Py_BuildValue("(LLNNN(dddddddd)(LLLLL)(KK)d(dL)(dL)N)", f->elements, f->bits, of_classes(f),
-                         of_moments(&f->left), of_moments(&f->right), f->product.high, f->product.low,
-                         f->absolute.high, f->absolute.low, f->squares.high, f->squares.low, f->relative.high,
-                         f->relative.low, f->differing, f->right_zero, f->outside, f->saturated, f->first_saturated,
-                         f->exact_high, f->exact_low, f->right_peak, f->largest.value, f->largest.element,
-                         f->largest_relative.value, f->largest_relative.element, of_worst(f));
+    const Job *job = &self->job;
+    if (check_types(types) < 0)
+        return NULL;
+    return MADE_AS(PARTIAL, INTEGER(f->elements), job->compare_bits ? INTEGER(f->bits) : none(),
+                   of_classes(types, f), of_moments(types, &f->left), of_moments(types, &f->right),
+                   of_sum(types, f->product), of_errors(types, job, f), of_worst(types, job, f));
 }
 
 static PyObject *divergence_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -1271,7 +1371,7 @@ static PyObject *divergence_found(DivergenceObject *self, PyObject *Py_UNUSED(no
 static PyMethodDef sweep_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sweep_add, METH_FASTCALL,
      "Add two blocks; False, and nothing added, where magnitudes ask for scaled sums. In ascending order."},
-    {"found", (PyCFunction)sweep_found, METH_NOARGS, "Return what is known of the blocks added so far."},
+    {"found", (PyCFunction)sweep_found, METH_O, "Return what is known of the blocks added so far, in these types."},
     {NULL, NULL, 0, NULL},
 };
 

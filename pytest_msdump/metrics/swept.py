@@ -15,10 +15,9 @@ from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
-from pytest_msdump.metrics.sums import NO_PEAK, Peak, Sum
+from pytest_msdump.metrics.sums import Peak, Sum
 from pytest_msdump.metrics.values import Array
 from pytest_msdump.metrics.worst import Candidate
-from pytest_msdump.model.comparison import Scalar
 
 if TYPE_CHECKING:
     from pytest_msdump.metrics import _sweep
@@ -28,7 +27,8 @@ __all__ = ["SweptDivergence", "SweptPair"]
 # As `Kind` in sweep.c counts them. Integers come last.
 _ORDER = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
 _KINDS = {np.dtype(name): number for number, name in enumerate(_ORDER) if name != "bfloat16"}
-_FIRST_INTEGER = _ORDER.index("int8")
+# As the enumeration of types in sweep.c.
+_TYPES = (Partial, Classes, Moments, Sum, Peak, Errors, Candidate)
 
 # Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
 _LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
@@ -45,7 +45,6 @@ class SweptPair:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._kinds = (-1, -1)
         self._sweep: _sweep.Sweep | None = None
         module = chosen().module
         self._module = module if module is not None and _is_simple(task, module.MOST_WORST) else None
@@ -72,7 +71,6 @@ class SweptPair:
         if a is None or b is None or (compare_bits and a != b):
             return None
         maximum = DTYPES[task.left].maximum
-        self._kinds = (a, b)
         sweep: _sweep.Sweep = module.Sweep(
             a, b, *task.tolerance, math.inf if maximum is None else maximum, task.worst, compare_bits
         )
@@ -82,49 +80,8 @@ class SweptPair:
         """Return what is known of all blocks that were added."""
         if self._sweep is None:
             return NOTHING
-        elements, bits, classes, left, right, sums, counts, exact, right_peak, largest, relative, worst = (
-            self._sweep.found()
-        )
-        if not elements:
-            return NOTHING
-        integers = min(self._kinds) >= _FIRST_INTEGER
-        product, absolute, squares, ratios = _sums(sums)
-        differing, right_zero, outside, saturated, first_saturated = counts
-        found = Errors(
-            differing=differing,
-            right_zero=right_zero,
-            outside=outside,
-            saturated=saturated,
-            exact=(exact[0] << 32) + exact[1],
-            absolute=absolute,
-            squares=squares,
-            relative=ratios,
-            right_peak=right_peak,
-            largest=_peak(largest, integers),
-            largest_relative=_peak(relative, False),
-            first_saturated=_place(first_saturated),
-        )
-        a, b = _moments(left), _moments(right)
-        return Partial(
-            elements=elements,
-            bits=bits if self._task.left == self._task.right else None,
-            classes=Classes(*classes[:8], *(_place(element) for element in classes[8:])),
-            left=a,
-            right=b,
-            product=product,
-            errors=found,
-            # The kernel keeps them in the order of `Candidate.rank`: those of other classes, forbidden ones, ratios.
-            worst=tuple([self._candidate(*each) for each in worst[: self._task.worst]]),
-        )
-
-    def _candidate(self, forbidden: bool | None, score: float, element: int, left: float, right: float) -> Candidate:
-        """Return one of the worst; `forbidden` is ``None`` for elements whose classes differ."""
-        values = (_scalar(left, self._kinds[0]), _scalar(right, self._kinds[1]))
-        if forbidden is None:
-            return Candidate(math.inf, True, math.inf, element, *values)
-        if forbidden:
-            return Candidate(math.inf, False, score, element, *values)
-        return Candidate(score, False, 0.0, element, *values)
+        found = self._sweep.found(_TYPES)
+        return found if found.elements else NOTHING
 
 
 def _is_simple(task: Task, most_worst: int) -> bool:
@@ -134,32 +91,6 @@ def _is_simple(task: Task, most_worst: int) -> bool:
 
 def _is_usual(bound: float) -> bool:
     return not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE
-
-
-def _moments(side: tuple[int, float, float, float, float, float, float]) -> tuple[Moments, ...]:
-    elements, total, total_low, deviations, deviations_low, minimum, maximum = side
-    if not elements:
-        return ()
-    return (Moments(elements, Sum(total, total_low), Sum(deviations, deviations_low), minimum, maximum),)
-
-
-def _sums(halves: tuple[float, ...]) -> list[Sum]:
-    return [Sum(halves[place], halves[place + 1]) for place in range(0, len(halves), 2)]
-
-
-def _peak(found: tuple[float, int], integers: bool) -> Peak:
-    value, element = found
-    if element < 0:
-        return NO_PEAK
-    return Peak(int(value) if integers else value, element)
-
-
-def _place(element: int) -> int | None:
-    return None if element < 0 else element
-
-
-def _scalar(value: float, kind: int) -> Scalar:
-    return int(value) if kind >= _FIRST_INTEGER else value
 
 
 class SweptDivergence:
@@ -195,4 +126,5 @@ class SweptDivergence:
 
     def sums(self) -> Divergence:
         """Return the sums of all blocks that were added."""
-        return Divergence(*_sums(self._sweep.found()))
+        left, left_low, right, right_low, weighted, weighted_low = self._sweep.found()
+        return Divergence(Sum(left, left_low), Sum(right, right_low), Sum(weighted, weighted_low))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -25,8 +26,11 @@ from pytest_msdump.metrics import compiled, swept
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.compiled import VARIABLE, Kernel, chosen, kernel_line
 from pytest_msdump.metrics.distribution import Span
-from pytest_msdump.metrics.kernel import NOTHING, Task
+from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
 from pytest_msdump.metrics.measure import measure
+from pytest_msdump.metrics.nonfinite import Classes
+from pytest_msdump.metrics.pointwise import Errors
+from pytest_msdump.metrics.sums import Sum
 from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
 from pytest_msdump.model.comparison import Comparison
 
@@ -440,6 +444,41 @@ def test_bfloat16_is_read_from_its_16_bits() -> None:
     wide = (bits.astype("uint32") << 16).view("float32")
     sweep = extension.Sweep(swept._ORDER.index("bfloat16"), swept._ORDER.index("float32"), 0.0, 0.0, math.inf, 5, False)
     assert sweep.add(bits, wide, 0)
-    elements, _, classes, left, right, _, counts, *_ = sweep.found()
-    assert (elements, counts[0], classes[6], classes[0], classes[3]) == (65536, 0, 0, 254, 2)
-    assert left == right
+    found = sweep.found(swept._TYPES)
+    classes = found.classes
+    assert (found.elements, found.errors.differing, classes.mismatch) == (65536, 0, 0)
+    assert (classes.nan_both, classes.inf_both) == (254, 2)
+    assert found.left == found.right
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "types", [(), (1,) * 7, (list,) * 7, swept._TYPES[:6], list(swept._TYPES), (type("Wide", (tuple,), {}),) * 7, None]
+)
+def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
+    extension = compiled._chosen("compiled").module
+    assert extension is not None
+    sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True)
+    assert sweep.add(np.ones(3, "float32"), np.zeros(3, "float32"), 0)
+    with pytest.raises(TypeError, match="the types of what it returns"):
+        sweep.found(types)
+
+
+@needs_kernel
+def test_what_was_found_belongs_to_who_asked_for_it() -> None:
+    extension = compiled._chosen("compiled").module
+    assert extension is not None
+    sweep = extension.Sweep(swept._ORDER.index("int32"), swept._ORDER.index("int32"), 0.0, 0.0, math.inf, 5, True)
+    left, right = np.full(70000, 2**31 - 1, "int32"), np.full(70000, -(2**31), "int32")
+    for start in range(0, 2**20, left.size):
+        assert sweep.add(left, right, start)
+    once, again = sweep.found(swept._TYPES), sweep.found(swept._TYPES)
+    assert once == again
+    assert once.errors.exact == once.elements * (2**32 - 1)
+    assert [type(part) for part in (once, once.classes, once.errors, once.product)] == [Partial, Classes, Errors, Sum]
+    before = sys.getrefcount(None), sys.getrefcount(Sum)
+    for _ in range(1000):
+        sweep.found(swept._TYPES)
+    assert (
+        max(now - then for now, then in zip((sys.getrefcount(None), sys.getrefcount(Sum)), before, strict=True)) < 500
+    )
