@@ -41,12 +41,12 @@ class Part:
 
 
 class Whole(NamedTuple):
-    """How a whole stored tensor becomes the logical one: shaped, transposed, its parts merged, padding cut off."""
+    """How a whole stored tensor becomes the logical one: shaped, transposed, its parts merged, any padding cut off."""
 
     sizes: Shape
     axes: Shape
     merged: Shape
-    cut: tuple[slice, ...]
+    cut: tuple[slice, ...] | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Placement:
     parts: tuple[Part, ...]
 
     # Many tensors of a network share one placement, and with it what follows from it.
+    @cached_property
+    def order(self) -> Shape:
+        """The logical axes as they are numbered."""
+        return tuple(range(len(self.shape)))
+
     @cached_property
     def sizes(self) -> Shape:
         """Lengths of the stored axes."""
@@ -74,11 +79,12 @@ class Placement:
         places = [[number for number in numbers if self.parts[number].axis == axis] for axis in range(len(self.shape))]
         for mine in places:
             mine.sort(key=lambda number: self.parts[number].kind == "inner")
+        merged = tuple(prod(self.sizes[number] for number in mine) for mine in places)
         return Whole(
             self.sizes,
             tuple(number for mine in places for number in mine),
-            tuple(prod(self.sizes[number] for number in mine) for mine in places),
-            tuple(slice(length) for length in self.shape),
+            merged,
+            None if merged == self.shape else tuple(slice(length) for length in self.shape),
         )
 
 

@@ -8,7 +8,7 @@ order by one transposing copy, and cut where padding begins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -69,18 +69,22 @@ class BlockedView:
     ) -> None:
         self._view = view
         self._placement = placement
-        self._order = tuple(range(len(placement.shape))) if order is None else order
-        self._shape = tuple(placement.shape[axis] for axis in self._order)
+        self._order = placement.order if order is None else order
+        self._shape = placement.shape if order is None else tuple(placement.shape[axis] for axis in order)
         self._limit = window_elements or WINDOW_BYTES // _native_bytes(view.dtype)
         self._sizes = placement.sizes
         self._is_usual = order is None
         self._held: tuple[_Window, Array] | None = None
         self._all: Array | None = None
 
+    def placement_in(self, view: TensorView) -> Placement | None:
+        """Return how this one lies in `view`; ``None`` where it is made of another one, or its axes changed places."""
+        return self._placement if self._is_usual and self._view is view else None
+
     @property
     def spec(self) -> TensorSpec:
         """What the file holds, with the logical shape."""
-        return replace(self._view.spec, logical_shape=self._shape)
+        return _shaped(self._view.spec, self._shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -145,7 +149,9 @@ class BlockedView:
         """Read a small tensor at once."""
         whole = self._placement.whole
         stored = self._view.read(0, self._placement.stored_elements).reshape(whole.sizes)
-        logical = stored.transpose(whole.axes).reshape(whole.merged)[whole.cut]
+        logical = stored.transpose(whole.axes).reshape(whole.merged)
+        if whole.cut is not None:
+            logical = logical[whole.cut]
         # As in `_gathered`; the caller may hold two pieces of one tensor at a time.
         return (logical.copy() if np.may_share_memory(logical, stored) else np.ascontiguousarray(logical)).reshape(-1)
 
@@ -266,6 +272,13 @@ class BlockedView:
         return best, (box[best][1] - box[best][0]) * self._strides[best]
 
 
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=1024)
+def _shaped(spec: TensorSpec, shape: tuple[int, ...]) -> TensorSpec:
+    return replace(spec, logical_shape=shape)
+
+
+@lru_cache(maxsize=256)
 def _native_bytes(dtype: str) -> int:
     """Return how many bytes a decoded element takes; 8 for a type that the table does not know."""
     fact = DTYPES.get(dtype)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
+from typing import NamedTuple, NoReturn
 
+from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.axes import ReshapedView, known_axes
+from pytest_msdump.memory_formats.blocks import Placement
+from pytest_msdump.memory_formats.gather import BlockedView
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 
 __all__ = ["logical_views", "views_as_told"]
 
@@ -43,6 +48,81 @@ def logical_views(
     TensorShapeError
         A memory format and the shapes contradict each other, or nothing tells the logical shape.
     """
+    course = None if converters else _course(left.spec, left.shape, right.spec, right.shape, transform)
+    if course is not None:
+        return course.left.taken(left), course.right.taken(right), course.transform
+    return _logical_views(left, right, transform, converters)
+
+
+class _Step(NamedTuple):
+    """What is done to one side: nothing, or its blocks are undone."""
+
+    placement: Placement | None
+
+    def taken(self, view: TensorView) -> TensorView:
+        """Return a view of this kind in its logical shape."""
+        return view if self.placement is None else BlockedView(view, self.placement)
+
+
+class _Course(NamedTuple):
+    """What becomes of two kinds of tensors; what is left to be done is in `transform`."""
+
+    left: _Step
+    right: _Step
+    transform: Transform
+
+
+class _Outline:
+    """A tensor that nobody reads (a `model.tensor.TensorView`): whatever is decided, is decided by these."""
+
+    def __init__(self, spec: TensorSpec, shape: tuple[int, ...]) -> None:
+        self.spec, self.shape = spec, shape
+        self.dtype, self.size = spec.dtype or "", prod(shape)
+
+    def read(self, start: int, stop: int) -> NoReturn:
+        """Refuse."""
+        raise NotImplementedError
+
+    def blocks(self, block_elements: int) -> NoReturn:
+        """Refuse."""
+        raise NotImplementedError
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return something that is not this."""
+        return _Outline(self.spec, tuple(self.shape[axis] for axis in axes))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+# A network has many tensors and few kinds of them; what does more than undo blocks is decided each time.
+@lru_cache(maxsize=1024)
+def _course(
+    left: TensorSpec,
+    left_shape: tuple[int, ...],
+    right: TensorSpec,
+    right_shape: tuple[int, ...],
+    transform: Transform,
+) -> _Course | None:
+    sides = _Outline(left, left_shape), _Outline(right, right_shape)
+    try:
+        left_met, right_met, rest = _logical_views(*sides, transform, None)
+    except TensorShapeError:
+        return None
+    steps = _step(sides[0], left_met), _step(sides[1], right_met)
+    return None if steps[0] is None or steps[1] is None else _Course(steps[0], steps[1], rest)
+
+
+def _step(before: TensorView, after: TensorView) -> _Step | None:
+    if after is before:
+        return _Step(None)
+    placement = after.placement_in(before) if isinstance(after, BlockedView) else None
+    return None if placement is None else _Step(placement)
+
+
+def _logical_views(
+    left: TensorView, right: TensorView, transform: Transform, converters: Converters | None
+) -> tuple[TensorView, TensorView, Transform]:
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
     if right_shape is None and is_device_format(right.spec.memory_format):
         # Padded, and nothing of its own tells by how much: the tensor it is paired with does, on either side.

@@ -110,9 +110,10 @@ def meet_sampled(
     UnknownSampleError
         One side is a sample, and the other is not what it can have been taken from.
     """
-    cut = {"left": _is_cut(pair.left, left), "right": _is_cut(pair.right, right)}
-    if not any(cut.values()):
+    is_left_cut, is_right_cut = _is_cut(pair.left, left), _is_cut(pair.right, right)
+    if not is_left_cut and not is_right_cut:
         return (*meet(left, right, transform), None)
+    cut = {"left": is_left_cut, "right": is_right_cut}
     try:
         met_left, met_right = meet(left, right, transform)
         return met_left, met_right, Sampled() if all(cut.values()) else None
@@ -141,8 +142,7 @@ def _met_partly(
 
 def _is_cut(ref: TensorRef, view: TensorView) -> bool:
     """Whether a tensor may be a part: one that is shorter than a sample may be, or longer, is whole."""
-    shape = view.shape
-    return ref.sample is not None and bool(shape) and shape[0] == ref.sample
+    return ref.sample is not None and bool(view.shape) and view.shape[0] == ref.sample
 
 
 def _unknown(side: str, ref: TensorRef, view: TensorView, where: str) -> str:
