@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView, known_axes
 from pytest_msdump.memory_formats.blocks import Placement
 from pytest_msdump.memory_formats.gather import BlockedView

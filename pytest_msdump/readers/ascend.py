@@ -95,11 +95,12 @@ class AscendReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily in its stored axes; see `Reader.open`."""
-        from pytest_msdump.readers.ascend_file import open_part
-        from pytest_msdump.readers.ffts import open_sliced
-
         if ref.source.pieces:
+            from pytest_msdump.readers.ffts import open_sliced
+
             return open_sliced(ref.source.pieces, ref.source.part)
+        from pytest_msdump.readers.ascend_file import open_part
+
         return open_part(ref.source.path, ref.source.part, ref.source.noted)
 
 

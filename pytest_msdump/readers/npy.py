@@ -169,7 +169,8 @@ def open_npy(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES)
 
 def _head(file: StoredFile) -> bytes:
     """Read no more than the header may need, however long the file claims it to be."""
-    head = file.read_bytes(0, min(file.size, _FIRST_READ_BYTES))
+    is_here = file.held(0, file.size) is not None
+    head = file.read_bytes(0, file.size if is_here else min(file.size, _FIRST_READ_BYTES))
     if file.size == len(head):
         return head
     _, end = extent(head, str(file.path))

@@ -23,6 +23,9 @@ __all__ = ["FileState", "StoredFile"]
 # Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
 _SMALL_BYTES = 2**15
 
+# Not blocking, so that a named pipe cannot hang the run.
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
 _HINTS = {
     errno.EACCES: "make it readable (MindSpore writes its files for their owner only)",
     errno.ELOOP: "its symbolic links go round in a circle; remove them",
@@ -90,11 +93,14 @@ class StoredFile:
 
     def hold(self) -> None:
         """Read all of a small file at once; what is read from now on is what it holds at this moment."""
-        if self._copy is None and self.size <= _SMALL_BYTES:
-            with suppress(OSError):
-                found = os.pread(self._descriptor, self.size, 0)
-                # A file that shrinks meanwhile is told of by who reads what is not there.
-                self._whole = found if len(found) == self.size else None
+        if self._copy is not None or self.size > _SMALL_BYTES:
+            return
+        # What is wrong with a file that cannot be read, or shrinks meanwhile, is told by who wants its bytes.
+        try:
+            found = os.pread(self._descriptor, self.size, 0)
+        except OSError:
+            return
+        self._whole = found if len(found) == self.size else None
 
     def held(self, offset: int, count: int) -> bytes | None:
         """Return all of the file where `hold` read it and it has these bytes, else ``None``."""
@@ -149,10 +155,9 @@ class StoredFile:
 
 
 def _open_regular(path: Path) -> tuple[int, FileState]:
-    """Return descriptor and state. Not blocking, so that a named pipe cannot hang the run."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    """Return descriptor and state."""
     try:
-        descriptor = os.open(path, flags)
+        descriptor = os.open(path, _FLAGS)
     except (OSError, ValueError) as error:
         number = getattr(error, "errno", None)
         reason = getattr(error, "strerror", None) or str(error)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import prod
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.memory_formats.axes import meet
@@ -11,7 +16,7 @@ from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.pipeline.logical import logical_views
+from pytest_msdump.pipeline.logical import _course, _logical_views, logical_views
 
 NCHW = (2, 19, 5, 7)
 VALUES = np.arange(2 * 19 * 5 * 7, dtype=np.float32).reshape(NCHW)
@@ -88,3 +93,54 @@ def test_the_reference_tells_the_shape_that_no_header_does():
 def test_two_padded_sides_of_which_nobody_tells_the_shape_are_refused():
     with pytest.raises(TensorShapeError, match="nothing tells its logical shape"):
         met(padded(VALUES, "NCHW", said=False), padded(VALUES, "NCHW", said=False))
+
+
+def test_the_usual_case_is_decided_once():
+    _course.cache_clear()
+    for _ in range(3):
+        met(padded(VALUES, "NCHW"), Dumped(VALUES))
+    assert _course.cache_info()[:2] == (2, 1)
+
+
+SHAPES = ((2, 19, 5, 7), (2, 5, 7, 19), (1, 16, 3, 1), (4, 19), (19,), (), (2, 0, 5, 7))
+ORDERS = (None, "NCHW", "NHWC", "HWCN", "nonsense")
+
+
+@st.composite
+def sides(draw):
+    """A tensor as some dump has it: plain, or in blocks, with or without a word on its shape."""
+    values = np.arange(prod(shape := draw(st.sampled_from(SHAPES))), dtype=np.float32).reshape(shape)
+    memory_format = draw(st.sampled_from([None, "ND", "NCHW", "NHWC", "NC1HWC0", "FRACTAL_NZ", "unheard of"]))
+    told = draw(st.sampled_from([None, shape, shape[::-1], (2, 19, 5, 7), (2, 5, 7, 19)]))
+    if memory_format in ("NC1HWC0", "FRACTAL_NZ") and 0 not in shape and len(shape) in (2, 4):
+        order = draw(st.sampled_from(["NCHW", "NHWC"])) if len(shape) == 4 else None
+        with suppress(TensorShapeError):
+            values = stored(values, memory_format, logical_format=order)
+    return Dumped(values, memory_format, told)
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    sides(),
+    sides(),
+    st.builds(
+        Transform,
+        left_format=st.sampled_from([None, "NCHW", "NHWC"]),
+        right_format=st.sampled_from([None, "NCHW", "NHWC"]),
+        left_logical_shape=st.sampled_from([None, (2, 19, 5, 7), (-1, 5, 7, 19)]),
+        left_logical_format=st.sampled_from(ORDERS),
+    ),
+)
+def test_what_is_decided_for_a_kind_of_tensors_is_what_is_decided_for_each(left, right, transform):
+    def outcome(decide, *more):
+        try:
+            *views, rest = decide(left, right, transform, *more)
+        except TensorShapeError as error:
+            return str(error)
+        read = [view.read(0, view.size).tobytes() for view in views]
+        return [(type(view), view.spec, view.shape) for view in views], read, rest
+
+    each = outcome(_logical_views, None)
+    assert outcome(logical_views) == each
+    # Once more, out of what was kept.
+    assert outcome(logical_views) == each
