@@ -84,6 +84,7 @@ class _Found:
         self.standings = standings
         self.nodes = nodes_of(group, standings) if standings.fails else {}
         self._grown: dict[Run, float | None] = {}
+        self._outputs: dict[Run, Mapping[int, float | None]] = {}
         self.fails = any(node.standing == "fails" for node in self.nodes.values())
         if not self.fails:
             self.roles: dict[Run, Role[Run]] = {}
@@ -203,22 +204,26 @@ class _Found:
         return {"operator": rest.removeprefix("before "), "state": state, "before": int(count)}
 
     def _amplification(self, run: Run) -> float | None:
-        inputs = [self._error(key) for key in self._own_and_fed(run)]
-        op = self.group.op_of(run)
-        outputs = [ref.key for ref in self.group.tensors[op] if ref.key.io == "output"] if op else []
-        errors = [error for error in map(self._error, outputs) if error is not None]
-        return amplification(max(errors, default=None), inputs)
+        outputs = [error for error in self._output_errors(run).values() if error is not None]
+        return amplification(max(outputs), self._input_errors(run)) if outputs else None
 
-    def _own_and_fed(self, run: Run) -> Iterator[TensorKey]:
-        """By input: the operator's own, where it was compared, else the output that feeds it."""
+    def _output_errors(self, run: Run) -> Mapping[int, float | None]:
+        """By output of an operator; it is asked for by each that it feeds as well."""
+        if run not in self._outputs:
+            op = self.group.op_of(run)
+            keys = [ref.key for ref in self.group.tensors[op] if ref.key.io == "output"] if op else []
+            self._outputs[run] = {key.slot: self._error(key) for key in keys}
+        return self._outputs[run]
+
+    def _input_errors(self, run: Run) -> Iterator[float | None]:
+        """By input: the operator's own, where it was compared, else that of the output that feeds it."""
         op = self.group.op_of(run)
         own = {ref.key.slot: ref.key for ref in self.group.tensors[op] if ref.key.io == "input"} if op else {}
         own = {slot: key for slot, key in own.items() if key in self.standings.records}
-        yield from own.values()
+        yield from map(self._error, own.values())
         for entry in self.group.inputs(run) or ():
-            producer = self.group.op_of(entry.producer)
-            if entry.slot not in own and producer is not None:
-                yield TensorKey(producer, "output", entry.output)
+            if entry.slot not in own:
+                yield self._output_errors(entry.producer).get(entry.output)
 
     def _error(self, key: TensorKey) -> float | None:
         """The largest relative distance that was measured of a tensor."""
@@ -227,7 +232,7 @@ class _Found:
             return None
         known = [decode(record["metrics"][_ERROR]) for record in records if _ERROR in record["metrics"]]
         numbers = [float(value) for value in known if isinstance(value, (int, float))]
-        return max(numbers, default=None)
+        return max(numbers) if numbers else None
 
 
 def _doubt(found: Sequence[_Found]) -> None:

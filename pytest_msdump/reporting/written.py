@@ -135,7 +135,9 @@ def number_json(value: Scalar | tuple[float, ...] | None) -> str:
     # Nearly all are finite floats and plain integers, which are written as they print.
     if type(value) is float and isfinite(value):
         return repr(value)
-    return repr(value) if type(value) is int else dumps(encode(value))
+    if type(value) is int:
+        return repr(value)
+    return f"[{', '.join(map(number_json, value))}]" if isinstance(value, tuple) else dumps(encode(value))
 
 
 def text_json(text: str | None) -> str:
