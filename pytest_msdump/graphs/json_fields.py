@@ -97,7 +97,8 @@ def checked(value: Any, kind: type, place: str, what: str) -> Any:
 
 def whole(value: Any, place: str) -> int:
     """Read a whole number of 64 bits, also one in quotes, as protobuf writes them into JSON."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _TOO_LARGE:
+    # A bool is an int to `isinstance`.
+    if type(value) is int and -_TOO_LARGE < value < _TOO_LARGE:
         return value
     if isinstance(value, str) and WHOLE.fullmatch(value):
         return int(value)

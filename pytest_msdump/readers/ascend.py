@@ -63,9 +63,10 @@ class AscendReader(Reader):
         folders = [folder for folder in walk(root) if place_of(root, folder.parts) is not None]
         if any(map(_has_arrays, folders)):
             return False
+        if any(map(_has_dumps, folders)):
+            return True
         # Overflow files alone do not make a dump of a device out of arrays that were made of one.
-        only_overflow = any(map(_has_overflow, folders)) and not any(map(_has_array_files, folders))
-        return any(map(_has_dumps, folders)) or only_overflow
+        return not any(map(_has_array_files, folders)) and any(map(_has_overflow, folders))
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; reads the header of each file, never more than 64 MiB of it."""

@@ -36,6 +36,10 @@ class Folder(NamedTuple):
         """Return the path of a file in this directory, relative to the root."""
         return Path(*self.parts, name)
 
+    def text(self, name: str) -> str:
+        """Return the same with ``/``, as `Path.as_posix` writes it, without making a path for each of many files."""
+        return "/".join((*self.parts, name))
+
 
 class _Visit(NamedTuple):
     parts: tuple[str, ...]

@@ -105,8 +105,8 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
     dumps: list[Found] = []
     rest: list[str] = []
     for name in folder.files:
-        names = (name, originals.get(name, ""))
-        array = next(_arrays(names, is_first=is_first), None) if place else None
+        names = (name, originals[name]) if name in originals else (name,)
+        array = _first_array(names, is_first=is_first) if place else None
         dump = next(_dumps(path / name, names, place.at), None) if place and not array else None
         if array:
             arrays.append((name, array))
@@ -141,8 +141,8 @@ def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str
     return originals
 
 
-def _arrays(names: tuple[str, str], *, is_first: bool) -> Iterator[_Array]:
-    """Read a file's name, and the one it stands for, by each grammar."""
+def _first_array(names: tuple[str, ...], *, is_first: bool) -> _Array | None:
+    """Read a file's name, and the one it stands for where there is one, by each grammar."""
     for name in names:
         # A shape in the place of the memory format is the mark of the vendor's first tool.
         parsed = None if _ENDS_IN_SHAPE.search(name) else parse_mindspore(name)
@@ -151,17 +151,18 @@ def _arrays(names: tuple[str, str], *, is_first: bool) -> Iterator[_Array]:
             parsed = parse_mindspore(name)
         if parsed:
             made_of = (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
-            yield _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, made_of)
-        elif converted:
+            return _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, made_of)
+        if converted:
             dump, spec = converted.dump, TensorSpec(memory_format=converted.memory_format)
             run = (dump.op_type, dump.task, dump.stream, dump.timestamp)
-            yield _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, run)
+            return _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, run)
         flat: FlatName | None = parse_flat(name) or (parse_flat_npy(name) if is_first else None)
         if flat:
-            yield _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec)
+            return _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec)
+    return None
 
 
-def _dumps(path: Path, names: tuple[str, str], at: Coordinates) -> Iterator[Found]:
+def _dumps(path: Path, names: tuple[str, ...], at: Coordinates) -> Iterator[Found]:
     for name in names:
         parsed = parse_ascend(name)
         if parsed and parsed.is_known and not parse_opdebug(name):

@@ -90,7 +90,7 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
         for name in folder.files:
             parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
             if parsed is not None:
-                found.refs[folder.relative(name).as_posix()] = _ref(parsed, at, path / name, reader)
+                found.refs[folder.text(name)] = _ref(parsed, at, path / name, reader)
             elif name != MAPPING or not originals:
                 found.unexplained.append(folder.relative(name))
     return found
