@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from pytest_msdump.lazy_dataclass import fields_of
+from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import Report, SideInfo
-from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.model.tensor import COORDINATES, TensorRef
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.numbers import one_line_text
-from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.record_text import relative_file
 from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent
@@ -26,23 +30,49 @@ _OF_A_SIDE = ("address", "op_type", "file", "dtype")
 
 def as_report(planned: Plan) -> Report:
     """Return the report of a plan of which nothing was run."""
-    roots = {"left_root": planned.left.root, "right_root": planned.right.root}
+    roots = (planned.left.root, planned.right.root)
     return assemble(
         planned.left,
         planned.right,
         planned.pairing,
-        [_planned_entry(not_run(pair, **roots)) for pair in planned.pairing.pairs],
+        [_planned_entry(pair, *roots) for pair in planned.pairing.pairs],
         profile=planned.suite.policy.profile,
         min_coverage=planned.suite.min_coverage,
     )
 
 
-def _planned_entry(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `match` needs of a record: it may be one of very many."""
-    entry = {name: record[name] for name in (*_OF_A_PAIR, "verdict", "pair_note") if name in record}
-    for side in ("left", "right"):
-        entry[side] = {name: record[side][name] for name in (*_OF_A_SIDE, "at") if name in record[side]}
+def _planned_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]:
+    """Return what `match` tells of a pair: those keys of `reporting.records.not_run`, of which there are very many."""
+    at, right = pair.left.key.op.at, _planned_side(pair.right, right_root)
+    right["at"] = {name: value for name in COORDINATES if (value := getattr(pair.right.key.op.at, name)) is not None}
+    entry: dict[str, Any] = {
+        "order": pair.order,
+        **{name: getattr(at, name) for name in COORDINATES},
+        "how": pair.how,
+        "by": pair.by,
+        "transform": _transform(pair.transform),
+        "verdict": "not_run",
+        "left": _planned_side(pair.left, left_root),
+        "right": right,
+    }
+    if pair.note:
+        entry["pair_note"] = pair.note
     return entry
+
+
+def _planned_side(ref: TensorRef, root: Path) -> dict[str, Any]:
+    key, file = ref.key, relative_file(ref.source.path, root)
+    return {"address": key.address, "op_type": key.op.op_type, "file": file, "dtype": ref.spec.dtype}
+
+
+# Most pairs have the same.
+@lru_cache(maxsize=1024)
+def _transform(transform: Transform) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in fields_of(transform).items()
+        if value not in (None, False)
+    }
 
 
 def match_entry(report: Report) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""What `msdump match` tells of a pair is what its record in results.json would say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_msdump.cli.match_text import _OF_A_PAIR, _OF_A_SIDE, as_report
+from pytest_msdump.model.pairing import Transform
+from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.reporting.records import not_run
+from pytest_msdump.suite import load_suite
+
+DATA = Path(__file__).parents[1] / "data"
+TURNED = Transform("NHWC", None, (0, 2, 3, 1), True, (1, 2, 3), "NCHW")
+
+
+def planned(left: Path, right: Path):
+    return plan(load_suite(file=None, options={"left": str(left), "right": str(right), "io": "all"}, directory=DATA))
+
+
+@pytest.mark.parametrize("changes", [{}, {"note": "twice"}, {"transform": TURNED, "by": "a map", "how": "mapped"}])
+def test_an_entry_is_its_records(changes):
+    one = planned(DATA / "lenet" / "target", DATA / "lenet" / "target")
+    pairs = tuple(replace(pair, **changes) for pair in one.pairing.pairs)
+    assert pairs
+    one = replace(one, pairing=replace(one.pairing, pairs=pairs))
+    for entry, pair in zip(as_report(one).records, pairs, strict=True):
+        record = not_run(pair, left_root=one.left.root, right_root=one.right.root)
+        assert "verdict" in entry
+        for name in {*_OF_A_PAIR, "verdict", "pair_note"} & record.keys():
+            assert entry[name] == record[name]
+        assert ("pair_note" in entry) == ("pair_note" in record)
+        for side, names in (("left", _OF_A_SIDE), ("right", (*_OF_A_SIDE, "at"))):
+            assert entry[side] == {name: record[side][name] for name in names}
