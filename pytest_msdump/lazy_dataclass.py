@@ -1,9 +1,9 @@
 """The standard library's dataclasses, but a class costs nothing until it is used.
 
 `dataclasses` writes and compiles six methods for each class at import, which takes longer than all else that a
-comparison of two files does. Here a class is made as it is read; its ``__init__`` is compiled when the first value is
-made, and what `dataclasses.fields` and `inspect.signature` ask of it is worked out, by the standard library, when it
-is asked for. A type checker sees the standard library's own names, whose rules hold.
+comparison of two files does. Here a class is made as it is read; its ``__init__`` is compiled when it has been used a
+few times, and what `dataclasses.fields` and `inspect.signature` ask of it is worked out, by the standard library, when
+it is asked for. A type checker sees the standard library's own names, whose rules hold.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ __all__ = ["dataclass", "field", "fields_of", "replace"]
 Class = TypeVar("Class", bound=type)
 
 _MISSING = object()
+# To compile an ``__init__`` takes as long as to do without for some twenty values.
+FEW_USES = 8
 # Where a class keeps what its decorator found.
 _FIELDS = "__lazy_fields__"
 
@@ -116,12 +118,43 @@ def _with_members(cls: Class, own: Mapping[str, _Field], members: Mapping[str, A
 
 
 def _init_at_first_use(cls: type, *, frozen: bool, slots: bool) -> Callable[..., None]:
+    fields: Mapping[str, _Field] = vars(cls)[_FIELDS]
+    uses = 0
+
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
-        init = _init_of(cls, frozen=frozen, slots=slots)
-        cls.__init__ = init  # type: ignore[misc]
-        init(self, *args, **kwargs)
+        nonlocal uses
+        uses += 1
+        values = _bound(fields, args, kwargs) if uses <= FEW_USES else None
+        if values is None:
+            init = _init_of(cls, frozen=frozen, slots=slots)
+            cls.__init__ = init  # type: ignore[misc]
+            init(self, *args, **kwargs)
+            return
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if hasattr(cls, "__post_init__"):
+            self.__post_init__()
 
     return __init__
+
+
+def _bound(fields: Mapping[str, _Field], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the value of each field; ``None`` of what does not fit, which the compiled ``__init__`` is to refuse."""
+    names = [name for name, one in fields.items() if one.init]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if len(given) < len(args) + len(kwargs) or not given.keys() <= set(names):
+        return None
+    values: dict[str, Any] = {}
+    for name, one in fields.items():
+        if name in given:
+            values[name] = given[name]
+        elif one.default_factory is not _MISSING:
+            values[name] = one.default_factory()
+        elif one.default is not _MISSING:
+            values[name] = one.default
+        elif one.init:
+            return None
+    return values
 
 
 def _init_of(cls: Any, *, frozen: bool, slots: bool) -> Callable[..., None]:

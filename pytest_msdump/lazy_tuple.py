@@ -1,7 +1,7 @@
 """The standard library's named tuples, but a class costs nothing until it is used.
 
 `typing.NamedTuple` compiles each annotation and a ``__new__`` for each class at import. Here annotations stay text, and
-``__new__`` is compiled when the first value is made. A type checker sees the standard library's own name.
+``__new__`` is compiled when it has been used a few times. A type checker sees the standard library's own name.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ except ImportError:  # pragma: no cover - another Python than CPython
 
 
 __all__ = ["NamedTuple"]
+
+# To compile a ``__new__`` takes as long as to do without for some twenty values.
+FEW_USES = 8
 
 
 class _Making(type):
@@ -53,7 +56,16 @@ class _Making(type):
 
 
 def _new_at_first_use(cls: Any) -> Callable[..., Any]:
+    uses = 0
+
     def __new__(_cls: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - takes its place
+        nonlocal uses
+        uses += 1
+        given = {**cls._field_defaults, **dict(zip(cls._fields, args, strict=False)), **kwargs}
+        # What does not fit is for the compiled one to refuse.
+        fits = len(given) == len(cls._fields) >= len(args) and given.keys() == set(cls._fields)
+        if uses <= FEW_USES and fits and not kwargs.keys() & set(cls._fields[: len(args)]):
+            return tuple.__new__(_cls, map(given.__getitem__, cls._fields))
         new = _new_of(cls)
         cls.__new__ = new
         return new(_cls, *args, **kwargs)

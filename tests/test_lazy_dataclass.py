@@ -90,9 +90,16 @@ def ordered(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(said, key=lambda how: how.get("init", True) and bool({"default", "default_factory"} & set(how)))
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.parametrize("uses", [0, 1, lazy_dataclass.FEW_USES])
+@settings(deadline=None, max_examples=100)
 @given(st.lists(FIELDS, max_size=4), st.lists(FIELDS, max_size=2), FLAGS, st.data())
-def test_a_class_does_what_the_standard_librarys_does(said, parent, flags, data):
+def test_a_class_does_what_the_standard_librarys_does(uses, said, parent, flags, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lazy_dataclass, "FEW_USES", uses)
+        check_a_class(said, parent, flags, data)
+
+
+def check_a_class(said, parent, flags, data):
     every = ordered([*parent, *said])
     named = [(f"f{number}", how) for number, how in enumerate(every)]
     names = [name for name, _ in named]
@@ -180,10 +187,13 @@ def test_another_packages_dataclass_can_be_replaced_and_can_inherit():
     assert lazy_dataclass.replace(Child(), y=3) == Child(1, 3)
 
 
-def test_nothing_is_compiled_before_the_first_value():
+def test_nothing_is_compiled_before_it_pays():
     made = lazy_dataclass.dataclass(type("Made", (), {"__annotations__": {"x": "int"}}))
     before = made.__init__
-    assert made(x=1).x == 1
+    for number in range(lazy_dataclass.FEW_USES):
+        assert made(x=number).x == number
+        assert made.__init__ is before
+    assert made(x=-1).x == -1
     assert made.__init__ is not before
     assert made.__init__.__code__.co_varnames == ("self", "x")
 

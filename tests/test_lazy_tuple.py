@@ -63,9 +63,16 @@ def told(one: Any) -> Any:
     return one if isinstance(one, type) else (repr(one), tuple(one), one._asdict(), hash(one))
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.parametrize("uses", [0, 1, lazy_tuple.FEW_USES])
+@settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(NAMES), unique=True, max_size=5), st.data())
-def test_a_class_does_what_the_standard_librarys_does(names, data):
+def test_a_class_does_what_the_standard_librarys_does(uses, names, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lazy_tuple, "FEW_USES", uses)
+        check_a_class(names, data)
+
+
+def check_a_class(names, data):
     some = data.draw(st.integers(0, len(names)))
     defaults = {name: data.draw(VALUES) for name in names[some:]}
     theirs, ours = classes(names, defaults)
@@ -108,9 +115,12 @@ def test_methods_and_patterns_know_the_fields():
     assert not hasattr(Point(1), "__dict__")
 
 
-def test_nothing_is_compiled_before_the_first_value():
+def test_nothing_is_compiled_before_it_pays():
     _, made = classes(["x"], {"x": 1})
     before = made.__new__
+    for _ in range(lazy_tuple.FEW_USES):
+        assert made().x == 1
+        assert made.__new__ is before
     assert made().x == 1
     assert made.__new__ is not before
     assert list(inspect.signature(made.__new__).parameters) == ["_cls", "x"]
