@@ -22,7 +22,7 @@ raise SystemExit(code)
 """
 
 # Of ours, for a pair of files that agree.
-MOST_MODULES = 140
+MOST_MODULES = 145
 
 NOT_FOR_A_PAIR = (
     "concurrent.futures",
