@@ -12,7 +12,6 @@ from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView, known_axes
 from pytest_msdump.memory_formats.blocks import Placement
-from pytest_msdump.memory_formats.gather import BlockedView
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
@@ -62,7 +61,11 @@ class _Step(NamedTuple):
 
     def taken(self, view: TensorView) -> TensorView:
         """Return a view of this kind in its logical shape."""
-        return view if self.placement is None else BlockedView(view, self.placement)
+        if self.placement is None:
+            return view
+        from pytest_msdump.memory_formats.gather import BlockedView
+
+        return BlockedView(view, self.placement)
 
 
 class _Course(NamedTuple):
@@ -117,6 +120,8 @@ def _course(
 def _step(before: TensorView, after: TensorView) -> _Step | None:
     if after is before:
         return _Step(None)
+    from pytest_msdump.memory_formats.gather import BlockedView
+
     placement = after.placement_in(before) if isinstance(after, BlockedView) else None
     return None if placement is None else _Step(placement)
 

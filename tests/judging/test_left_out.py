@@ -45,7 +45,6 @@ def sides() -> tuple[Any, Any]:
 
 
 def test_without_divergence_the_data_is_read_once_and_the_rest_is_the_same() -> None:
-    # What fits into one block is read once in any case.
     views = [CountedView(side) for side in sides()]
     whole = measure(*views, block_elements=400)
     assert [view.elements for view in views] == [2000, 2000]
