@@ -914,20 +914,28 @@ typedef struct {
 /* The machine epsilon of float32: nothing counts as less probable. */
 static const double LEAST = 0x1p-23;
 
-/* What an element's place in its side's range is computed by; everywhere the same where a side is constant. */
-typedef struct {
-    double minimum, factor, least;
-} Placing;
+/* Place in the range; everywhere the same where a side is constant. */
+#define NORMALISE(NAME, TYPE)                                                                                          \
+    CLONES static void NAME(const TYPE *x, Py_ssize_t count, Span span, double *out)                                   \
+    {                                                                                                                  \
+        double minimum = span.minimum, factor = span.width == 0.0 ? 0.0 : 1.0 / span.width;                            \
+        double least = span.width == 0.0 ? 1.0 : LEAST;                                                                \
+        for (Py_ssize_t i = 0; i < count; i++) {                                                                       \
+            double place = ((double)x[i] - minimum) * factor;                                                          \
+            out[i] = MORE(place, least);                                                                               \
+        }                                                                                                              \
+    }
 
-INLINE Placing placing_of(Span span)
-{
-    return span.width == 0.0 ? (Placing){span.minimum, 0.0, 1.0} : (Placing){span.minimum, 1.0 / span.width, LEAST};
-}
+NORMALISE(normalise_floats, RawFloat)
+NORMALISE(normalise_doubles, RawDouble)
 
-INLINE double placed(double x, const Placing placing)
+/* Bring one side of a tile to places in its range. */
+static void take_places(Kind kind, const void *raw, Py_ssize_t count, Span span, float *floats, double *out)
 {
-    double place = (x - placing.minimum) * placing.factor;
-    return MORE(place, placing.least);
+    if (is_narrow(kind))
+        normalise_floats(as_floats(kind, raw, count, floats), count, span, out);
+    else
+        normalise_doubles(as_doubles(kind, raw, count, floats, out), count, span, out);
 }
 
 /* ln(p/q) is k·ln 2 + 2·artanh((p - q·2**k) / (p + q·2**k)), where k, the rounded difference of the bits of p and q
@@ -963,25 +971,19 @@ INLINE double unlifted(uint64_t lifted)
     return double_of(0x4330000000000000u | lifted) - (0x1p52 + LIFT);
 }
 
-/* Add whole groups of elements, whose places in their ranges are still to be computed (`raw`) or are what is given. */
-INLINE void add_divergences(const RawDouble *restrict left, const RawDouble *restrict right, Py_ssize_t count,
-                            const DivergenceJob *job, const Ahead *ahead, Divergence *all, const int raw)
+/* Add whole groups of places. */
+CLONES static void add_divergences(const double *restrict left, const double *restrict right, Py_ssize_t count,
+                                   const Ahead *ahead, Divergence *all)
 {
-    const Placing p = placing_of(job->left_span), q = placing_of(job->right_span);
     Lanes p_total, q_total, weighted;
     EACH_LANE p_total.v[j] = q_total.v[j] = weighted.v[j] = 0.0;
     for (Py_ssize_t i = 0, group = 0; i < count; i += GROUP, group++) {
-        if (raw)
-            fetch(ahead, group);
+        fetch(ahead, group);
         EACH_LANE {
             double p0 = left[i + j], p1 = left[i + LANES + j];
             double p2 = left[i + 2 * LANES + j], p3 = left[i + 3 * LANES + j];
             double q0 = right[i + j], q1 = right[i + LANES + j];
             double q2 = right[i + 2 * LANES + j], q3 = right[i + 3 * LANES + j];
-            if (raw) {
-                p0 = placed(p0, p), p1 = placed(p1, p), p2 = placed(p2, p), p3 = placed(p3, p);
-                q0 = placed(q0, q), q1 = placed(q1, q), q2 = placed(q2, q), q3 = placed(q3, q);
-            }
             uint64_t e0 = distance(p0, q0), e1 = distance(p1, q1), e2 = distance(p2, q2), e3 = distance(p3, q3);
             double s0 = brought_nearer(q0, e0), s1 = brought_nearer(q1, e1);
             double s2 = brought_nearer(q2, e2), s3 = brought_nearer(q3, e3);
@@ -1002,20 +1004,8 @@ INLINE void add_divergences(const RawDouble *restrict left, const RawDouble *res
     add_to(&all->weighted, across(weighted.v));
 }
 
-CLONES static void add_divergences_of_places(const Rest *rest, const DivergenceJob *job, const Ahead *ahead,
-                                             Divergence *all)
-{
-    add_divergences(rest->left, rest->right, GROUP, job, ahead, all, 0);
-}
-
-CLONES static void add_divergences_of_elements(const Elements *x, Py_ssize_t count, const DivergenceJob *job,
-                                               const Ahead *ahead, Divergence *all)
-{
-    add_divergences(x->left, x->right, count, job, ahead, all, 1);
-}
-
-/* Keep what is finite on both sides, as doubles. */
-static Elements keep_finite(const Elements *x, Tile *tile)
+/* Keep what is finite on both sides, and return how many elements that are. */
+static Py_ssize_t keep_finite(const Elements *x, Tile *tile)
 {
     Py_ssize_t kept = 0;
     for (Py_ssize_t i = 0; i < x->count; i++) {
@@ -1025,26 +1015,22 @@ static Elements keep_finite(const Elements *x, Tile *tile)
             tile->right[kept++] = r;
         }
     }
-    return (Elements){tile->left, tile->right, kept, NULL, x->start};
+    return kept;
 }
 
-static void add_divergence_of_tile(const Elements *x, const DivergenceJob *job, const Ahead *ahead, Divergence *all)
+static void add_divergence_of_tile(Tile *tile, Py_ssize_t count, const Ahead *ahead, Divergence *all)
 {
-    Py_ssize_t count = x->count % GROUP, whole = x->count - count;
+    Py_ssize_t whole = count - count % GROUP;
     if (whole)
-        add_divergences_of_elements(x, whole, job, ahead, all);
-    if (!count)
+        add_divergences(tile->left, tile->right, whole, ahead, all);
+    if (count == whole)
         return;
-    const Placing p = placing_of(job->left_span), q = placing_of(job->right_span);
-    Rest rest;
-    for (Py_ssize_t i = 0; i < GROUP; i++) {
-        /* Ones on both sides are equal and add nothing but to the two totals, out of which they are taken exactly. */
-        rest.left[i] = i < count ? placed(x->left[whole + i], p) : 1.0;
-        rest.right[i] = i < count ? placed(x->right[whole + i], q) : 1.0;
-    }
-    add_divergences_of_places(&rest, job, ahead, all);
-    add_to(&all->left, -(double)(GROUP - count));
-    add_to(&all->right, -(double)(GROUP - count));
+    /* Ones on both sides are equal and add nothing but to the two totals, out of which they are taken exactly. */
+    for (Py_ssize_t i = count; i < whole + GROUP; i++)
+        tile->left[i] = tile->right[i] = 1.0;
+    add_divergences(tile->left + whole, tile->right + whole, GROUP, ahead, all);
+    add_to(&all->left, -(double)(whole + GROUP - count));
+    add_to(&all->right, -(double)(whole + GROUP - count));
 }
 
 static void add_divergence(const char *left, const char *right, Py_ssize_t count, const DivergenceJob *job,
@@ -1056,10 +1042,16 @@ static void add_divergence(const char *left, const char *right, Py_ssize_t count
         Py_ssize_t n = LESS(count - done, (Py_ssize_t)TILE);
         const char *a = left + done * left_size, *b = right + done * right_size;
         const Ahead ahead = ahead_of(a, b, left_size, right_size, count - done <= TILE);
-        Elements x = take(job->left, job->right, a, b, n, 0, &tile);
-        if (!job->all_finite)
-            x = keep_finite(&x, &tile);
-        add_divergence_of_tile(&x, job, &ahead, all);
+        if (job->all_finite) {
+            take_places(job->left, a, n, job->left_span, tile.left_floats, tile.left);
+            take_places(job->right, b, n, job->right_span, tile.right_floats, tile.right);
+        } else {
+            const Elements x = take(job->left, job->right, a, b, n, 0, &tile);
+            n = keep_finite(&x, &tile);
+            normalise_doubles(tile.left, n, job->left_span, tile.left);
+            normalise_doubles(tile.right, n, job->right_span, tile.right);
+        }
+        add_divergence_of_tile(&tile, n, &ahead, all);
     }
 }
 
