@@ -120,6 +120,7 @@ def test_a_key_that_is_there_is_replaced():
     for more in ({"order": 7}, {"how": "else"}):
         told = with_more(found, more)
         assert json.loads(line_of(told)) == {**found, **more} == dict(told)
+        assert line_of(told) == dumps({**found, **more})
 
 
 def test_a_record_travels_between_processes():
