@@ -20,6 +20,8 @@ VARIABLE = "MSDUMP_KERNEL"
 
 _EXTENSION = "pytest_msdump.metrics._sweep"
 _NAMES = ("compiled", "numpy")
+# What the extension and this package agree on: a checkout that moves on keeps the extension that was built before.
+_FORM = 2
 
 
 class Kernel(NamedTuple):
@@ -50,9 +52,13 @@ def _chosen(wanted: str) -> Kernel:
     if wanted == "numpy":
         return Kernel("numpy", reason=f"{VARIABLE} says so")
     try:
-        return Kernel("compiled", importlib.import_module(_EXTENSION))
+        module = importlib.import_module(_EXTENSION)
     except ImportError as error:
         reason = _reason(error)
+    else:
+        if getattr(module, "FORM", None) == _FORM:
+            return Kernel("compiled", module)
+        reason = "it was built from another state of its source"
     if wanted:
         raise ConfigError(f"{VARIABLE}: there is no compiled kernel: {reason}; build it, or unset the variable")
     return Kernel("numpy", reason=reason)

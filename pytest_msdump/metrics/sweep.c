@@ -42,6 +42,8 @@ enum {
     TILE = 1024,
     GROUPS = TILE / GROUP,
     MOST_WORST = 16,
+    /* What compiled.py and this file agree on: a change of it changes the number, there and here. */
+    FORM = 2,
 };
 
 #define EACH_LANE for (int j = 0; j < LANES; j++)
@@ -1394,6 +1396,8 @@ static PyTypeObject divergence_type = {
 static int execute(PyObject *module)
 {
     if (PyModule_AddType(module, &sweep_type) < 0 || PyModule_AddType(module, &divergence_type) < 0)
+        return -1;
+    if (PyModule_AddIntConstant(module, "FORM", FORM) < 0)
         return -1;
     return PyModule_AddIntConstant(module, "MOST_WORST", MOST_WORST);
 }

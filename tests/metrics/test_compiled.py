@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -379,6 +380,16 @@ def test_without_the_extension_numpy_measures_and_says_why(
         assert re.search(reason, kernel_line())
         with pytest.raises(ConfigError, match=reason):
             compiled._chosen("compiled")
+    finally:
+        compiled._chosen.cache_clear()
+
+
+def test_an_extension_of_another_state_of_the_source_does_not_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it hands out would be taken for something else, or for nothing."""
+    monkeypatch.setattr(compiled.importlib, "import_module", lambda _: SimpleNamespace(MOST_WORST=16))
+    compiled._chosen.cache_clear()
+    try:
+        assert kernel_line() == "kernel: numpy (it was built from another state of its source)"
     finally:
         compiled._chosen.cache_clear()
 
