@@ -11,6 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pytest_msdump.cli.numpy_alone import load_numpy
 from pytest_msdump.errors import ConfigError, MsdumpError
 
 __all__ = ["main"]
@@ -35,6 +36,9 @@ _COMMANDS = (
     "report",
     "tfdbg",
 )
+
+# Those that look at tensors.
+_NUMERIC = frozenset({"compare", "match", "inspect", "convert", "overflow", "tfdbg"})
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -96,6 +100,8 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
     try:
         words = sys.argv[1:] if argv is None else argv
         parsed = _parser(_modules(words) if commands is None else commands).parse_args(words)
+        if parsed.command in _NUMERIC:
+            load_numpy()
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code
