@@ -14,6 +14,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.scheduling import running
+from pytest_msdump.scheduling.threads import Workers
 from pytest_msdump.settings import parse_jobs
 from pytest_msdump.suite import load_suite
 
@@ -127,7 +128,9 @@ def test_interrupting_a_thread_ends_the_command_as_without_threads(tmp_path, mon
 def test_who_interrupts_waits_for_no_thread(tmp_path):
     write_pairs(tmp_path, [LARGE] * 2)
     program = (
-        "import sys, time\nfrom pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
+        # What runs in a shell's background has this signal switched off, and passes that on.
+        "import signal, sys, time\nfrom pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def entry_of(pair, conditions):\n    print('measuring', flush=True)\n    time.sleep(120)\n"
         "running.entry_of = entry_of\nsys.exit(cli.main(['compare', 'left', 'right', '--jobs=2']))\n"
     )
@@ -167,7 +170,7 @@ def test_a_pair_whose_file_went_away_is_told_as_without_threads(tmp_path):
     write_pairs(tmp_path, [LARGE] * 2)
     planned = plan(load_suite(file=None, options={"left": "left", "right": "right", "jobs": "2"}, directory=tmp_path))
     file_of(tmp_path / "left", "op1").unlink()
-    workers = running.Workers(2)
+    workers = Workers(2)
     records = [
         [runner.record(number) for number in (0, 1)]
         for runner in (running.Runner(planned, (0, 1)), running.Runner(planned, (0, 1), workers))
