@@ -14,18 +14,23 @@ if TYPE_CHECKING:
     from pytest_msdump.scheduling.cache import Cache
     from pytest_msdump.scheduling.threads import Ahead, Workers
 
-__all__ = ["Runner"]
+__all__ = ["Measured", "Runner", "has_code"]
 
 # A thread costs a small pair more than it gains: what is done beside NumPy's loops holds the interpreter's lock.
 _WORTH_A_THREAD_BYTES = 256 * 1024
 
 
-class _Measured(NamedTuple):
+class Measured(NamedTuple):
     """A record, its key in the cache, and whether it came from there."""
 
     entry: Mapping[str, Any]
     key: str | None = None
     is_reused: bool = False
+
+
+def has_code(plan: Plan) -> bool:
+    """Whether code of the user takes part, which may think that it is alone in the process."""
+    return bool(plan.extras.converters or plan.extras.algorithms)
 
 
 class Runner:
@@ -51,7 +56,7 @@ class Runner:
 
     Notes
     -----
-    A user's own code may think that it is alone in the process: with it, pairs are measured one by one.
+    With code of a user, pairs are measured one by one.
     """
 
     def __init__(
@@ -62,16 +67,18 @@ class Runner:
         self._conditions = conditions_of(plan)
         self.keys: dict[int, str] = {}
         self.reused: set[int] = set()
-        has_code = bool(plan.extras.converters or plan.extras.algorithms)
-        self._ahead: Ahead[_Measured] | None = None
-        if workers is not None and not has_code:
+        self._ahead: Ahead[Measured] | None = None
+        if workers is not None and not has_code(plan):
             from pytest_msdump.scheduling.threads import Ahead
 
-            self._ahead = Ahead(workers, self._measured, order, self._is_worth_a_thread)
+            self._ahead = Ahead(workers, self.measured, order, self._is_worth_a_thread)
 
     def record(self, number: int) -> Mapping[str, Any]:
         """Return the record of pair `number` as results.json holds it."""
-        measured = self._measured(number) if self._ahead is None else self._ahead.take(number)
+        return self.taken(number, self.measured(number) if self._ahead is None else self._ahead.take(number))
+
+    def taken(self, number: int, measured: Measured) -> Mapping[str, Any]:
+        """Return the record of pair `number` that was measured anywhere."""
         if measured.key is not None:
             self.keys[number] = measured.key
         if measured.is_reused:
@@ -83,17 +90,18 @@ class Runner:
         if self._ahead is not None:
             self._ahead.close()
 
-    def _measured(self, number: int) -> _Measured:
+    def measured(self, number: int) -> Measured:
+        """Compare pair `number`, or find it in the cache. Changes nothing here."""
         pair = self._plan.pairing.pairs[number]
         if self._cache is None:
-            return _Measured(entry_of(pair, self._conditions))
+            return Measured(entry_of(pair, self._conditions))
         key = self._cache.key(pair)
         found = self._cache.get(key, pair)
         if found is not None:
-            return _Measured(found, key, is_reused=True)
+            return Measured(found, key, is_reused=True)
         entry = entry_of(pair, self._conditions)
         # What changed while it was read is nobody's record.
-        return _Measured(entry, key if key is not None and key == self._cache.key(pair) else None)
+        return Measured(entry, key if key is not None and key == self._cache.key(pair) else None)
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""

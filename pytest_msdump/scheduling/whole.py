@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.pipeline.gathering import completed
-from pytest_msdump.scheduling.running import Runner
+from pytest_msdump.scheduling.running import Runner, has_code
 
 if TYPE_CHECKING:
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.pipeline.watching import Watch
     from pytest_msdump.scheduling.cache import Cache
+    from pytest_msdump.scheduling.copies import Copies
+    from pytest_msdump.scheduling.running import Measured
     from pytest_msdump.scheduling.threads import Workers
 
 __all__ = ["records_of"]
@@ -27,7 +29,7 @@ def records_of(
     Parameters
     ----------
     plan : Plan
-        Whose pairs they are; its suite says how many threads there may be.
+        Whose pairs they are; its suite says how many may work at once.
     watch : Watch
         Shows how far it is.
     scheduler : str, optional
@@ -48,22 +50,39 @@ def records_of(
         return _by_cluster(plan, numbers, watch, scheduler)
     cache = _cache(plan)
     records: dict[int, Mapping[str, Any]] = {}
-    with _workers(plan.suite.jobs) as workers:
-        runner = Runner(plan, numbers, workers, cache=cache)
+    copies, workers = _helpers(plan)
+    with workers as threads:
+        runner = Runner(plan, numbers, threads, cache=cache)
+        by_copies = copies(runner.measured, numbers, plan.suite.jobs) if copies else None
         try:
-            for number in watch(numbers, "pairs"):
-                records[number] = runner.record(number)
+            if by_copies is None:
+                for number in watch(numbers, "pairs"):
+                    records[number] = runner.record(number)
+            else:
+                for number, measured in watch(by_copies, "pairs", len(numbers)):
+                    records[number] = runner.taken(number, measured)
         finally:
             notes = () if cache is None else _kept(cache, runner, records)
-    return records, notes
+    return records, (*notes, *_ended_early(by_copies))
 
 
-def _workers(jobs: int) -> AbstractContextManager[Workers | None]:
-    if jobs <= 1:
-        return nullcontext()
+def _helpers(plan: Plan) -> tuple[type[Copies[Measured]] | None, AbstractContextManager[Workers | None]]:
+    """Who measures: copies of this process, where there can be some, or threads, or nobody else."""
+    if plan.suite.jobs <= 1 or has_code(plan):
+        return None, nullcontext()
+    from pytest_msdump.scheduling.copies import Copies, is_possible
+
+    if is_possible():
+        return Copies, nullcontext()
     from pytest_msdump.scheduling.threads import Workers
 
-    return closing(Workers(jobs))
+    return None, closing(Workers(plan.suite.jobs))
+
+
+def _ended_early(copies: Copies[Measured] | None) -> tuple[str, ...]:
+    if copies is None or not copies.again:
+        return ()
+    return (f"a worker process ended early, killed perhaps: {copies.again} pairs were compared by the main process",)
 
 
 def _cache(plan: Plan) -> Cache | None:

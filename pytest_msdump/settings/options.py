@@ -181,7 +181,7 @@ OPTIONS: tuple[Option, ...] = (
         default="none",
         choices=("none", "failing", "all"),
     ),
-    _option("jobs", "number", "N", "workers for one pass: threads that measure large tensors at once", default="1"),
+    _option("jobs", "number", "N", "workers for one pass, which measure pairs side by side", default="1"),
     _option(
         "cache",
         "choice",

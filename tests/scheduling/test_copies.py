@@ -1,0 +1,240 @@
+"""Copies of the process divide pairs: everything comes back once and in order, whatever becomes of a copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scheduling.dumps import as_written, file_of, results, write_pairs
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads measure: see test_jobs.py")
+
+# In processes of their own: this one has threads.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def told_by(program: str, folder: Path) -> Any:
+    """What a program prints as JSON, on its last line."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=os.environ | _ONE_THREAD,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def copies(body: str, count: int, jobs: int, folder: Path, take: str = "list(copies)") -> Any:
+    """Results of a function whose body is given; `home` is the original's number."""
+    return told_by(
+        "import json, os, signal, time\nfrom multiprocessing import active_children\n"
+        "from pytest_msdump.scheduling.copies import Copies\n"
+        f"home = os.getpid()\ndef function(number):\n    {body}\n"
+        f"copies = Copies(function, range({count}), {jobs})\nfound = {take}\n"
+        "print(json.dumps([found, copies.again, len(active_children())]))\n",
+        folder,
+    )
+
+
+@pytest.mark.parametrize(("count", "jobs"), [(0, 2), (1, 4), (5, 8), (100, 3), (3001, 2)])
+def test_every_number_comes_once_and_in_order(tmp_path: Path, count: int, jobs: int) -> None:
+    found, again, left = copies("return number * 7", count, jobs, tmp_path)
+    assert found == [[number, number * 7] for number in range(count)]
+    assert (again, left) == (0, 0)
+
+
+def test_nothing_is_worked_out_in_the_original_and_all_copies_work(tmp_path: Path) -> None:
+    found, again, _ = copies("time.sleep(0.01); return [os.getpid(), home]", 60, 3, tmp_path)
+    homes = {home for _, (_, home) in found}
+    workers = {worker for _, (worker, _) in found}
+    assert len(homes) == 1
+    assert len(workers) == 3
+    assert not homes & workers
+    assert again == 0
+
+
+@pytest.mark.parametrize("when", ["number == 0", "number == 57", "number % 40 == 39", "True"])
+def test_what_a_killed_copy_had_is_worked_out_by_the_original(tmp_path: Path, when: str) -> None:
+    killed = f"({when}) and os.getpid() != home and os.kill(os.getpid(), signal.SIGKILL)"
+    body = f"{killed}; return [number, os.getpid() == home]"
+    found, again, left = copies(body, 100, 2, tmp_path)
+    assert [(number, value[0]) for number, value in found] == [(number, number) for number in range(100)]
+    assert again == sum(value[1] for _, value in found) >= 1
+    assert left == 0
+
+
+def test_a_copy_that_is_killed_while_it_sends_is_not_believed(tmp_path: Path) -> None:
+    """Half of a message is in the pipe, which is not as long as one."""
+    later = "(time.sleep(0.5), os.kill(os.getppid(), signal.SIGKILL), os._exit(0))"
+    body = f"os.getpid() != home and number == 1 and os.fork() == 0 and {later}; return 'x' * (1 << 22)"
+    take = "[(time.sleep(1.5) if number == 0 else None, number, len(value))[1:] for number, value in copies]"
+    found, again, _ = copies(body, 4, 1, tmp_path, take)
+    assert found == [[number, 1 << 22] for number in range(4)]
+    assert again >= 1
+
+
+def test_what_a_copy_raises_is_raised_where_its_number_comes_by(tmp_path: Path) -> None:
+    take = "[]\ntry:\n    for number, _ in copies: found += [number]\nexcept ZeroDivisionError: found.append('raised')"
+    found, *_ = copies("return 1 // (number - 7)", 20, 2, tmp_path, take)
+    assert found == [*range(7), "raised"]
+
+
+def test_who_looks_no_further_leaves_no_copy_behind(tmp_path: Path) -> None:
+    _, _, left = copies("time.sleep(5 * (number > 20)); return number", 300, 2, tmp_path, "next(iter(copies))")
+    assert left == 0
+
+
+def test_a_process_with_threads_is_not_copied(tmp_path: Path) -> None:
+    program = (
+        "import json, threading\nfrom pytest_msdump.scheduling.copies import is_possible\n"
+        "alone, event = is_possible(), threading.Event()\n"
+        "thread = threading.Thread(target=event.wait)\nthread.start()\n"
+        "beside = is_possible()\nevent.set()\nthread.join()\nprint(json.dumps([alone, beside]))\n"
+    )
+    assert told_by(program, tmp_path) == [True, False]
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+_COMMAND = (
+    "import os, signal, sys, time\nfrom pathlib import Path\n"
+    "from pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "home, compare = os.getpid(), running.entry_of\n"
+    "def entry_of(pair, conditions):\n"
+    "    name = pair.left.key.op.name\n"
+    "    Path('by').mkdir(exist_ok=True)\n"
+    "    Path('by', str(os.getpid())).touch()\n"
+    "    {here}\n"
+    "    return compare(pair, conditions)\n"
+    "running.entry_of = entry_of\n"
+    "sys.exit(cli.main(sys.argv[1:]))\n"
+)
+
+
+def command(folder: Path, *words: str, here: str = "pass") -> tuple[int, str]:
+    """Run ``msdump compare left right``; the exit code and what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND.format(here=here), "compare", "left", "right", *words],
+        cwd=folder,
+        env=os.environ | _ONE_THREAD,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_report_is_the_same_to_the_byte(tmp_path: Path) -> None:
+    write_pairs(tmp_path, [12, 40_000, 30, 7, 5000] * 8, drifting=(2, 24))
+    file_of(tmp_path / "left", "op6").write_bytes(b"\x93NUMPY" + bytes(90))
+    assert command(tmp_path, "--all")[0] == 1
+    alone = as_written(tmp_path)
+    assert len(workers(tmp_path)) == 1
+    code, said = command(tmp_path, "--all", "--jobs", "3")
+    assert (code, as_written(tmp_path)) == (1, alone)
+    assert len(workers(tmp_path)) == 1 + 3
+    assert "op6" in said
+
+
+def test_a_killed_worker_is_told_and_loses_nothing(tmp_path: Path) -> None:
+    write_pairs(tmp_path, [50] * 40, drifting=(9,))
+    assert command(tmp_path)[0] == 1
+    alone = results(tmp_path)
+    here = "name == 'op9' and os.getpid() != home and os.kill(os.getpid(), signal.SIGKILL)"
+    code, said = command(tmp_path, "--jobs", "2", here=here)
+    found = results(tmp_path)
+    assert code == 1
+    assert "a worker process ended early" in " ".join(said.split())
+    assert found["tensors"] == alone["tensors"]
+    assert found["counts"] == alone["counts"]
+    assert found["complete"] is True
+
+
+def test_what_copies_found_is_kept_in_the_cache(tmp_path: Path) -> None:
+    write_pairs(tmp_path, [50] * 10)
+    for file in [*(tmp_path / "left").iterdir(), *(tmp_path / "right").iterdir()]:
+        os.utime(file, (1, 1))
+    time.sleep(3.1)
+    assert command(tmp_path, "--jobs", "2", "--cache", "files")[0] == 0
+    code, said = command(tmp_path, "--jobs", "2", "--cache", "files")
+    assert code == 0
+    assert "cache: 10 of 10 pairs from earlier runs" in said
+
+
+def test_an_interrupt_ends_the_command_and_its_copies(tmp_path: Path) -> None:
+    write_pairs(tmp_path, [50] * 4)
+    with begun(tmp_path, "time.sleep(120)") as process:
+        # As a terminal does: to all of them.
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == 2
+    assert (tmp_path / "errors").read_text() == "msdump: interrupted\n"
+    assert not (tmp_path / "msdump-report").exists()
+    assert gone(workers(tmp_path))
+
+
+def test_copies_end_when_the_command_was_killed(tmp_path: Path) -> None:
+    # A copy would be busy for 50 seconds.
+    write_pairs(tmp_path, [50] * 200)
+    with begun(tmp_path, "time.sleep(0.5)") as process:
+        process.kill()
+    assert gone(workers(tmp_path))
+
+
+def workers(folder: Path) -> set[int]:
+    """The processes that measured."""
+    return {int(path.name) for path in (folder / "by").iterdir()}
+
+
+@contextmanager
+def begun(folder: Path, here: str) -> Iterator[subprocess.Popen[str]]:
+    """The same command with two copies, which are measuring."""
+    program = _COMMAND.format(here=f"name == 'op0' and print('measuring', flush=True); {here}")
+    words = [sys.executable, "-c", program, "compare", "left", "right", "--jobs", "2"]
+    with (
+        (folder / "errors").open("w") as errors,
+        subprocess.Popen(
+            words,
+            cwd=folder,
+            env=os.environ | _ONE_THREAD,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        assert any("measuring" in line for line in process.stdout)
+        yield process
+
+
+def gone(numbers: set[int], seconds: float = 30.0) -> bool:
+    """Whether these processes end soon."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        numbers = {number for number in numbers if _runs(number)}
+        if not numbers:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _runs(number: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
