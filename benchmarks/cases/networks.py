@@ -31,6 +31,8 @@ _MAKE = Path(__file__).parent.parent / "ascend_network.py"
 
 OURS = "msdump compare -f"
 NUMPY = "msdump compare -f, MSDUMP_KERNEL=numpy"
+TWO = "msdump compare -f --jobs 2"
+NUMPY_TWO = "msdump compare -f --jobs 2, MSDUMP_KERNEL=numpy"
 VENDOR = "the vendor's compare"
 VENDOR_STARTS = "only starts: the vendor's compare"
 # Seconds of release 26.2.0 on two cores without load, with a stand-in for the part of CANN that reads headers.
@@ -42,13 +44,14 @@ def network(setting: Setting) -> Iterator[Case]:
     """Four hundred operators of 200,000 elements: NC1HWC0, FRACTAL_NZ and ND, fused, renamed and put in."""
     operators, elements = (20, 2000) if setting.small else (400, 200_000)
     _make(setting.folder / "network", operators, elements)
-    figures = _figures(setting, "network", operators)
+    figures = _figures(setting, "network", operators) | _by_two(setting, "network", operators)
     limit = Limit("3", "the vendor's seconds over ours, whole process", 20, None, at_least=True)
+    of_two = replace(limit, text=f"{limit.text}: --jobs 2")
     yield Case(
         "network",
         f"{operators} operators of about {elements:,} float16 elements against float32, through the fusion JSON",
         figures,
-        [_faster(setting, figures, limit, OURS, "network")],
+        [_faster(setting, figures, limit, OURS, "network"), _faster(setting, figures, of_two, TWO, "network")],
         notes=_recorded(figures, "network"),
     )
 
@@ -58,13 +61,20 @@ def tiny(setting: Setting) -> Iterator[Case]:
     few, many = (8, 80) if setting.small else (4_000, 40_000)
     for count in (few, many):
         _make(setting.folder / f"tiny{count}", count, 1024, "--channels-in-blocks")
-    figures = _figures(setting, f"tiny{few}", few)
+    figures = _figures(setting, f"tiny{few}", few) | _by_two(setting, f"tiny{few}", few)
     more = _figures(replace(setting, vendor=None), f"tiny{many}", many)
     figures |= {f"{name}, {many:,} operators": figure for name, figure in more.items() if not figure.only_starts}
     faster = Limit("3", "the vendor's seconds over ours, whole process", 50, None, at_least=True)
     limits = [
-        _faster(setting, figures, replace(faster, text=f"{faster.text}: kernel"), OURS, "tiny"),
-        _faster(setting, figures, replace(faster, text=f"{faster.text}: fallback", bound=20), NUMPY, "tiny"),
+        *(
+            _faster(setting, figures, replace(faster, text=f"{faster.text}: {how}", bound=bound), program, "tiny")
+            for how, program, bound in (
+                ("kernel", OURS, 50),
+                ("kernel, --jobs 2", TWO, 50),
+                ("fallback", NUMPY, 20),
+                ("fallback, --jobs 2", NUMPY_TWO, 20),
+            )
+        ),
         *(
             Limit(
                 "3",
@@ -94,8 +104,7 @@ def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
 
 
 def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
-    words = ["compare", f"{name}/left", f"{name}/right", "-f", f"{name}/fusion.json", "--report", "json,csv", "--quiet"]
-    check = all_pass(setting.folder, operators)
+    words, check = _words(name), all_pass(setting.folder, operators)
     programs = {
         IMPORTS_NUMPY: numpy_start(),
         OURS: Program(msdump(*words), IMPORTS_NUMPY, check=check),
@@ -103,6 +112,21 @@ def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
         **_vendor(setting, name),
     }
     return setting.figures(programs)
+
+
+def _by_two(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
+    """The same in two processes; peaks are those of the larger one."""
+    words, check = [*_words(name), "--jobs", "2"], all_pass(setting.folder, operators)
+    programs = {
+        IMPORTS_NUMPY: numpy_start(),
+        TWO: Program(msdump(*words), IMPORTS_NUMPY, check=check),
+        NUMPY_TWO: Program(msdump(*words), IMPORTS_NUMPY, FALLBACK, check=check),
+    }
+    return {name: figure for name, figure in setting.figures(programs).items() if not figure.only_starts}
+
+
+def _words(name: str) -> list[str]:
+    return ["compare", f"{name}/left", f"{name}/right", "-f", f"{name}/fusion.json", "--report", "json,csv", "--quiet"]
 
 
 def all_pass(folder: Path, operators: int) -> Callable[[str], None]:
