@@ -8,6 +8,7 @@ it is asked for. A type checker sees the standard library's own names, whose rul
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -282,7 +283,9 @@ def _replace(one: Any, /, **changes: Any) -> Any:
         if said.init:
             changes.setdefault(name, getattr(one, name))
         elif name in changes:
-            raise ValueError(f"field {name} is not one that can be given")
+            # The standard library's since Python 3.13, and before.
+            kind = TypeError if sys.version_info >= (3, 13) else ValueError
+            raise kind(f"field {name} is not one that can be given")
     return type(one)(**changes)
 
 

@@ -206,14 +206,19 @@ def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
             ledger.record(Made(one, other, "mapped", work.label, transform))
             work.pairs.append((one, other))
         else:
-            work.lose(_taken(ledger, other))
+            work.lose(_taken(ledger, one, other))
 
 
-def _taken(ledger: Ledger, right: int) -> str:
-    # A left tensor cannot be taken: two entries that name one are an error.
-    first = next(made for made in ledger.made if made.right == right)
-    address, partner = ledger.right.refs[right].key.address, ledger.left.refs[first.left].key.address
-    return f"{address} on the right side is already paired with {partner} by {first.by}"
+def _taken(ledger: Ledger, left: int, right: int) -> str:
+    refs = ledger.left.refs, ledger.right.refs
+    for made in ledger.made:
+        if made.right == right:
+            address, partner = refs[1][right].key.address, refs[0][made.left].key.address
+            return f"{address} on the right side is already paired with {partner} by {made.by}"
+    # By an entry for another rank, where the tensor itself has none.
+    first = next(made for made in ledger.made if made.left == left)
+    address, partner = refs[0][left].key.address, refs[1][first.right].key.address
+    return f"{address} on the left side is already paired with {partner} by {first.by}"
 
 
 def _hold(ledger: Ledger, work: Work) -> None:

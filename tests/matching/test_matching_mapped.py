@@ -184,6 +184,13 @@ def test_one_right_tensor_meets_several_left_ones_only_by_coordinates_it_lacks()
     assert reasons(pairing) == {"b:output:0": f"#2 pairs it with x: {reason}"}
 
 
+def test_a_left_tensor_of_no_rank_is_paired_by_one_of_two_entries_for_ranks() -> None:
+    left, right = dump(tensor("a")), dump(tensor("x"), run_tensor("y"))
+    pairing = mapped(left, right, MapEntry("a", "x", rank=1, label="#1"), MapEntry("a", "y", rank=0, label="#2"))
+    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped")]
+    assert only_missing(pairing).reason == "a:output:0 on the left side is already paired with x:output:0 by #1"
+
+
 @pytest.mark.parametrize(
     "other",
     ["a/b", "a/b:output:0", "a_b", "T.a/b"],
