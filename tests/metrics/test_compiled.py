@@ -474,9 +474,7 @@ def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
 
 
 @needs_kernel
-@pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="attributes of a tuple lie before its items, not behind, by now"
-)
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="attributes of a tuple lie before its items by now")
 def test_tuples_that_hold_more_than_items_are_refused() -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
