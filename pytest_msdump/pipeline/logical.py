@@ -85,11 +85,11 @@ class _Outline:
 
     def read(self, start: int, stop: int) -> NoReturn:
         """Refuse."""
-        raise NotImplementedError
+        raise TypeError("an outline has no values to read")
 
     def blocks(self, block_elements: int) -> NoReturn:
         """Refuse."""
-        raise NotImplementedError
+        raise TypeError("an outline has no values to read")
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return something that is not this."""

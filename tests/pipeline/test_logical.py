@@ -16,7 +16,7 @@ from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.pipeline.logical import _course, _logical_views, logical_views
+from pytest_msdump.pipeline.logical import _course, _logical_views, _Outline, logical_views
 
 NCHW = (2, 19, 5, 7)
 VALUES = np.arange(2 * 19 * 5 * 7, dtype=np.float32).reshape(NCHW)
@@ -144,3 +144,11 @@ def test_what_is_decided_for_a_kind_of_tensors_is_what_is_decided_for_each(left,
     assert outcome(logical_views) == each
     # Once more, out of what was kept.
     assert outcome(logical_views) == each
+
+
+@pytest.mark.parametrize("read", [lambda view: view.read(0, 1), lambda view: view.blocks(1)])
+def test_an_outline_refuses_to_be_read_also_in_another_order_of_axes(read):
+    outline = _Outline(TensorSpec("float32", NCHW, None, None), NCHW)
+    for view in (outline, outline.permuted((0, 2, 3, 1))):
+        with pytest.raises(TypeError, match="an outline has no values to read"):
+            read(view)
