@@ -83,11 +83,11 @@ class _Outline:
         self.spec, self.shape = spec, shape
         self.dtype, self.size = spec.dtype or "", prod(shape)
 
-    def read(self, start: int, stop: int) -> NoReturn:
+    def read(self, start: int, stop: int) -> NoReturn:  # noqa: ARG002 - as every view
         """Refuse."""
         raise TypeError("an outline has no values to read")
 
-    def blocks(self, block_elements: int) -> NoReturn:
+    def blocks(self, block_elements: int) -> NoReturn:  # noqa: ARG002 - as above
         """Refuse."""
         raise TypeError("an outline has no values to read")
 
