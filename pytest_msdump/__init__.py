@@ -6,8 +6,9 @@ nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pytest_msdump.pipeline.asserting import assert_close, compare
@@ -27,21 +28,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "OpenDump": "opening",
-    "assert_close": "asserting",
-    "assert_dumps_close": "asserting_dumps",
-    "assert_no_overflow": "one_side",
-    "compare": "asserting",
-    "open_dump": "opening",
-    "write_detail": "detail",
+    "OpenDump": "pipeline.opening",
+    "assert_close": "pipeline.asserting",
+    "assert_dumps_close": "pipeline.asserting_dumps",
+    "assert_no_overflow": "pipeline.one_side",
+    "compare": "pipeline.asserting",
+    "open_dump": "pipeline.opening",
+    "write_detail": "pipeline.detail",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"pytest_msdump.pipeline.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

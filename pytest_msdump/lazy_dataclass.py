@@ -18,7 +18,7 @@ __all__ = ["dataclass", "field", "fields_of", "replace"]
 Class = TypeVar("Class", bound=type)
 
 _MISSING = object()
-# To compile an ``__init__`` takes as long as to do without for some twenty values.
+# To compile an ``__init__``, or a named tuple's ``__new__``, takes as long as to do without for some twenty values.
 FEW_USES = 8
 # Where a class keeps what its decorator found.
 _FIELDS = "__lazy_fields__"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.lazy_dataclass import FEW_USES
+
 # What `collections.namedtuple` reads fields by, in C.
 try:
     from collections import _tuplegetter  # type: ignore[attr-defined]
@@ -20,9 +22,6 @@ except ImportError:  # pragma: no cover - another Python than CPython
 
 
 __all__ = ["NamedTuple"]
-
-# To compile a ``__new__`` takes as long as to do without for some twenty values.
-FEW_USES = 8
 
 
 class _Making(type):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outcomes import outcome
 
 import pytest_msdump
 from pytest_msdump import lazy_dataclass
@@ -71,14 +72,6 @@ def classes(said: dict[str, dict[str, Any]], flags: dict[str, bool], parent: dic
             bases = (module.dataclass(**flags)(type(name, bases, {**members, **namespace})),)
         made.append(bases[0])
     return made
-
-
-def outcome(act: Any) -> Any:
-    """What comes of it, or the kind of the refusal."""
-    try:
-        return act()
-    except (AttributeError, TypeError, ValueError) as error:
-        return type(error)
 
 
 def seen_of(one: object, names: list[str]) -> list[Any]:

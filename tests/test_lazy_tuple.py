@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outcomes import outcome
 
 import pytest_msdump
 from pytest_msdump import lazy_tuple
@@ -49,14 +50,6 @@ def classes(names: list[str], defaults: dict[str, Any]) -> list[Any]:
         exec(text, known)
         made.append(known["Made"])
     return made
-
-
-def outcome(act: Any) -> Any:
-    """What comes of it, or the kind of the refusal."""
-    try:
-        return act()
-    except (AttributeError, TypeError, ValueError) as error:
-        return type(error)
 
 
 def told(one: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pytest_msdump.matching.addresses import Address, parse_address
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_msdump.matching.pairer import pair_dumps
     from pytest_msdump.matching.rules import FusionRules
     from pytest_msdump.matching.selection import Selection
-
 
 __all__ = [
     "Address",
@@ -42,8 +42,4 @@ _HOMES = {
     "rules_for": "advice",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -22,10 +22,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threa
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 
-def told_by(program: str, folder: Path) -> Any:
-    """What a program prints as JSON, on its last line."""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
+def run(folder: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *words],
         cwd=folder,
         env=os.environ | _ONE_THREAD,
         capture_output=True,
@@ -33,6 +32,11 @@ def told_by(program: str, folder: Path) -> Any:
         check=False,
         timeout=120,
     )
+
+
+def told_by(program: str, folder: Path) -> Any:
+    """What a program prints as JSON, on its last line."""
+    done = run(folder, program)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -127,15 +131,7 @@ _COMMAND = (
 
 def command(folder: Path, *words: str, here: str = "pass") -> tuple[int, str]:
     """Run ``msdump compare left right``; the exit code and what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", _COMMAND.format(here=here), "compare", "left", "right", *words],
-        cwd=folder,
-        env=os.environ | _ONE_THREAD,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = run(folder, _COMMAND.format(here=here), "compare", "left", "right", *words)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
