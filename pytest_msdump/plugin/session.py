@@ -16,7 +16,6 @@ from uuid import uuid4
 import pytest
 
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.plugin.dumped import DumpedFiles
 from pytest_msdump.plugin.sources import (
     Source,
     absolute,
@@ -27,11 +26,12 @@ from pytest_msdump.plugin.sources import (
     is_given,
     is_suite_file,
 )
-from pytest_msdump.settings import given, language_of
+from pytest_msdump.settings import given
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
+    from pytest_msdump.plugin.dumped import DumpedFiles
     from pytest_msdump.suite import Suite
 
 __all__ = ["GATE", "Gate", "is_suite_file", "sent_with"]
@@ -48,7 +48,7 @@ class Gate:
         # One word for all processes of a run: with pytest-xdist the controller tells its workers.
         self.run: str = getattr(config, "workerinput", {}).get("msdump_run") or uuid4().hex
         self.plans: dict[Source, Plan] = {}
-        self._dumped = DumpedFiles()
+        self._dumped: DumpedFiles | None = None
         self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
         # Keys in the cache by number of the pair, and the pairs that came from there; by plan.
         self.keys: dict[str, dict[str, str]] = {}
@@ -61,7 +61,7 @@ class Gate:
         # Test cases of JUnit XML, with the plan and the numbers of their pairs.
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
-        self.language = "en"
+        self._spoken: str | None = None
         self._own: Source | None = None
         self._announced: set[Source] = set()
 
@@ -69,7 +69,8 @@ class Gate:
 
     def prepare(self) -> None:
         """Find out what this session gates, and check it. Raises MsdumpError for what must be exit code 4."""
-        self.language = self._language()
+        if not self.is_worker and self._language_wanted:
+            self._spoken = self._language()
         named = any(self.said(name) is not None for name in ("left", "right", "config"))
         distributed = getattr(self.config.option, "dist", "no") != "no"
         source = find_source(self.config, self.said("config"))
@@ -92,13 +93,24 @@ class Gate:
             with suppress(MsdumpError):
                 self.plan(self._own)
 
-    def _language(self) -> str:
+    @property
+    def language(self) -> str:
         """In which language this session tells things: workers follow the controller, whose terminal it is."""
+        if self._spoken is None:
+            self._spoken = self._language()
+        return self._spoken
+
+    @property
+    def _language_wanted(self) -> str:
+        return self.config.option.msdump_lang or self.config.getini("msdump_lang") or ""
+
+    def _language(self) -> str:
         if self.is_worker:
             return str(self.config.workerinput["msdump_language"])  # type: ignore[attr-defined]
-        wanted = self.config.option.msdump_lang or self.config.getini("msdump_lang")
+        from pytest_msdump.settings.language import language_of
+
         # sys.stdout is pytest's own by now, and writes anything.
-        return language_of(wanted, os.environ, encoding=getattr(sys.__stdout__, "encoding", None))
+        return language_of(self._language_wanted, os.environ, encoding=getattr(sys.__stdout__, "encoding", None))
 
     @property
     def plain(self) -> bool:
@@ -133,7 +145,10 @@ class Gate:
         return self.plans[source]
 
     def _keep_plan(self, source: Source, plan: Plan) -> None:
-        if not self.plans:
+        if self._dumped is None:
+            from pytest_msdump.plugin.dumped import DumpedFiles
+
+            self._dumped = DumpedFiles()
             self.config.pluginmanager.register(self._dumped, "msdump-dumped")
         self.plans[source] = plan
         self._dumped.add(plan)
@@ -198,7 +213,9 @@ class Gate:
         """Raise what a suite file had to say, and refuse a gate that was asked for but not collected."""
         if self.errors:
             raise self.errors[0]
-        self.language = self._language()
+        if self.plans:
+            # From here on tests run, which may change what the locale is.
+            self._spoken = self._language()
         named = any(self.said(name) is not None for name in ("left", "right", "config"))
         if named and not any(hasattr(item, "msdump_source") for item in items) and not self._names_given():
             raise ConfigError(

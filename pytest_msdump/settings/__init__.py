@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs, pytest_kwargs
-from pytest_msdump.settings.language import language_of
-from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, Option, given
-from pytest_msdump.settings.values import (
-    REPORT_KINDS,
-    parse_count,
-    parse_coverage,
-    parse_jobs,
-    parse_report,
-    parse_spec,
-    parse_threshold,
-)
+from typing import TYPE_CHECKING
+
+from pytest_msdump.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs, pytest_kwargs
+    from pytest_msdump.settings.language import language_of
+    from pytest_msdump.settings.options import (
+        FIXTURE_OPTIONS,
+        OPTIONS,
+        REPORT_KINDS,
+        TELLING_OPTIONS,
+        Option,
+        given,
+    )
+    from pytest_msdump.settings.values import (
+        parse_count,
+        parse_coverage,
+        parse_jobs,
+        parse_report,
+        parse_spec,
+        parse_threshold,
+    )
 
 __all__ = [
     "FIXTURE_OPTIONS",
@@ -33,3 +44,25 @@ __all__ = [
     "parse_threshold",
     "pytest_kwargs",
 ]
+
+# What pytest declares at every start need not bring what only a gate reads.
+_HOMES = {
+    "FIXTURE_OPTIONS": "options",
+    "OPTIONS": "options",
+    "Option": "options",
+    "REPORT_KINDS": "options",
+    "TELLING_OPTIONS": "options",
+    "argparse_kwargs": "keywords",
+    "given": "options",
+    "ini_kwargs": "keywords",
+    "language_of": "language",
+    "parse_count": "values",
+    "parse_coverage": "values",
+    "parse_jobs": "values",
+    "parse_report": "values",
+    "parse_spec": "values",
+    "parse_threshold": "values",
+    "pytest_kwargs": "keywords",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

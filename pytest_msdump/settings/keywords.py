@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_msdump.settings.options import Option
-from pytest_msdump.settings.values import USUAL_DETAILS
+from pytest_msdump.settings.options import USUAL_DETAILS, Option
 
 __all__ = ["argparse_kwargs", "ini_kwargs", "pytest_kwargs"]
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.settings.values import REPORT_KINDS, USUAL_DETAILS
 
 __all__ = [
     "FIXTURE_OPTIONS",
     "OPTIONS",
+    "REPORT_KINDS",
     "TELLING_OPTIONS",
+    "USUAL_DETAILS",
     "Option",
     "given",
 ]
+
+REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
+# Failing tensors that are written element by element where no number is given.
+USUAL_DETAILS = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
 
 __all__ = [
-    "REPORT_KINDS",
-    "USUAL_DETAILS",
     "parse_count",
     "parse_coverage",
     "parse_jobs",
@@ -19,9 +18,6 @@ __all__ = [
     "parse_spec",
     "parse_threshold",
 ]
-
-REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
-USUAL_DETAILS = 5
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)

@@ -5,6 +5,21 @@ from __future__ import annotations
 import sys
 
 HEAVY = ("numpy", "scipy", "rich")
+# All that pytest's start pays for where nothing is compared.
+DORMANT = {
+    "errors",
+    "lazy_dataclass",
+    "lazy_names",
+    "plugin",
+    "plugin.capturing",
+    "plugin.fixtures",
+    "plugin.hooks",
+    "plugin.session",
+    "plugin.sources",
+    "settings",
+    "settings.keywords",
+    "settings.options",
+}
 
 
 def test_a_dormant_run_imports_nothing_heavy(pytester):
@@ -19,6 +34,26 @@ def test_a_dormant_run_imports_nothing_heavy(pytester):
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_dormant_run_loads_what_declares_options_and_fixtures_and_no_more(pytester):
+    pytester.makepyfile(
+        f"""
+        import sys
+
+        def test_loaded():
+            loaded = {{name.partition(".")[2] for name in sys.modules if name.split(".")[0] == "pytest_msdump"}}
+            assert loaded == {{"", *{DORMANT!r}}}
+        """
+    )
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_dormant_run_refuses_an_unknown_language(pytester):
+    pytester.makepyfile("def test_something(): pass")
+    result = pytester.runpytest_subprocess("-o", "msdump_lang=tlh")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*msdump_lang: there is no language 'tlh'*"])
 
 
 def test_a_dormant_run_prints_nothing_of_ours(pytester):
