@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import product
 from math import prod
+from types import EllipsisType
+from typing import TypeAlias
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, MemoryFormat
@@ -14,6 +17,7 @@ from pytest_msdump.lazy_tuple import NamedTuple
 __all__ = ["Part", "Placement", "format_name", "place", "stored_shape"]
 
 Shape = tuple[int, ...]
+_Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 
 _BATCH = "..."
 
@@ -40,13 +44,18 @@ class Part:
     block: int = 1
 
 
-class Whole(NamedTuple):
-    """How a whole stored tensor becomes the logical one: shaped, transposed, its parts merged, any padding cut off."""
+class Move(NamedTuple):
+    """A box of the stored axes, in logical order, and the box of the logical axes that it fills: one copy."""
 
-    sizes: Shape
+    stored: _Index
+    logical: _Index
+
+
+class Whole(NamedTuple):
+    """How a whole stored tensor becomes the logical one: its axes in logical order, and what to copy."""
+
     axes: Shape
-    merged: Shape
-    cut: tuple[slice, ...] | None
+    moves: tuple[Move, ...]
 
 
 @dataclass(frozen=True)
@@ -75,17 +84,53 @@ class Placement:
     @cached_property
     def whole(self) -> Whole:
         """How all of it is read at once, in the order of `shape`."""
+        axes = tuple(number for axis in self.order for number in self.parts_of(axis))
+        return Whole(axes, tuple(self.moves(self.order, [(0, length) for length in self.shape])))
+
+    @cached_property
+    def _parts_of(self) -> tuple[Shape, ...]:
         numbers = range(len(self.parts))
-        places = [[number for number in numbers if self.parts[number].axis == axis] for axis in range(len(self.shape))]
+        places = [[number for number in numbers if self.parts[number].axis == axis] for axis in self.order]
         for mine in places:
             mine.sort(key=lambda number: self.parts[number].kind == "inner")
-        merged = tuple(prod(self.sizes[number] for number in mine) for mine in places)
-        return Whole(
-            self.sizes,
-            tuple(number for mine in places for number in mine),
-            merged,
-            None if merged == self.shape else tuple(slice(length) for length in self.shape),
-        )
+        return tuple(map(tuple, places))
+
+    def parts_of(self, axis: int) -> Shape:
+        """Return the numbers of the parts of a logical axis, the place in a block behind the block's number."""
+        return self._parts_of[axis]
+
+    def moves(self, order: Shape, ranges: Sequence[tuple[int, int]]) -> Iterator[Move]:
+        """Tell how a box of the logical axes is filled from the blocks that hold it.
+
+        Parameters
+        ----------
+        order : tuple of int
+            The logical axes as they are asked for.
+        ranges : sequence of tuple of int
+            First and last index of each, counted from the first block that is there.
+        """
+        runs = [self._runs(axis, *ends) for axis, ends in zip(order, ranges, strict=True)]
+        for chosen in product(*runs):
+            stored = (piece for run in chosen for piece in run[0])
+            # The dots: an array even where there are no axes.
+            yield Move((*stored, ...), (*(run[1] for run in chosen), ...))
+
+    def _runs(self, axis: int, low: int, high: int) -> list[tuple[tuple[slice, ...], slice]]:
+        """Divide a range of an axis into whole blocks, and what is left before and behind them."""
+        parts = [self.parts[number] for number in self.parts_of(axis)]
+        if len(parts) < 2:
+            return [(tuple(slice(low, high) for _ in parts), slice(0, high - low))]
+        block = parts[-1].size
+        found: list[tuple[tuple[slice, ...], slice]] = []
+        start = low
+        while start < high:
+            number, place = divmod(start, block)
+            blocks = 1 if place else max(1, (high - start) // block)
+            stop = min(high, (number + blocks) * block)
+            inner = slice(place, place + stop - start) if blocks == 1 else slice(0, block)
+            found.append(((slice(number, number + blocks), inner), slice(start - low, stop - low)))
+            start = stop
+        return found
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ order by one transposing copy, and cut where padding begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
@@ -19,8 +19,9 @@ import numpy.typing as npt
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.memory_formats.blocks import Part, Placement
+from pytest_msdump.memory_formats.blocks import Move, Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.pages import pages
 
 __all__ = ["WINDOW_BYTES", "BlockedView"]
 
@@ -147,13 +148,9 @@ class BlockedView:
 
     def _whole(self) -> Array:
         """Read a small tensor at once."""
-        whole = self._placement.whole
-        stored = self._view.read(0, self._placement.stored_elements).reshape(whole.sizes)
-        logical = stored.transpose(whole.axes).reshape(whole.merged)
-        if whole.cut is not None:
-            logical = logical[whole.cut]
-        # As in `_gathered`; the caller may hold two pieces of one tensor at a time.
-        return (logical.copy() if np.may_share_memory(logical, stored) else np.ascontiguousarray(logical)).reshape(-1)
+        axes, moves = self._placement.whole
+        stored = self._view.read(0, self._placement.stored_elements).reshape(self._sizes)
+        return _copied(stored.transpose(axes), moves, self._shape)
 
     def _around(self, element: int) -> _Window:
         """Choose the window that has an element: as many leading indexes fixed as the limit needs."""
@@ -202,23 +199,12 @@ class BlockedView:
         """Read a window and bring it to the logical order."""
         box = self._box(window.prefix, window.low, window.high)
         stored = self._read_box(box).reshape([last - first for first, last in box])
-        parts = self._placement.parts
-        axes: list[int] = []
-        merged: list[int] = []
-        cut: list[slice] = []
-        for place, axis in enumerate(self._order):
-            places = [number for number, part in enumerate(parts) if part.axis == axis]
-            places.sort(key=lambda number: parts[number].kind == "inner")
-            axes += places
-            merged.append(prod(box[number][1] - box[number][0] for number in places))
-            cut.append(self._cut(window, place, box, places))
-        logical = stored.transpose(axes).reshape(merged)[tuple(cut)]
-        # What was read may be the file's own buffer, which the next read overwrites.
-        borrowed = np.may_share_memory(logical, stored)
-        del stored
-        return (logical.copy() if borrowed else np.ascontiguousarray(logical)).reshape(-1)
+        axes = [number for axis in self._order for number in self._placement.parts_of(axis)]
+        ranges = [self._wanted(window, place, box) for place in range(len(self._order))]
+        moves = self._placement.moves(self._order, ranges)
+        return _copied(stored.transpose(axes), moves, [high - low for low, high in ranges])
 
-    def _cut(self, window: _Window, place: int, box: Sequence[tuple[int, int]], places: Sequence[int]) -> slice:
+    def _wanted(self, window: _Window, place: int, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """Return which of the elements of a logical axis that were read belong to the window."""
         if place < len(window.prefix):
             low, high = window.prefix[place], window.prefix[place] + 1
@@ -226,11 +212,11 @@ class BlockedView:
             low, high = window.low, window.high
         else:
             low, high = 0, self._shape[place]
-        parts = self._placement.parts
+        parts, places = self._placement.parts, self._placement.parts_of(self._order[place])
         # The first part is the outer or the whole one; an axis that is one block only begins at 0.
         first = places[0] if places else None
         begin = 0 if first is None or parts[first].kind == "inner" else box[first][0] * parts[first].block
-        return slice(low - begin, high - begin)
+        return low - begin, high - begin
 
     def _read_box(self, box: Sequence[tuple[int, int]]) -> Array:
         """Read a box of the stored axes, in as few runs as pays; may return the buffer of the view below."""
@@ -270,6 +256,20 @@ class BlockedView:
             if (run <= self._limit or axis == inmost) and (least is None or cost < least):
                 best, least = axis, cost
         return best, (box[best][1] - box[best][0]) * self._strides[best]
+
+
+def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array:
+    """Return elements in logical order, in memory of their own: what was read may be a buffer that is read into again.
+
+    Padding is not copied; and no element is moved twice.
+    """
+    out = pages(prod(shape), stored.dtype)
+    logical = out.reshape(shape)
+    for move in moves:
+        source = stored[move.stored]
+        # Axes are only divided, so that this is a view.
+        np.copyto(logical[move.logical].reshape(source.shape), source)
+    return out
 
 
 # A network has many tensors and few kinds of them.

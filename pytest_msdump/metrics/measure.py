@@ -24,6 +24,10 @@ __all__ = ["measure"]
 # Number of the first element, and the elements of both sides.
 _Block: TypeAlias = tuple[int, Array, Array]
 
+# Blocks of a large tensor stay in a core's second cache from reading to measuring; a tensor of so many elements is read
+# once for both passes.
+_BLOCK_ELEMENTS, _HELD_ELEMENTS = 2**16, 2**18
+
 # Three float64 buffers of this size stay in a core's second cache, and the calls per tile still cost little beside it.
 _TILE_ELEMENTS = 32768
 
@@ -34,7 +38,7 @@ def measure(
     *,
     rtol: float = 0.0,
     atol: float = 0.0,
-    block_elements: int = 65536,
+    block_elements: int | None = None,
     worst: int = 5,
     without: Mapping[str, str] = NOTHING_LEFT_OUT,
 ) -> Comparison:
@@ -46,8 +50,9 @@ def measure(
         The run under test and its reference.
     rtol, atol : float
         Element-wise tolerance, for `allclose` and for the ratio of the worst elements.
-    block_elements : int
-        How many elements are held at a time. The result does not depend on it, but for the last bits of sums.
+    block_elements : int, optional
+        How many elements are held at a time: by default all of a tensor of up to 262,144, and 65,536 of a larger one.
+        The result does not depend on it, but for the last bits of sums.
     worst : int
         How many of the worst elements are wanted.
     without : mapping of str to str
@@ -72,6 +77,8 @@ def measure(
     """
     if left.shape != right.shape:
         raise ValueError(f"cannot measure shape {left.shape} against {right.shape}: bring both to one shape first")
+    if block_elements is None:
+        block_elements = left.size if 0 < left.size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):

@@ -21,6 +21,7 @@ FLOORS = {
     "errors": 1,
     "model": 2,
     "dtypes": 2,
+    "pages": 2,
     "registry": 2,
     "settings": 2,
     "storage": 2,

@@ -1,0 +1,90 @@
+"""Memory for elements is handed out again as soon as nobody holds it, and never before."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from pytest_msdump import pages as room
+from pytest_msdump.pages import pages
+
+BYTE = np.dtype(np.uint8)
+LARGE = 2**18
+
+
+@pytest.fixture(autouse=True)
+def nothing_free(monkeypatch):
+    monkeypatch.setattr(room, "_free", [])
+
+
+def address(array):
+    return array.ctypes.data
+
+
+def test_elements_are_of_the_type_and_number_asked_for_and_begin_at_a_page():
+    for count in (0, 1, 1000, 40_001, 10**6):
+        found = pages(count, np.dtype("<f8"))
+        assert (found.shape, found.dtype, found.flags.writeable) == ((count,), np.dtype("<f8"), True)
+        assert found.nbytes < 2**16 or address(found) % 4096 == 0
+
+
+def test_memory_that_nobody_holds_is_handed_out_again():
+    first = address(pages(LARGE, BYTE))
+    again, another = pages(LARGE - 5, BYTE), pages(LARGE, BYTE)
+    assert address(again) == first
+    assert address(another) != first
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda array: array[10:20],
+        lambda array: array.view(np.float32).reshape(2, -1)[:, 3:].T,
+        lambda array: memoryview(array),
+        lambda array: np.frombuffer(memoryview(array)[8:], np.int16),
+    ],
+)
+def test_memory_of_which_somebody_holds_a_part_is_not(part):
+    array = pages(LARGE, BYTE)
+    array[:] = 7
+    kept = part(array)
+    before = bytes(kept)
+    del array
+    for _ in range(3):
+        pages(LARGE, BYTE)[:] = 9
+    assert bytes(kept) == before
+
+
+def test_the_smallest_that_is_long_enough_is_taken():
+    large, small = pages(4 * LARGE, BYTE), pages(LARGE, BYTE)
+    places = address(large), address(small)
+    del large, small
+    assert address(pages(LARGE, BYTE)) == places[1]
+    assert address(pages(2 * LARGE, BYTE)) == places[0]
+
+
+def test_only_so_much_is_kept():
+    held = [pages(2**20, BYTE) for _ in range(10)]
+    held.append(pages(2**25, BYTE))
+    del held
+    assert sum(map(len, room._free)) == 2**22
+
+
+def test_threads_never_get_the_same_memory():
+    wrong = []
+
+    def work(number):
+        for _ in range(300):
+            array = pages(LARGE // 2, BYTE)
+            array[::4096] = number
+            if (array[::4096] != number).any():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
