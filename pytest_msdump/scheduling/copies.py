@@ -1,29 +1,35 @@
 """Pairs divided among copies of this process: of small tensors nearly all is Python's work, whose lock threads share.
 
-A copy has the plan as it is, so nothing is sent to it but which pairs are next; what comes back is records.
+A copy has the plan as it is, so nothing is sent to it but which pairs are next; what comes back is records. The
+original is one of those who work: who only waited would be a copy too many.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 __all__ = ["Copies", "is_possible"]
 
 T = TypeVar("T")
 
-# Whoever is done first takes the next batch: many for each copy, so that none has much left when the others are done.
-_BATCHES_EACH = 16
+# Whoever is done first takes the next batch: each is a part of what is left, so that all are done at the same time.
+_PARTS_EACH = 8
+_MOST_PARTS = 64
 _MOST_TOGETHER = 64
 # All tickets wait in one pipe, which holds a page wherever there is one.
 _MOST_BATCHES = 1000
 _TICKET_BYTES = 4
+# A message is pickled results, after their length.
+_LENGTH_BYTES = 8
+_PIPE_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
 
 
 def is_possible() -> bool:
@@ -32,16 +38,16 @@ def is_possible() -> bool:
 
 
 class Copies(Generic[T]):
-    """Results of `function` for numbers, worked out by copies of this process.
+    """Results of `function` for numbers, worked out by this process and copies of it.
 
     Parameters
     ----------
     function : callable
-        Number → result, which `multiprocessing` can send.
+        Number → result, which can be pickled.
     numbers : sequence of int
         What is wanted.
     jobs : int
-        How many copies there may be.
+        How many processes there may be, this one among them.
 
     Attributes
     ----------
@@ -57,52 +63,82 @@ class Copies(Generic[T]):
     def __iter__(self) -> Iterator[tuple[int, T]]:
         """Yield each number with its result, in their order.
 
-        What a copy raised is raised here where the number comes by, as without copies.
+        What was raised anywhere is raised where the number comes by, as without copies.
         """
-        done: dict[int, T] = {}
-        with self._started() as ends:
-            arriving = _arriving(ends)
+        batches = _batches(self._numbers, self._jobs)
+        with _started(self._function, batches, self._jobs - 1) as (tickets, arriving):
+            here = _here(self._function, batches, tickets)
+            done: dict[int, T] = {}
             for number in self._numbers:
-                while number not in done and (more := next(arriving, None)) is not None:
-                    done.update(more)
+                while number not in done:
+                    mine = next(here, None)
+                    if mine is not None:
+                        done[mine[0]] = mine[1]
+                    elif not arriving.is_open:
+                        break
+                    # Who has nothing to do waits.
+                    done.update(arriving.taken(None if mine is None else 0))
                 if number in done:
                     yield number, done.pop(number)
                 else:
                     self.again += 1
                     yield number, self._function(number)
 
-    @contextmanager
-    def _started(self) -> Iterator[list[Connection]]:
-        """Start the copies, hand out where their results arrive, and end them."""
-        batches, context = self._batches(), get_context("fork")
-        tickets = _tickets(len(batches))
-        ends: list[Connection] = []
-        processes = []
-        try:
-            # Ctrl-C reaches all processes of a terminal, and the original ends its copies.
-            with _uninterrupted():
-                for _ in range(min(self._jobs, len(batches))):
-                    here, there = context.Pipe(duplex=False)
-                    ends.append(here)
-                    arguments = (self._function, batches, tickets, there, tuple(ends))
-                    process = context.Process(target=_work, args=arguments, daemon=True)
-                    process.start()
-                    processes.append(process)
-                    there.close()
-            yield ends
-        finally:
-            os.close(tickets)
-            for end in ends:
-                end.close()
-            for process in processes:
-                process.terminate()
-                process.join()
 
-    def _batches(self) -> list[Sequence[int]]:
-        count = len(self._numbers)
-        together = min(_MOST_TOGETHER, -(-count // (_BATCHES_EACH * self._jobs)))
-        together = max(1, together, -(-count // _MOST_BATCHES))
-        return [self._numbers[start : start + together] for start in range(0, count, together)]
+def _batches(numbers: Sequence[int], jobs: int) -> list[Sequence[int]]:
+    """Divide the work: much at a time first, little in the end."""
+    parts = min(_PARTS_EACH * jobs, _MOST_PARTS)
+    most = max(_MOST_TOGETHER, -(-3 * len(numbers) // _MOST_BATCHES))
+    batches: list[Sequence[int]] = []
+    start = 0
+    while start < len(numbers):
+        left = len(numbers) - start
+        together = left if len(batches) == _MOST_BATCHES - 1 else max(1, min(most, left // parts))
+        batches.append(numbers[start : start + together])
+        start += together
+    return batches
+
+
+def _taken(batches: Sequence[Sequence[int]], tickets: int) -> Iterator[Sequence[int]]:
+    """Yield the batches that nobody else takes."""
+    while ticket := os.read(tickets, _TICKET_BYTES):
+        yield batches[int.from_bytes(ticket, "little")]
+
+
+def _here(function: Callable[[int], T], batches: Sequence[Sequence[int]], tickets: int) -> Iterator[tuple[int, T]]:
+    """What the original does. Whatever goes wrong goes wrong again where the number comes by."""
+    with suppress(Exception):
+        for batch in _taken(batches, tickets):
+            for number in batch:
+                yield number, function(number)
+
+
+@contextmanager
+def _started(
+    function: Callable[[int], Any], batches: Sequence[Sequence[int]], count: int
+) -> Iterator[tuple[int, _Arriving]]:
+    """Start copies, hand out where tickets are and where results arrive, and end them."""
+    tickets = _tickets(len(batches))
+    arriving = _Arriving()
+    copies: list[int] = []
+    try:
+        # Ctrl-C reaches all processes of a terminal, and the original ends its copies.
+        with _uninterrupted():
+            for _ in range(min(count, len(batches) - 1)):
+                there = arriving.opened()
+                copy = os.fork()
+                if not copy:
+                    _work(function, _taken(batches, tickets), there, arriving)
+                copies.append(copy)
+                os.close(there)
+        yield tickets, arriving
+    finally:
+        os.close(tickets)
+        arriving.close()
+        for copy in copies:
+            with suppress(OSError):
+                os.kill(copy, signal.SIGKILL)
+                os.waitpid(copy, 0)
 
 
 @contextmanager
@@ -116,45 +152,114 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _tickets(count: int) -> int:
-    """Return what copies read the number of their next batch from; it ends after the last one."""
+    """Return what everybody reads the number of the next batch from; it ends after the last one."""
     reading, writing = os.pipe()
     os.write(writing, b"".join(number.to_bytes(_TICKET_BYTES, "little") for number in range(count)))
     os.close(writing)
     return reading
 
 
-def _work(
-    function: Callable[[int], Any],
-    batches: Sequence[Sequence[int]],
-    tickets: int,
-    there: Connection,
-    others: Sequence[Connection],
-) -> None:
-    """What a copy does. Whatever goes wrong goes wrong again where the original does what is missing."""
-    # With these open, it would not be told that nobody listens any more.
-    for end in others:
-        end.close()
-    with suppress(Exception):
-        while ticket := os.read(tickets, _TICKET_BYTES):
-            there.send([(number, function(number)) for number in batches[int.from_bytes(ticket, "little")]])
+def _work(function: Callable[[int], Any], batches: Iterator[Sequence[int]], there: int, others: _Arriving) -> NoReturn:
+    """What a copy does, and all it does. Whatever goes wrong goes wrong again where the original does what is missing.
 
+    It leaves without tidying up: files and buffers that it has of the original are the original's.
+    """
+    from pickle import HIGHEST_PROTOCOL, dumps
 
-def _arriving(ends: Sequence[Connection]) -> Iterator[list[tuple[int, Any]]]:
-    """Yield what copies send, until all have ended."""
-    open_ends = list(ends)
-    while open_ends:
-        for end in [end for end in wait(open_ends) if isinstance(end, Connection)]:
-            found = _received(end)
-            if found is None:
-                open_ends.remove(end)
-            else:
-                yield found
-
-
-def _received(end: Connection) -> list[tuple[int, Any]] | None:
-    """What a copy sent; ``None`` of one that has ended, in the midst of it perhaps."""
     try:
-        found: list[tuple[int, Any]] = end.recv()
-    except (EOFError, OSError):
-        return None
-    return found
+        # With these open, it would not be told that nobody listens any more.
+        others.close()
+        # To look for garbage among what the original has would copy all of it.
+        gc.freeze()
+        leaving = _Leaving(there)
+        for batch in batches:
+            leaving.send(dumps([(number, function(number)) for number in batch], HIGHEST_PROTOCOL))
+        leaving.finish()
+    finally:
+        os._exit(0)
+
+
+class _Leaving:
+    """Sends messages without waiting for the original, which may be in the midst of a large tensor."""
+
+    def __init__(self, end: int) -> None:
+        self._end = end
+        self._waiting = bytearray()
+        os.set_blocking(end, False)
+
+    def send(self, message: bytes) -> None:
+        self._waiting += len(message).to_bytes(_LENGTH_BYTES, "little") + message
+        with suppress(BlockingIOError):
+            self._write()
+
+    def finish(self) -> None:
+        os.set_blocking(self._end, True)
+        self._write()
+
+    def _write(self) -> None:
+        while self._waiting:
+            del self._waiting[: os.write(self._end, self._waiting)]
+
+
+class _Arriving:
+    """What copies send, by the end of the pipe that it comes from."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, bytearray] = {}
+        self._poll = select.poll()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any copy may send more."""
+        return bool(self._found)
+
+    def opened(self) -> int:
+        """Open a pipe and return the end for a copy."""
+        here, there = os.pipe()
+        with suppress(OSError):
+            _widen(here)
+        self._found[here] = bytearray()
+        self._poll.register(here, select.POLLIN)
+        return there
+
+    def taken(self, wait_milliseconds: int | None) -> dict[int, Any]:
+        """Return what has arrived; wait for something where nothing has, for ever with ``None``."""
+        from pickle import loads
+
+        results: dict[int, Any] = {}
+        for end, _ in self._poll.poll(wait_milliseconds):
+            content = os.read(end, _READ_BYTES)
+            if not content:
+                # It has ended, in the midst of a message perhaps.
+                self._closed(end)
+                continue
+            self._found[end] += content
+            for message in _messages(self._found[end]):
+                results.update(loads(message))  # noqa: S301 - of a copy of this process
+        return results
+
+    def close(self) -> None:
+        for end in list(self._found):
+            self._closed(end)
+
+    def _closed(self, end: int) -> None:
+        self._poll.unregister(end)
+        del self._found[end]
+        os.close(end)
+
+
+def _widen(end: int) -> None:
+    """Let a pipe hold as much as anybody may have in one."""
+    import fcntl
+
+    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _messages(found: bytearray) -> Iterator[bytearray]:
+    """Take whole messages off the front of what has arrived."""
+    while len(found) >= _LENGTH_BYTES:
+        stop = _LENGTH_BYTES + int.from_bytes(found[:_LENGTH_BYTES], "little")
+        if len(found) < stop:
+            return
+        yield found[_LENGTH_BYTES:stop]
+        del found[:stop]

@@ -42,63 +42,87 @@ def told_by(program: str, folder: Path) -> Any:
 
 
 def copies(body: str, count: int, jobs: int, folder: Path, take: str = "list(copies)") -> Any:
-    """Results of a function whose body is given; `home` is the original's number."""
+    """Results of a function whose body is given; `home` is the original's number, `before` what the process had."""
     return told_by(
-        "import json, os, signal, time\nfrom multiprocessing import active_children\n"
+        "import json, os, signal, time\nfrom pathlib import Path\n"
         "from pytest_msdump.scheduling.copies import Copies\n"
-        f"home = os.getpid()\ndef function(number):\n    {body}\n"
+        "home, before = os.getpid(), []\ndef function(number):\n"
+        f"    before.append(number)\n    {body}\n"
+        "def is_childless():\n"
+        "    try: os.waitpid(-1, os.WNOHANG)\n"
+        "    except ChildProcessError: return True\n"
+        "    return False\n"
         f"copies = Copies(function, range({count}), {jobs})\nfound = {take}\n"
-        "print(json.dumps([found, copies.again, len(active_children())]))\n",
+        "print(json.dumps([found, copies.again, is_childless()]))\n",
         folder,
     )
 
 
-@pytest.mark.parametrize(("count", "jobs"), [(0, 2), (1, 4), (5, 8), (100, 3), (3001, 2)])
+@pytest.mark.parametrize(("count", "jobs"), [(0, 2), (1, 4), (5, 8), (100, 3), (3001, 2), (70_000, 9)])
 def test_every_number_comes_once_and_in_order(tmp_path: Path, count: int, jobs: int) -> None:
-    found, again, left = copies("return number * 7", count, jobs, tmp_path)
+    found, again, is_childless = copies("return number * 7", count, jobs, tmp_path)
     assert found == [[number, number * 7] for number in range(count)]
-    assert (again, left) == (0, 0)
+    assert (again, is_childless) == (0, True)
 
 
-def test_nothing_is_worked_out_in_the_original_and_all_copies_work(tmp_path: Path) -> None:
-    found, again, _ = copies("time.sleep(0.01); return [os.getpid(), home]", 60, 3, tmp_path)
-    homes = {home for _, (_, home) in found}
+def test_the_original_and_all_copies_work_and_each_number_is_worked_out_once(tmp_path: Path) -> None:
+    body = "time.sleep(0.01); Path(f'{number} {os.getpid()}').touch(); return [os.getpid(), home]"
+    found, again, _ = copies(body, 60, 3, tmp_path)
     workers = {worker for _, (worker, _) in found}
-    assert len(homes) == 1
     assert len(workers) == 3
-    assert not homes & workers
+    assert {home for _, (_, home) in found} < workers
+    assert sorted(int(path.name.split()[0]) for path in tmp_path.iterdir()) == list(range(60))
     assert again == 0
 
 
-@pytest.mark.parametrize("when", ["number == 0", "number == 57", "number % 40 == 39", "True"])
+@pytest.mark.parametrize("when", ["len(before) == 1", "len(before) == 10", "number % 20 == 19", "True"])
 def test_what_a_killed_copy_had_is_worked_out_by_the_original(tmp_path: Path, when: str) -> None:
+    """`again` counts, and so grows with each of these."""
     killed = f"({when}) and os.getpid() != home and os.kill(os.getpid(), signal.SIGKILL)"
-    body = f"{killed}; return [number, os.getpid() == home]"
-    found, again, left = copies(body, 100, 2, tmp_path)
-    assert [(number, value[0]) for number, value in found] == [(number, number) for number in range(100)]
-    assert again == sum(value[1] for _, value in found) >= 1
-    assert left == 0
+    body = f"{killed}; time.sleep(0.003); return [number, os.getpid() == home]"
+    take = "[(number, value, copies.again) for number, value in copies]"
+    found, again, is_childless = copies(body, 100, 2, tmp_path, take)
+    assert [(number, value[0]) for number, value, _ in found] == [(number, number) for number in range(100)]
+    counts = [0, *(count for *_, count in found)]
+    anew = [value[1] for count, (_, value, now) in zip(counts, found, strict=False) if now > count]
+    assert again == len(anew) >= 1
+    assert all(anew)
+    assert is_childless
 
 
 def test_a_copy_that_is_killed_while_it_sends_is_not_believed(tmp_path: Path) -> None:
     """Half of a message is in the pipe, which is not as long as one."""
     later = "(time.sleep(0.5), os.kill(os.getppid(), signal.SIGKILL), os._exit(0))"
-    body = f"os.getpid() != home and number == 1 and os.fork() == 0 and {later}; return 'x' * (1 << 22)"
-    take = "[(time.sleep(1.5) if number == 0 else None, number, len(value))[1:] for number, value in copies]"
-    found, again, _ = copies(body, 4, 1, tmp_path, take)
+    body = (
+        "os.getpid() == home and len(before) == 1 and time.sleep(1.5); "
+        f"os.getpid() != home and len(before) == 1 and os.fork() == 0 and {later}; return 'x' * (1 << 22)"
+    )
+    found, again, _ = copies(body, 4, 2, tmp_path, "[(number, len(value)) for number, value in copies]")
     assert found == [[number, 1 << 22] for number in range(4)]
     assert again >= 1
 
 
-def test_what_a_copy_raises_is_raised_where_its_number_comes_by(tmp_path: Path) -> None:
+def test_a_copy_goes_on_while_the_original_is_busy(tmp_path: Path) -> None:
+    """The original waits here until the copy, whose results no pipe holds, has done all the rest."""
+    body = (
+        "waits = range(2000 if os.getpid() == home else 0)\n"
+        "    is_late = all(not Path('done').exists() and not time.sleep(0.01) for _ in waits) and len(waits) > 0\n"
+        "    len(before) == 29 and Path('done').touch()\n"
+        "    return [is_late, 'x' * 200_000]"
+    )
+    found, *_ = copies(body, 30, 2, tmp_path, "[(number, *value) for number, value in copies]")
+    assert [(number, is_late, len(text)) for number, is_late, text in found] == [(n, False, 200_000) for n in range(30)]
+
+
+def test_what_is_raised_is_raised_where_its_number_comes_by(tmp_path: Path) -> None:
     take = "[]\ntry:\n    for number, _ in copies: found += [number]\nexcept ZeroDivisionError: found.append('raised')"
     found, *_ = copies("return 1 // (number - 7)", 20, 2, tmp_path, take)
     assert found == [*range(7), "raised"]
 
 
 def test_who_looks_no_further_leaves_no_copy_behind(tmp_path: Path) -> None:
-    _, _, left = copies("time.sleep(5 * (number > 20)); return number", 300, 2, tmp_path, "next(iter(copies))")
-    assert left == 0
+    *_, is_childless = copies("time.sleep(5 * (number > 20)); return number", 300, 2, tmp_path, "next(iter(copies))")
+    assert is_childless
 
 
 def test_a_process_with_threads_is_not_copied(tmp_path: Path) -> None:
@@ -152,7 +176,7 @@ def test_a_killed_worker_is_told_and_loses_nothing(tmp_path: Path) -> None:
     write_pairs(tmp_path, [50] * 40, drifting=(9,))
     assert command(tmp_path)[0] == 1
     alone = results(tmp_path)
-    here = "name == 'op9' and os.getpid() != home and os.kill(os.getpid(), signal.SIGKILL)"
+    here = "time.sleep(0.02) if os.getpid() == home else os.kill(os.getpid(), signal.SIGKILL)"
     code, said = command(tmp_path, "--jobs", "2", here=here)
     found = results(tmp_path)
     assert code == 1
