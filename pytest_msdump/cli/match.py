@@ -82,11 +82,11 @@ def _tell(parsed: argparse.Namespace, planned: Plan) -> int:
 
     report = match_text.as_report(planned)
     if parsed.json:
-        print(json.dumps(match_text.match_entry(report), indent=2, allow_nan=False))  # noqa: T201 - what it is for
+        print(json.dumps(match_text.match_entry(planned, report), indent=2, allow_nan=False))  # noqa: T201 - what it is for
     else:
         width = max(_NARROWEST, shutil.get_terminal_size((_WITHOUT_TERMINAL, 24)).columns)
-        for line in match_text.match_lines(report, width=width):
-            print(line)  # noqa: T201 - as above
+        lines = match_text.match_lines(planned.pairing.pairs, report, width=width)
+        sys.stdout.writelines(f"{line}\n" for line in lines)
     return int(bool(coverage_problems(report)))
 
 

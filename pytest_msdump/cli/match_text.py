@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import fields_of
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.report import Report, SideInfo
-from pytest_msdump.model.tensor import COORDINATES, TensorRef
-from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.matching.meeting import Key, raw_key
+from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.record_text import relative_file
@@ -19,48 +17,63 @@ from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent
 
+if TYPE_CHECKING:
+    from pytest_msdump.model.pairing import Pair, Transform
+    from pytest_msdump.model.report import Report, SideInfo
+    from pytest_msdump.model.tensor import TensorRef
+    from pytest_msdump.pipeline.planning import Plan
+
 __all__ = ["as_report", "match_entry", "match_lines"]
 
-# Of a record, what is known without reading a tensor.
-_OF_A_PAIR = ("order", *COORDINATES, "how", "by", "transform")
-# Of its transform, what a person said of it.
+# Of a transform, what a person said of it.
 _SAID_OF_A_PAIR = ("left_format", "right_format", "transpose", "reshape")
-_OF_A_SIDE = ("address", "op_type", "file", "dtype")
+# All that there is to say of a pair's values; who the pair is, the pairing tells.
+_NOT_RUN: Mapping[str, Any] = {"verdict": "not_run"}
 
 
 def as_report(planned: Plan) -> Report:
     """Return the report of a plan of which nothing was run."""
-    roots = (planned.left.root, planned.right.root)
     return assemble(
         planned.left,
         planned.right,
         planned.pairing,
-        [_planned_entry(pair, *roots) for pair in planned.pairing.pairs],
+        [_NOT_RUN] * len(planned.pairing.pairs),
         profile=planned.suite.policy.profile,
         min_coverage=planned.suite.min_coverage,
     )
 
 
-def _planned_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]:
-    """Return what `match` tells of a pair: those keys of `reporting.records.not_run`, of which there are very many."""
-    at, right = pair.left.key.op.at, _planned_side(pair.right, right_root)
-    right["at"] = {name: value for name in COORDINATES if (value := getattr(pair.right.key.op.at, name)) is not None}
-    entry: dict[str, Any] = {
+def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
+    """Return what ``--json`` prints: sides, pairs, tensors without a partner, what is missing, and coverage."""
+    roots = (planned.left.root, planned.right.root)
+    return {
+        "left": _side_entry(report.left),
+        "right": _side_entry(report.right),
+        "pairs": [_pair_entry(pair, *roots) for pair in planned.pairing.pairs],
+        "unmatched": list(report.unmatched),
+        "missing": list(report.missing),
+        "coverage": dict(report.coverage),
+        "problems": list(coverage_problems(report)),
+    }
+
+
+def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]:
+    """What is known of a pair without reading a tensor, as its record (`reporting.records.not_run`) says it."""
+    at, right_at = pair.left.key.op.at, pair.right.key.op.at
+    told = {name: value for name in COORDINATES if (value := getattr(right_at, name)) is not None}
+    return {
         "order": pair.order,
         **{name: getattr(at, name) for name in COORDINATES},
         "how": pair.how,
         "by": pair.by,
         "transform": _transform(pair.transform),
-        "verdict": "not_run",
-        "left": _planned_side(pair.left, left_root),
-        "right": right,
+        "left": _tensor_entry(pair.left, left_root),
+        "right": _tensor_entry(pair.right, right_root) | {"at": told},
+        "note": pair.note or None,
     }
-    if pair.note:
-        entry["pair_note"] = pair.note
-    return entry
 
 
-def _planned_side(ref: TensorRef, root: Path) -> dict[str, Any]:
+def _tensor_entry(ref: TensorRef, root: Path) -> dict[str, Any]:
     key, file = ref.key, relative_file(ref.source.path, root)
     return {"address": key.address, "op_type": key.op.op_type, "file": file, "dtype": ref.spec.dtype}
 
@@ -75,19 +88,6 @@ def _transform(transform: Transform) -> dict[str, Any]:
     }
 
 
-def match_entry(report: Report) -> dict[str, Any]:
-    """Return what ``--json`` prints: sides, pairs, tensors without a partner, what is missing, and coverage."""
-    return {
-        "left": _side_entry(report.left),
-        "right": _side_entry(report.right),
-        "pairs": [_pair_entry(record) for record in report.records],
-        "unmatched": list(report.unmatched),
-        "missing": list(report.missing),
-        "coverage": dict(report.coverage),
-        "problems": list(coverage_problems(report)),
-    }
-
-
 def _side_entry(side: SideInfo) -> dict[str, Any]:
     return {
         "directory": side.directory,
@@ -99,29 +99,22 @@ def _side_entry(side: SideInfo) -> dict[str, Any]:
     }
 
 
-def _pair_entry(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **{name: record[name] for name in _OF_A_PAIR},
-        "left": {name: record["left"][name] for name in _OF_A_SIDE},
-        "right": {name: record["right"][name] for name in _OF_A_SIDE} | {"at": record["right"]["at"]},
-        "note": record.get("pair_note"),
-    }
-
-
-def match_lines(report: Report, *, width: int) -> Iterator[str]:
+def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterator[str]:
     """Yield all lines.
 
     Parameters
     ----------
+    pairs : sequence of Pair
+        Those of the plan.
     report : Report
         As `as_report` made it.
     width : int
         Columns to fill.
     """
-    yield from header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)
-    if report.records:
+    yield from header_lines(report.left, report.right, pairs=len(pairs), profile=report.profile)
+    if pairs:
         yield ""
-        yield from _pairs(report.records, width)
+        yield from _pairs(_rows(pairs), width)
     yield from _missing(report, width)
     for side in ("left", "right"):
         alone = [entry for entry in report.unmatched if entry["side"] == side]
@@ -133,18 +126,25 @@ def match_lines(report: Report, *, width: int) -> Iterator[str]:
     yield from _totals(report, width)
 
 
-def _pairs(records: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
+    """Number, both addresses, and what paired them."""
+    # By identity: very many tensors share their coordinates, and very many pairs what paired them.
+    places = {id(at): raw_key(at) for at in (pair.left.key.op.at for pair in pairs)}
+    varying = _varying(places.values())
+    where = {at: _at(place, varying) for at, place in places.items()}
+    said: dict[tuple[str, str, int, str], str] = {}
+    rows = []
+    for pair in pairs:
+        kind = (pair.how, pair.by, id(pair.transform), pair.note)
+        how = said.get(kind) or said.setdefault(kind, _how(pair))
+        left = pair.left.key
+        address = one_line_text(left.address) + where[id(left.op.at)]
+        rows.append((str(pair.order + 1), address, one_line_text(pair.right.key.address), how))
+    return rows
+
+
+def _pairs(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterator[str]:
     """One line a pair where that fits, else the right side below the left one."""
-    varying = _varying(records)
-    rows = [
-        (
-            str(record["order"] + 1),
-            one_line_text(record["left"]["address"]) + _at(record, varying),
-            one_line_text(record["right"]["address"]),
-            _how(record),
-        )
-        for record in records
-    ]
     titles = ("op", "left", "right", "paired by")
     # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is.
     widest = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
@@ -155,32 +155,38 @@ def _pairs(records: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
             return
     column = max(2, *(len(row[0]) for row in rows))
     yield f"{'op':>{column}}  left <-> right (paired by)"
+    beside, below = " " * (column + 2), " " * (column + 4)
     for number, left, right, how in rows:
         first, *others = filled(left, width - column - 2)
         yield f"{number:>{column}}  {first}"
-        others += [f"  {line}" for line in filled(f"<-> {right} ({how})", width - column - 4)]
-        yield from (f"{' ' * (column + 2)}{line}" for line in others)
+        for line in others:
+            yield beside + line
+        for line in filled(f"<-> {right} ({how})", width - column - 4):
+            yield below + line
 
 
-def _how(record: Mapping[str, Any]) -> str:
+def _how(pair: Pair) -> str:
     """Which way of pairing, which rule, and what is done to make the sides meet."""
-    said = [record["by"] or record["how"]]
+    said = [pair.by or pair.how]
     for name in _SAID_OF_A_PAIR:
-        value = record["transform"].get(name)
+        value = _transform(pair.transform).get(name)
         if value is not None:
             said.append(name if value is True else f"{name} {value}")
-    if record.get("pair_note"):
-        said.append(record["pair_note"])
+    if pair.note:
+        said.append(pair.note)
     return one_line_text("; ".join(said))
 
 
-def _varying(records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The coordinates that tell pairs apart."""
-    return tuple(name for name in COORDINATES if len({record[name] for record in records} - {None}) > 1)
+def _varying(places: Iterable[Key]) -> tuple[int, ...]:
+    """The coordinates, as numbers, that tell tensors apart."""
+    distinct = set(places)
+    return tuple(
+        number for number in range(len(COORDINATES)) if len({place[number] for place in distinct} - {None}) > 1
+    )
 
 
-def _at(entry: Mapping[str, Any], names: Iterable[str]) -> str:
-    told = ", ".join(f"{name} {entry[name]}" for name in names if entry[name] is not None)
+def _at(place: Key, numbers: Iterable[int]) -> str:
+    told = ", ".join([f"{COORDINATES[number]} {place[number]}" for number in numbers if place[number] is not None])
     return f" [{one_line_text(told)}]" if told else ""
 
 
@@ -196,15 +202,19 @@ def _missing(report: Report, width: int) -> Iterator[str]:
 
 def _alone(alone: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     """Under each reason its tensors, in the order of the first one."""
-    varying = _varying(alone)
+    varying = _varying(map(_place, alone))
     by_reason: dict[str, list[Mapping[str, Any]]] = {}
     for entry in alone:
         by_reason.setdefault(entry["reason"], []).append(entry)
     for reason, entries in by_reason.items():
         yield from _hanging(f"  {one_line_text(reason)} ({len(entries)}):", width, 4)
         for entry in entries:
-            text = f"{one_line_text(entry['address'])}{_at(entry, varying)}{_nearest(entry)}"
+            text = f"{one_line_text(entry['address'])}{_at(_place(entry), varying)}{_nearest(entry)}"
             yield from _hanging(f"    {text}", width, 6)
+
+
+def _place(entry: Mapping[str, Any]) -> Key:
+    return tuple([entry[name] for name in COORDINATES])
 
 
 def _nearest(entry: Mapping[str, Any]) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -132,50 +132,58 @@ def model_graph(model: Mapping[str, Any], *, source: str) -> OperatorGraph:
     """Read a model from the object that its JSON is; as `parse_model`, for other writings of the same structure."""
     operators: dict[str, Operator] = {}
     written: set[str] = set()
-    repeated: Counter[str] = Counter()
-    for place, entry in _entries(model, source):
-        raw = need(entry, "name", str, place)
-        operator = _operator(raw, entry, place)
-        if not operator.name:
-            raise ConfigError(f"{place}: 'name' is empty")
+    repeated: dict[str, None] = {}
+    for raw, operator in _operators(model, source):
         operators.setdefault(operator.name, operator)
         # The slices of one operator share their name by intention.
-        repeated[raw] += raw in written
+        if raw in written:
+            repeated[raw] = None
         written.add(raw)
     found = tuple(operators.values())
-    notes = tuple(_notes(found, [name for name in repeated if repeated[name]], source))
     own = model.get("name")
+    notes = tuple(_notes(found, list(repeated), source))
     return OperatorGraph(found, source, notes, model=own if isinstance(own, str) else "")
 
 
-def _entries(model: Mapping[str, Any], source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _operators(model: Mapping[str, Any], source: str) -> Iterator[tuple[str, Operator]]:
+    """Yield each operator with its name as written."""
     for number, graph in enumerate(need(model, "graph", list, source)):
         place = f"{source}: graph[{number}]"
         for position, entry in enumerate(need(checked(graph, dict, place, "it"), "op", list, place)):
-            here = f"{place}.op[{position}]"
-            yield here, checked(entry, dict, here, "it")
+            # What is below tells of an error only where in the operator it is: a model has up to 100,000 of them.
+            try:
+                raw = need(checked(entry, dict, "", "it"), "name", str, "")
+                operator = _operator(raw, entry)
+            except ConfigError as error:
+                raise ConfigError(f"{place}.op[{position}]{error}") from error
+            yield raw, operator
 
 
-def _operator(raw: str, entry: Mapping[str, Any], place: str) -> Operator:
+def _operator(raw: str, entry: Mapping[str, Any]) -> Operator:
     name = _unsliced(raw)
-    attributes = _attributes(entry, _OF_OPERATORS, place)
+    attributes = _attributes(entry, _OF_OPERATORS)
     listed = _ORIGINALS in attributes
-    originals = tuple(filter(None, _list_value(attributes, _ORIGINALS, "s", str, place))) if listed else (name,)
+    originals = tuple(filter(None, _texts(attributes[_ORIGINALS], _ORIGINALS))) if listed else (name,)
     own_name = "" if listed else name
-    return Operator(
-        name=name,
-        op_type=need(entry, "type", str, place),
-        id=whole(entry.get("id", 0), f"{place}: 'id'"),
-        inputs=_inputs(get(entry, "input", list, [], place), place),
-        originals=originals,
-        outputs=tuple(
-            _output(output, own_name, position, place)
-            for position, output in enumerate(get(entry, "output_desc", list, [], place))
+    operator = Operator(
+        name,
+        need(entry, "type", str, ""),
+        whole(entry.get("id", 0), ": 'id'"),
+        _inputs(get(entry, "input", list, [], "")),
+        originals,
+        tuple(
+            [
+                _output(output, own_name, position)
+                for position, output in enumerate(get(entry, "output_desc", list, [], ""))
+            ]
         ),
-        is_multiop=_MULTIOP in attributes and _value(attributes, _MULTIOP, "b", bool, False, place),
-        l1_group=_group(attributes, _L1_GROUP, place) if _L1_GROUP in attributes else "",
-        l2_group=_group(attributes, _L2_GROUP, place) if _L2_GROUP in attributes else "",
+        _MULTIOP in attributes and get(attributes[_MULTIOP], "b", bool, False, f": {_MULTIOP}"),
+        _group(attributes[_L1_GROUP], _L1_GROUP) if _L1_GROUP in attributes else "",
+        _group(attributes[_L2_GROUP], _L2_GROUP) if _L2_GROUP in attributes else "",
     )
+    if not name:
+        raise ConfigError(": 'name' is empty")
+    return operator
 
 
 def _unsliced(name: str) -> str:
@@ -183,78 +191,88 @@ def _unsliced(name: str) -> str:
     return _SLICE.sub("", name) if _SLICE_MARK in name else name
 
 
-def _inputs(entries: Sequence[Any], place: str) -> tuple[Edge | None, ...]:
+def _inputs(entries: Sequence[Any]) -> tuple[Edge | None, ...]:
     edges: list[Edge | None] = []
     for position, entry in enumerate(entries):
-        text = entry if isinstance(entry, str) else checked(entry, str, f"{place}.input[{position}]", "it")
-        producer, _, slot = text.rpartition(":")
+        text = entry if isinstance(entry, str) else checked(entry, str, f".input[{position}]", "it")
+        producer, _, slot_text = text.rpartition(":")
+        slot = _slot(slot_text)
         if not text:
             edges.append(None)
-        elif not producer or not WHOLE.fullmatch(slot) or int(slot) < _CONTROL:
-            raise ConfigError(f"{place}.input[{position}]: {shown(text)} is not 'PRODUCER:INDEX'")
-        elif int(slot) != _CONTROL:
-            edges.append(Edge(_unsliced(producer), int(slot)))
+        elif not producer or slot is None:
+            raise ConfigError(f".input[{position}]: {shown(text)} is not 'PRODUCER:INDEX'")
+        elif slot != _CONTROL:
+            edges.append(Edge(_unsliced(producer), slot))
     return tuple(edges)
 
 
-def _output(entry: object, own_name: str, position: int, place: str) -> OriginOutput:
-    here = f"{place}.output_desc[{position}]"
-    output: Mapping[str, Any] = checked(entry, dict, here, "it")
-    attributes = _attributes(output, _OF_OUTPUTS, here)
-    shape = _shape(attributes, here) if _GE_SHAPE in attributes else None
-    formats = [_value(attributes, key, "s", str, "", here) for key in (_ORIGIN_FORMAT, _GE_FORMAT) if key in attributes]
-    index = position
-    if _ORIGIN_INDEX in attributes:
-        index = whole(attributes[_ORIGIN_INDEX].get("i", position), f"{here}: {_ORIGIN_INDEX}")
+# A model has very many inputs, and few slots.
+@lru_cache(maxsize=1024)
+def _slot(text: str) -> int | None:
+    """Read the number behind a producer; ``None`` for what is none."""
+    slot = int(text) if WHOLE.fullmatch(text) else _CONTROL - 1
+    return slot if slot >= _CONTROL else None
+
+
+def _output(entry: Any, own_name: str, position: int) -> OriginOutput:
+    try:
+        attributes = _attributes(checked(entry, dict, "", "it"), _OF_OUTPUTS)
+        shape = _shape(attributes[_GE_SHAPE]) if _GE_SHAPE in attributes else None
+        formats = _text(attributes, _ORIGIN_FORMAT), _text(attributes, _GE_FORMAT)
+        index = _index(attributes[_ORIGIN_INDEX], position) if _ORIGIN_INDEX in attributes else position
+        name = _text(attributes, _ORIGIN_NAME) or own_name
+        dtype = get(entry, "dtype", str, "", "") or None
+    except ConfigError as error:
+        raise ConfigError(f".output_desc[{position}]{error}") from error
+    return OriginOutput(name, index, formats[0] or formats[1] or None, shape, dtype)
+
+
+def _index(value: Mapping[str, Any], position: int) -> int:
+    index = whole(value.get("i", position), f": {_ORIGIN_INDEX}")
     if index < 0:
-        raise ConfigError(f"{here}: {_ORIGIN_INDEX} is {index}, and cannot be negative")
-    return OriginOutput(
-        name=_value(attributes, _ORIGIN_NAME, "s", str, "", here) or own_name,
-        index=index,
-        memory_format=next(filter(None, formats), None),
-        shape=shape,
-        dtype=get(output, "dtype", str, "", here) or None,
-    )
+        raise ConfigError(f": {_ORIGIN_INDEX} is {index}, and cannot be negative")
+    return index
 
 
-def _shape(attributes: _Attributes, here: str) -> tuple[int, ...]:
-    sizes = _list_value(attributes, _GE_SHAPE, "i", object, here)
-    place = f"{here}: {_GE_SHAPE}"
-    return tuple([whole(size, place) for size in sizes])
+def _shape(value: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple([whole(size, f": {_GE_SHAPE}") for size in _list(value, _GE_SHAPE, "i")])
 
 
-def _attributes(holder: Mapping[str, Any], used: frozenset[str], place: str) -> _Attributes:
+def _attributes(holder: Mapping[str, Any], used: frozenset[str]) -> _Attributes:
     found: dict[str, Mapping[str, Any]] = {}
-    for position, entry in enumerate(get(holder, "attr", list, [], place)):
-        # Where it is told only in errors: a model has some ten attributes for each of up to 100,000 operators.
+    for position, entry in enumerate(get(holder, "attr", list, [], "")):
         if not isinstance(entry, dict):
-            checked(entry, dict, f"{place}.attr[{position}]", "it")
+            checked(entry, dict, f".attr[{position}]", "it")
         key = entry.get("key")
         # Attributes that nobody looks at may hold anything.
         if isinstance(key, str) and key in used:
             value = entry.get("value", _NO_VALUE)
             if not isinstance(value, dict):
-                checked(value, dict, f"{place}.attr[{position}] ({key})", "'value'")
+                checked(value, dict, f".attr[{position}] ({key})", "'value'")
             found.setdefault(key, value)
     return found
 
 
-def _value(attributes: _Attributes, key: str, field: str, kind: type, default: Any, place: str) -> Any:
-    # Most operators have few of them, and there may be 100,000 operators.
-    return get(attributes[key], field, kind, default, f"{place}: {key}") if key in attributes else default
+def _text(attributes: _Attributes, key: str) -> str:
+    """Return the text of an attribute; most operators lack most attributes."""
+    return str(get(attributes[key], "s", str, "", f": {key}")) if key in attributes else ""
 
 
-def _group(attributes: _Attributes, key: str, place: str) -> str:
-    value = attributes.get(key, {})
-    return str(value["i"]) if isinstance(value.get("i"), int) else str(_value(attributes, key, "s", str, "", place))
+def _group(value: Mapping[str, Any], key: str) -> str:
+    return str(value["i"]) if isinstance(value.get("i"), int) else str(get(value, "s", str, "", f": {key}"))
 
 
-def _list_value(attributes: _Attributes, key: str, field: str, kind: type, place: str) -> list[Any]:
-    here = f"{place}: {key}"
-    members: list[Any] = get(_value(attributes, key, "list", dict, {}, place), field, list, [], here)
+def _list(value: Mapping[str, Any], key: str, field: str) -> list[Any]:
+    here = f": {key}"
+    members: list[Any] = get(get(value, "list", dict, {}, here), field, list, [], here)
+    return members
+
+
+def _texts(value: Mapping[str, Any], key: str) -> list[str]:
+    members = _list(value, key, "s")
     for position, member in enumerate(members):
-        if not isinstance(member, kind):
-            checked(member, kind, here, f"'{field}[{position}]'")
+        if not isinstance(member, str):
+            checked(member, str, f": {key}", f"'s[{position}]'")
     return members
 
 

@@ -50,7 +50,7 @@ def document(data: str | bytes, source: str) -> dict[str, Any]:
     """
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        model = json.loads(text, parse_int=_number)
+        model = json.loads(text, parse_int=_number if _may_hold_long_number(text) else None)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source}: not JSON, byte {error.start} is not UTF-8 text") from error
     except json.JSONDecodeError as error:
@@ -65,6 +65,12 @@ def document(data: str | bytes, source: str) -> dict[str, Any]:
 
 class _LongNumberError(ValueError):
     """A number of too many digits."""
+
+
+def _may_hold_long_number(text: str) -> bool:
+    """Whether to look at each number, which takes as long as all else: a long run of digits fills one of the pieces."""
+    piece = _LONGEST_NUMBER // 2
+    return any(text[start : start + piece].isdigit() for start in range(0, len(text), piece))
 
 
 def _number(text: str) -> int:

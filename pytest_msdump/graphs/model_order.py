@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph, file_spelling, joined_spelling
+from pytest_msdump.model.graph import Operator, OperatorGraph, file_spelling, file_spellings, joined_spelling
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef
 
@@ -30,28 +31,36 @@ def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
         all, the dump stays as it was. A true name that a file told stays; a name in the dump that several of the
         model's are written as gets none, and a place only if its type tells which is meant.
     """
-    meant: defaultdict[str, list[tuple[int, str, str]]] = defaultdict(list)
-    for place, operator in enumerate(graph.operators):
-        meant[file_spelling(operator.name)].append((place, operator.name, operator.op_type))
-    for place, operator in enumerate(graph.operators):
-        joined = joined_spelling(operator.name)
-        if joined and joined not in meant:
-            meant[joined].append((place, operator.name, operator.op_type))
+    operators, meant = graph.operators, _meant(graph)
     if not any(file_spelling(ref.key.op.name) in meant for ref in dump.refs):
         return dump
-    refs = in_order([_placed(ref, meant) for ref in dump.refs])
-    return replace(dump, refs=refs, older=tuple(_placed(ref, meant) for ref in dump.older))
+    refs = in_order([_placed(ref, operators, meant) for ref in dump.refs])
+    return replace(dump, refs=refs, older=tuple([_placed(ref, operators, meant) for ref in dump.older]))
 
 
-def _placed(ref: TensorRef, meant: dict[str, list[tuple[int, str, str]]]) -> TensorRef:
-    op = ref.key.op
-    candidates = [] if op.op_type == PARAMETER else meant.get(file_spelling(op.name), [])
-    if len(candidates) > 1:
-        exact = [candidate for candidate in candidates if candidate[1] == op.true_name]
-        candidates = exact or [candidate for candidate in candidates if candidate[2] == op.op_type]
-    if len(candidates) != 1:
+def _meant(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
+    """Number the operators of a model by each name that a dump may have for them."""
+    names = graph.names
+    spelled = file_spellings(names)
+    meant: defaultdict[str, list[int]] = defaultdict(list)
+    for place, spelling in enumerate(spelled):
+        meant[spelling].append(place)
+    for place, spelling in enumerate(spelled):
+        joined = joined_spelling(names[place]) if "__" in spelling else None
+        if joined and joined not in meant:
+            meant[joined].append(place)
+    return meant
+
+
+def _placed(ref: TensorRef, operators: Sequence[Operator], meant: Mapping[str, Sequence[int]]) -> TensorRef:
+    key, op = ref.key, ref.key.op
+    places = () if op.op_type == PARAMETER else meant.get(file_spelling(op.name), ())
+    if len(places) > 1:
+        exact = [place for place in places if operators[place].name == op.true_name]
+        places = exact or [place for place in places if operators[place].op_type == op.op_type]
+    if len(places) != 1:
         return placed_at(ref, None)
-    place, name, _ = candidates[0]
     if op.true_name:
-        return placed_at(ref, place)
-    return placed_at(ref, place, key=TensorKey(OpKey(op.name, op.at, op.op_type, name), ref.key.io, ref.key.slot))
+        return placed_at(ref, places[0])
+    true_name = operators[places[0]].name
+    return placed_at(ref, places[0], key=TensorKey(OpKey(op.name, op.at, op.op_type, true_name), key.io, key.slot))

@@ -95,7 +95,7 @@ def kind_of(dump: Dump) -> DumpKind:
         `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type,
         or a name such as AMCT alone gives.
     """
-    family = _KIND_OF_READER.get(dump.reader, "other")
+    family = _family_of(dump)
     ops = [ref.key.op for ref in dump.refs]
     # All names at once: there may be very many. No fragment holds the character between them.
     names = "\n".join({op.true_name or op.name for op in ops})
@@ -105,6 +105,10 @@ def kind_of(dump: Dump) -> DumpKind:
         or any(ref.source.path.name.endswith(".quant") for ref in dump.refs)
     )
     return DumpKind(family, quantised)
+
+
+def _family_of(dump: Dump) -> str:
+    return _KIND_OF_READER.get(dump.reader, "other")
 
 
 def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
@@ -127,6 +131,8 @@ def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
     Files are called wrong only for what they cannot do. Whether a model is quantised is a guess by names, so a rule
     file that seems to be lacking is but told: names or a map may do without it.
     """
+    if not rules.given and "other" in (_family_of(left), _family_of(right)):
+        return None
     ours, theirs = kind_of(left), kind_of(right)
     needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
     wrong = _wrong(ours, theirs, rules)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.facts.operators import REASONS
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching.entries import MapEntry
 from pytest_msdump.matching.explain import elsewhere, listed, slots_text, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made
@@ -14,7 +15,7 @@ from pytest_msdump.matching.meeting import Key, meets
 from pytest_msdump.matching.origins import Rulebook, Wish
 from pytest_msdump.matching.remains import dumps_beside, explain_right, repeats_beside, where_text
 from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.sides import Operator, Side
+from pytest_msdump.matching.sides import Operator, Port, Side
 from pytest_msdump.matching.spellings import Identified, NameBook, doubt_text, identify
 from pytest_msdump.model import graph
 from pytest_msdump.model.pairing import Transform
@@ -58,7 +59,9 @@ class _Fusing:
         self.book = Rulebook(rules)
         self.lost: dict[tuple[str, str, str], Lost] = {}
         self._ledger = ledger
-        self._axis_orders = (formats.left_format, formats.right_format, formats.transpose, formats.reshape)
+        self._formats = formats
+        # By what an origin says of the left tensor: most say the same.
+        self._transforms: dict[tuple[object, ...], Transform] = {}
         left, right = ledger.left, ledger.right
         types = {operator.name: operator.op_type for operator in self.book.operators.values()}
         self.lefts = identify(left.ops, NameBook(types), types)
@@ -72,16 +75,14 @@ class _Fusing:
         left = self._ledger.left
         passed_over = _passed_over(left, self.lefts, self.book)
         for number, op in enumerate(left.ops):
-            if not op.kept:
-                continue
             doubt = self._doubt(op, self.lefts, number)
             operator = self.book.operators.get(self.lefts.name_of.get(number, ""))
-            if not doubt and operator is None:
+            if not op.kept or not (doubt or operator):
                 continue
-            for (io, slot), ref in left.selected(op).items():
-                if self._ledger.is_paired("left", ref) or ("left", ref) in self._ledger.held:
+            for port, ref in left.selected(op).items():
+                if self._ledger.is_settled("left", ref):
                     continue
-                reason = doubt or passed_over.get(number) or self._paired(ref, op, operator, io, slot)
+                reason = doubt or passed_over.get(number) or self._paired(ref, op, operator, port)
                 if reason and not self._ledger.is_paired("left", ref):
                     self._ledger.held["left", ref] = reason
 
@@ -89,27 +90,26 @@ class _Fusing:
         names = identified.doubtful.get(number)
         return doubt_text(op, names, self.book.label) if names else ""
 
-    def _paired(self, ref: int, op: Operator, operator: graph.Operator | None, io: str, slot: int) -> str:
+    def _paired(self, ref: int, op: Operator, operator: graph.Operator | None, port: Port) -> str:
         """Pair one left tensor; return why it cannot be."""
         if operator is None:
             return ""
-        inputs = 1 + max([slot for direction, slot in op.tensors if direction == "input"], default=-1)
-        wish = self.book.wish(operator, io, slot, inputs)
-        reason = wish.reason
+        wish = self.book.wish(operator, *port, _inputs(op) if port[0] == "input" else 0)
         for origin in wish.origins:
-            ops = [number for number in self.rights.ops_of(origin.name) if self._meets(op, number)]
-            found = [number for number in ops if ("output", origin.index) in self._ledger.right.ops[number].tensors]
+            wanted = ("output", origin.index)
+            found = [number for number in self.rights.ops_of(origin.name) if self._has(number, wanted, op)]
             if found:
                 return self._joined(ref, op, found, origin, wish)
-        return reason or self._absent(ref, op, wish)
+        return wish.reason or self._absent(ref, op, wish)
 
-    def _meets(self, op: Operator, number: int) -> bool:
+    def _has(self, number: int, port: Port, op: Operator) -> bool:
+        """Whether a right operator meets a left one, and has such a tensor."""
         other = self._ledger.right.ops[number]
-        return other.kept and meets(other.meeting, op.meeting)
+        return other.kept and port in other.tensors and meets(other.meeting, op.meeting)
 
     def _joined(self, ref: int, op: Operator, found: Sequence[int], origin: graph.OriginOutput, wish: Wish) -> str:
         ledger = self._ledger
-        if rivals := _rivals(ledger.right, found):
+        if len(found) > 1 and (rivals := _rivals(ledger.right, found)):
             names = listed(typed_name(ledger.right.ops[number].key) for number in rivals)
             return f"ambiguous: {self.book.label} pairs it with {origin.name}, which may be {names} on the right side"
         reasons = []
@@ -119,17 +119,25 @@ class _Fusing:
             if reason := self._taken(partner, op):
                 reasons.append(reason)
             elif ledger.left_free(ref, other):
-                transform = Transform(*self._axis_orders, _known_shape(origin.shape), origin.memory_format)
-                ledger.record(Made(ref, partner, "fused", wish.by, transform))
+                ledger.record(Made(ref, partner, "fused", wish.by, self._transform(origin)))
         return reasons[0] if reasons else ""
+
+    def _transform(self, origin: graph.OriginOutput) -> Transform:
+        kind = (origin.shape, origin.memory_format)
+        found = self._transforms.get(kind)
+        if found is None:
+            shape = _known_shape(origin.shape)
+            made = replace(self._formats, left_logical_shape=shape, left_logical_format=origin.memory_format)
+            found = self._transforms[kind] = made
+        return found
 
     def _taken(self, partner: int, op: Operator) -> str:
         """Say why the map keeps a right tensor from this left operator."""
-        address = self._ledger.right.refs[partner].key.address
+        right = self._ledger.right.refs
         if held := self._ledger.held.get(("right", partner)):
-            return f"{address} on the right side is kept for a map entry: {held}"
-        if any(meets(op.at, place) for place in self._mapped.get(partner, ())):
-            return f"{address} on the right side is paired by a map entry"
+            return f"{right[partner].key.address} on the right side is kept for a map entry: {held}"
+        if partner in self._mapped and any(meets(op.at, place) for place in self._mapped[partner]):
+            return f"{right[partner].key.address} on the right side is paired by a map entry"
         return ""
 
     def _absent(self, ref: int, op: Operator, wish: Wish) -> str:
@@ -161,10 +169,13 @@ class _Fusing:
 
 def _rivals(side: Side, found: Sequence[int]) -> Sequence[int]:
     """Return operators of which one left tensor can have only one: their places are the same."""
-    if len(found) == 1:
-        return ()
     ops = [(number, side.ops[number].at) for number in found]
     return [number for number, at in ops if any(meets(at, other) for rival, other in ops if rival != number)]
+
+
+def _inputs(op: Operator) -> int:
+    """Count the inputs that a dump has of an operator."""
+    return 1 + max([slot for io, slot in op.tensors if io == "input"], default=-1)
 
 
 def _known_shape(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:

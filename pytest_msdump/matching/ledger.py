@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, field
@@ -32,13 +32,16 @@ class _Partners:
     def __init__(self, others: Side) -> None:
         places = {op.at for op in others.ops}
         self._mixed = len({known(place) for place in places}) > 1
-        self._is_one_place = len(places) == 1
+        self.is_one_place = len(places) == 1
         # Nearly all have one: a set of its own for each would take more memory than all else here.
         self._first: dict[int, Key] = {}
         self._several: dict[int, set[Key]] = {}
 
     def __contains__(self, ref: int) -> bool:
         return ref in self._first
+
+    def __len__(self) -> int:
+        return len(self._first)
 
     def add(self, ref: int, place: Key) -> None:
         first = self._first.setdefault(ref, place)
@@ -47,7 +50,12 @@ class _Partners:
 
     def is_done(self, ref: int) -> bool:
         """Whether a tensor has all the partners that it can have."""
-        return self._is_one_place and ref in self._first
+        return self.is_one_place and ref in self._first
+
+    def lacking(self, count: int) -> list[int]:
+        """Return those of so many tensors that have no partner."""
+        first = self._first
+        return [ref for ref in range(count) if ref not in first] if first else list(range(count))
 
     def has_at(self, ref: int, place: Key) -> bool:
         first = self._first.get(ref)
@@ -96,17 +104,23 @@ class Ledger:
 
     def record(self, made: Made) -> None:
         """Add a pair; both tensors are free for each other."""
+        left, right = self.left, self.right
         self.made.append(made)
-        self._of_left.add(made.left, self._op(self.right, made.right).at)
-        self._of_right.add(made.right, self._op(self.left, made.left).at)
+        self._of_left.add(made.left, right.ops[right.op_of[made.right]].at)
+        self._of_right.add(made.right, left.ops[left.op_of[made.left]].at)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was decided yet, so that everybody is free."""
+        return not (self.made or self.held or self.ambiguous or self._ops_of_left)
 
     def left_free(self, ref: int, partner: Operator) -> bool:
         """Whether a left tensor may be paired with a tensor of this right operator."""
-        return ("left", ref) not in self.held and not self._of_left.has_at(ref, partner.at)
+        return not (self.held and ("left", ref) in self.held) and not self._of_left.has_at(ref, partner.at)
 
     def right_free(self, ref: int, partner: Operator) -> bool:
         """Whether a right tensor may be paired with a tensor of this left operator."""
-        return ("right", ref) not in self.held and not self._of_right.has_at(ref, partner.at)
+        return not (self.held and ("right", ref) in self.held) and not self._of_right.has_at(ref, partner.at)
 
     def is_done(self, side: str, ref: int) -> bool:
         """Whether a tensor is free for no tensor of the other side, as nearly all are once a way has paired them."""
@@ -126,12 +140,23 @@ class Ledger:
         """Whether a tensor has any partner."""
         return ref in (self._of_left if side == "left" else self._of_right)
 
+    def is_settled(self, side: str, ref: int) -> bool:
+        """Whether a tensor has a partner, or a reason why it gets none."""
+        return self.is_paired(side, ref) or (side, ref) in self.held
+
     def alone(self, side: Side) -> Iterator[int]:
         """Yield the tensors of a side that were to be compared and have no partner."""
-        for ref, key in enumerate(one.key for one in side.refs):
-            if side.ops[side.op_of[ref]].kept and key.io in side.directions and not self.is_paired(side.name, ref):
+        for ref in self._partners(side).lacking(len(side.refs)):
+            if side.ops[side.op_of[ref]].kept and side.refs[ref].key.io in side.directions:
                 yield ref
 
-    @staticmethod
-    def _op(side: Side, ref: int) -> Operator:
-        return side.ops[side.op_of[ref]]
+    def unpaired_ops(self, side: Side) -> Sequence[int]:
+        """Number the operators of a side that have a tensor without a partner."""
+        return sorted({side.op_of[ref] for ref in self._partners(side).lacking(len(side.refs))})
+
+    def open_ops(self, side: Side) -> Sequence[int]:
+        """Number the operators of a side of which a tensor may get another partner: rules leave hardly any."""
+        return self.unpaired_ops(side) if self._partners(side).is_one_place else range(len(side.ops))
+
+    def _partners(self, side: Side) -> _Partners:
+        return self._of_left if side.name == "left" else self._of_right

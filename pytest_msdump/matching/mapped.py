@@ -103,9 +103,8 @@ def _kept(side: Side, numbers: Sequence[int]) -> list[int]:
 
 
 def _edges(ledger: Ledger, work: Work) -> list[Edge]:
-    theirs = NameIndex()
-    for number in _kept(ledger.right, work.right_ops):
-        theirs.add(work.right.op, ledger.right.ops[number].meeting, number)
+    kept = _kept(ledger.right, work.right_ops)
+    theirs = NameIndex((work.right.op, ledger.right.ops[number].meeting, number) for number in kept)
     ours = _kept(ledger.left, work.left_ops)
     return [(a, b) for a in ours for b in theirs.meeting(work.right.op, ledger.left.ops[a].meeting)]
 

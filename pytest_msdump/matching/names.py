@@ -73,11 +73,12 @@ def _pair(
 ) -> None:
     left, right = ledger.left, ledger.right
     edges: list[Edge] = []
-    for number, op in enumerate(left.ops):
-        # Most have their partners by rules already, and names need not be looked up in vain.
-        is_open = _is_offered(left, number, ledger) and not _is_done(left, op, ledger)
-        found = dict.fromkeys(partners(op)) if is_open else {}
-        edges += [(number, other) for other in found if _may_meet(ledger, number, other)]
+    is_blank = ledger.is_blank
+    for number in ledger.open_ops(left):
+        op = left.ops[number]
+        if _is_offered(left, number, ledger) and (is_blank or not _is_done(left, op, ledger)):
+            found = dict.fromkeys(partners(op))
+            edges += [(number, other) for other in found if _may_meet(ledger, number, other, is_blank=is_blank)]
     certain, doubtful = settle(left, right, edges)
     for one, other in certain:
         ledger.join_operators(one, other)
@@ -88,7 +89,8 @@ def _pair(
 
 def _is_offered(side: Side, number: int, ledger: Ledger) -> bool:
     op = side.ops[number]
-    return op.kept and (side.name, number) not in ledger.ambiguous and bool(side.selected(op))
+    is_barred = ledger.ambiguous and (side.name, number) in ledger.ambiguous
+    return op.kept and not is_barred and bool(side.selected(op))
 
 
 def _is_done(side: Side, op: Operator, ledger: Ledger) -> bool:
@@ -98,8 +100,12 @@ def _is_done(side: Side, op: Operator, ledger: Ledger) -> bool:
     return True
 
 
-def _may_meet(ledger: Ledger, one: int, other: int) -> bool:
-    if not _is_offered(ledger.right, other, ledger) or not ledger.operators_free(one, other):
+def _may_meet(ledger: Ledger, one: int, other: int, *, is_blank: bool) -> bool:
+    if not _is_offered(ledger.right, other, ledger):
+        return False
+    if is_blank:
+        return True
+    if not ledger.operators_free(one, other):
         return False
     left, right = ledger.left.ops[one], ledger.right.ops[other]
     return any(ledger.left_free(ref, right) for ref in ledger.left.selected(left).values()) and any(
@@ -117,6 +123,8 @@ def _free_slots(ledger: Ledger, left: Operator, right: Operator) -> Iterator[tup
 
 def _bar(ledger: Ledger, certain: Sequence[Edge], doubtful: Sequence[Edge]) -> None:
     """Keep operators of a doubtful name from later ways: one that leaves fewer rivals would guess."""
+    if not doubtful:
+        return
     of_left: dict[int, set[int]] = defaultdict(set)
     of_right: dict[int, set[int]] = defaultdict(set)
     for one, other in doubtful:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
 from pytest_msdump.lazy_dataclass import dataclass
@@ -60,18 +61,31 @@ class Rulebook:
             for edge in operator.inputs
             if edge is not None
         }
-        self._makers: defaultdict[str, list[tuple[Operator, int, OriginOutput]]] = defaultdict(list)
-        self._hosts: defaultdict[str, list[Operator]] = defaultdict(list)
-        for operator in graph.operators:
+        self._graph = graph
+
+    @cached_property
+    def _makers(self) -> Mapping[str, Sequence[tuple[Operator, int, OriginOutput]]]:
+        """By the name of a right operator; nobody asks where every right tensor has its partner."""
+        found: defaultdict[str, list[tuple[Operator, int, OriginOutput]]] = defaultdict(list)
+        for operator in self._graph.operators:
             for slot, output in enumerate(_outputs_of(operator)):
                 if output.name:
-                    self._makers[output.name].append((operator, slot, output))
-            for original in operator.originals:
-                self._hosts[original].append(operator)
+                    found[output.name].append((operator, slot, output))
+        return found
 
-    def right_names(self) -> list[str]:
-        """Return every name that the right side may use, each once."""
-        return list({**self._makers, **self._hosts})
+    @cached_property
+    def _hosts(self) -> Mapping[str, Sequence[Operator]]:
+        found: defaultdict[str, list[Operator]] = defaultdict(list)
+        for operator in self._graph.operators:
+            for original in operator.originals:
+                found[original].append(operator)
+        return found
+
+    def right_names(self) -> frozenset[str]:
+        """Return every name that the right side may use."""
+        operators = self._graph.operators
+        makers = {output.name for operator in operators for output in _outputs_of(operator) if output.name}
+        return frozenset(makers.union(*(operator.originals for operator in operators)))
 
     def makers(self, name: str, index: int) -> list[tuple[Operator, int]]:
         """Return the operators, and their output slots, that a right tensor is to be compared with."""
@@ -109,7 +123,7 @@ class Rulebook:
         if reason := self._barred(operator, io, slot):
             return Wish(reason=reason)
         if io == "output":
-            return self._followed(operator, Edge(operator.name, slot), operator)
+            return self._followed(operator, operator.name, slot, operator)
         position = _position(operator, slot, dumped_inputs)
         if position is None:
             return Wish(reason=self._say("no_slot", operator.name, io=io, slot=slot))
@@ -118,7 +132,7 @@ class Rulebook:
             return Wish(reason=self._say("unconnected", operator.name, slot=slot))
         if reason_key := self._quantised.input_reason(operator, position):
             return Wish(reason=REASONS[reason_key])
-        return self._followed(operator, edge, None)
+        return self._followed(operator, edge.producer, edge.slot, None)
 
     def undumped(self, operator: Operator) -> str | None:
         """Return why an operator's type never dumps; ``None`` when it does."""
@@ -135,32 +149,33 @@ class Rulebook:
         inner = operator.is_multiop and not any(output.name for output in operator.outputs)
         return REASONS["inner"] if inner else ""
 
-    def _followed(self, asked: Operator, edge: Edge, own: Operator | None) -> Wish:
+    def _followed(self, asked: Operator, producer: str, slot: int, own: Operator | None) -> Wish:
         """Walk to what a tensor was: through Cast and TransData, which carry it on."""
-        trail = list(self._trail(edge))
-        origins = tuple(origin for _, origin in trail if origin is not None and origin.name)
+        trail = self._trail(producer, slot)
         if not trail:
-            return Wish(reason=self._say("unknown_producer", edge.producer))
+            return Wish(reason=self._say("unknown_producer", producer))
+        origins = tuple([origin for _, origin in trail if origin is not None and origin.name])
         end, _ = trail[-1]
         if end.name in self._before_aipp or end.op_type in AIPP_TYPES:
             return Wish(reason=self._say("aipp", end.name))
         if not origins:
             fed = "" if own else f"fed by {end.name}: "
-            return Wish(reason=fed + self._lacking(end, trail[-1][1], edge.slot))
-        expected = self.undumped(end) is None and self.undumped(asked) is None
-        return Wish(origins, self._by(asked if own else None, end), expected=expected)
+            return Wish(reason=fed + self._lacking(end, trail[-1][1], slot))
+        expected = end.op_type not in UNDUMPED_TYPES and asked.op_type not in UNDUMPED_TYPES
+        return Wish(origins, self._by(asked if own else None, end), "", expected)
 
-    def _trail(self, edge: Edge | None) -> Iterator[tuple[Operator, OriginOutput | None]]:
+    def _trail(self, producer: str, slot: int) -> Sequence[tuple[Operator, OriginOutput | None]]:
+        trail: list[tuple[Operator, OriginOutput | None]] = []
         seen: set[str] = set()
-        while edge is not None and edge.producer in self.operators and edge.producer not in seen:
-            operator = self.operators[edge.producer]
-            seen.add(operator.name)
-            yield operator, _origin(operator, edge.slot)
-            if operator.op_type not in CARRIER_TYPES:
-                return
-            connected = [each for each in operator.inputs if each is not None]
-            at_slot = operator.inputs[edge.slot] if edge.slot < len(operator.inputs) else None
-            edge = at_slot or next(iter(connected), None)
+        while producer in self.operators and producer not in seen:
+            operator = self.operators[producer]
+            trail.append((operator, _origin(operator, slot)))
+            edge = _carried(operator, slot) if operator.op_type in CARRIER_TYPES else None
+            if edge is None:
+                break
+            seen.add(producer)
+            producer, slot = edge.producer, edge.slot
+        return trail
 
     def _lacking(self, operator: Operator, origin: OriginOutput | None, slot: int) -> str:
         """Say why an operator's output has no counterpart."""
@@ -195,6 +210,12 @@ def _outputs_of(operator: Operator) -> Sequence[OriginOutput]:
     if operator.outputs or len(operator.originals) != 1:
         return operator.outputs
     return (OriginOutput(operator.originals[0]),)
+
+
+def _carried(operator: Operator, slot: int) -> Edge | None:
+    """Return what an operator carries on to an output."""
+    at_slot = operator.inputs[slot] if slot < len(operator.inputs) else None
+    return at_slot or next((edge for edge in operator.inputs if edge is not None), None)
 
 
 def _origin(operator: Operator, slot: int) -> OriginOutput | None:

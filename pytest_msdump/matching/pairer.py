@@ -145,7 +145,7 @@ class _Taste:
 
 
 def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> Pairing:
-    pairs = [pair for pair in _pairs(ledger) if taste.chooser.takes_pair(pair)]
+    pairs = taste.chooser.taken(_pairs(ledger))
     told = _Told()
     # Why a tensor is alone takes more to find out than who is whose partner.
     if lost or any(True for side in (ledger.left, ledger.right) for _ in ledger.alone(side)):
@@ -189,28 +189,24 @@ def _explained(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], ta
 def _pairs(ledger: Ledger) -> list[Pair]:
     left, right = ledger.left, ledger.right
     times = {side.name: _times(side.refs) for side in (left, right)}
-    pairs = [
-        Pair(
-            left.refs[made.left],
-            right.refs[made.right],
-            made.how,
-            made.by,
-            made.transform,
-            order=left.op_of[made.left],
-            note=_note(left.refs[made.left], right.refs[made.right], times),
-        )
-        for made in ledger.made
-    ]
+    is_repeated = any(times.values())
+    pairs: list[Pair] = []
+    for made in ledger.made:
+        one, other = left.refs[made.left], right.refs[made.right]
+        may_need_note = is_repeated or one.key.io == "input" or other.key.io == "input"
+        note = _note(one, other, times) if may_need_note else ""
+        pairs.append(Pair(one, other, made.how, made.by, made.transform, left.op_of[made.left], note))
     # Hardly any two pairs share their left tensor, and only for these the right one decides.
-    if len({_left_rank(pair) for pair in pairs}) == len(pairs):
-        return sorted(pairs, key=_left_rank)
-    return sorted(pairs, key=_rank_of)
+    ranks = [_left_rank(pair) for pair in pairs]
+    if len(set(ranks)) < len(pairs):
+        return sorted(pairs, key=_rank_of)
+    return [pairs[number] for number in sorted(range(len(pairs)), key=ranks.__getitem__)]
 
 
 def _times(refs: Sequence[TensorRef]) -> Mapping[tuple[object, ...], int]:
     """Count how often each tensor is there but for its occurrence; empty where each is there once."""
-    counts = Counter(map(_without_occurrence, refs))
-    return counts if len(counts) < len(refs) else {}
+    tensors = list(map(_without_occurrence, refs))
+    return Counter(tensors) if len(set(tensors)) < len(tensors) else {}
 
 
 def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:

@@ -22,6 +22,7 @@ __all__ = ["Quantised", "find_quantised"]
 _Output = tuple[str, int]
 
 _UNLISTED = (OriginOutput(),)
+_TYPES = QUANT_TYPES | DEQUANT_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ def find_quantised(graph: OperatorGraph) -> Quantised:
     A name alone says little (``stats.quantile``): an output is a quantisation's only if the model gives it an integer
     type of few bits, and a dequantisation's only if it is floating point.
     """
+    if not _may_be_quantised(graph):
+        return Quantised()
     outputs: set[_Output] = set()
     between: set[str] = set()
     dequantising: set[str] = set()
@@ -91,6 +94,14 @@ def find_quantised(graph: OperatorGraph) -> Quantised:
             kinds = ["quant"] * len(kinds)
         outputs.update((operator.name, slot) for slot, kind in enumerate(kinds) if kind == "quant")
     return Quantised(frozenset(outputs), frozenset(between), frozenset(dequantising))
+
+
+def _may_be_quantised(graph: OperatorGraph) -> bool:
+    """Whether to look at each operator: all names at once, as most models have no such name."""
+    if any(operator.op_type in _TYPES for operator in graph.operators):
+        return True
+    names = "\n".join(["\n".join((operator.name, *operator.originals)) for operator in graph.operators])
+    return _any_in((*QUANT_FRAGMENTS, *DEQUANT_FRAGMENTS, *DEQUANT_ENDINGS), names)
 
 
 def _kinds(operator: Operator) -> Sequence[str]:

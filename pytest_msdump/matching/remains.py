@@ -37,12 +37,13 @@ def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Ide
     """
     lost: dict[tuple[str, str, str], Lost] = {}
     right = ledger.right
-    for number, op in enumerate(right.ops):
+    for number in ledger.unpaired_ops(right):
+        op = right.ops[number]
         names = rights.doubtful.get(number) or [name for name in [rights.name_of.get(number)] if name]
         if not op.kept or not names:
             continue
         for (io, slot), ref in right.selected(op).items():
-            if ledger.is_paired("right", ref) or ("right", ref) in ledger.held:
+            if ledger.is_settled("right", ref):
                 continue
             if len(names) > 1:
                 ledger.held["right", ref] = doubt_text(op, names, book.label)

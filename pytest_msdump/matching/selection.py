@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
@@ -69,9 +69,11 @@ class Chooser:
         self._wanted = _compiled(selection.select)
         self._unwanted = _compiled(selection.deselect)
 
-    def takes_pair(self, pair: Pair) -> bool:
-        """Whether either side is selected and neither is deselected."""
-        return self._takes((pair.left, pair.right))
+    def taken(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """Return the pairs of which either side is selected and neither is deselected."""
+        if self._wanted is None and self._unwanted is None:
+            return pairs
+        return [pair for pair in pairs if self._takes((pair.left, pair.right))]
 
     def takes_ref(self, ref: TensorRef) -> bool:
         """Whether a tensor without a partner is selected by its own name."""

@@ -45,6 +45,8 @@ def _types_agree(one: Operator, other: Operator) -> bool:
 
 
 def _part(left: Side, right: Side, edges: Sequence[Edge]) -> tuple[list[Edge], list[Edge]]:
+    if len({one for one, _ in edges}) == len({other for _, other in edges}) == len(edges):
+        return list(edges), []
     of_left: dict[int, list[int]] = defaultdict(list)
     of_right: dict[int, list[int]] = defaultdict(list)
     for one, other in edges:

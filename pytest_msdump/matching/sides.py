@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import and_
 from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.matching.meeting import Key, known, meets, raw_key, without_occurrence
+from pytest_msdump.matching.meeting import Key, known, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ __all__ = ["NameIndex", "Operator", "Port", "Side", "index_side", "mangled_names
 
 # (io, slot) of a tensor within its operator.
 Port = tuple[str, int]
+
+# For each coordinate whether a place has it.
+_Known = tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,83 +50,80 @@ class Operator:
 
 
 class NameIndex:
-    """Operators by a spelling of their name, then by place."""
+    """Operators by a spelling of their name, then by place.
 
-    def __init__(self) -> None:
-        # Most spellings are one operator's at one place: a tuple takes a tenth of what dictionaries do.
-        self._only: dict[str, tuple[Key, int]] = {}
-        self._several: dict[str, dict[Key, list[int]]] = {}
-        self._patterns: set[tuple[bool, ...]] = set()
-        self._last: Key | None = None
+    Parameters
+    ----------
+    spelled : iterable of (str, tuple, int)
+        A spelling, a place, and the operator there, which has each of its spellings once.
+    """
 
-    def add(self, spelling: str, place: Key, op: int) -> None:
-        """Put an operator under one spelling, once."""
-        if place is not self._last:
-            self._patterns.add(known(place))
-            self._last = place
-        if spelling in self._several:
-            ops = self._several[spelling].setdefault(place, [])
-            if op not in ops:
-                ops.append(op)
-            return
-        first = self._only.setdefault(spelling, (place, op))
-        if first == (place, op):
-            return
-        self._several[spelling] = {first[0]: [first[1]]}
-        del self._only[spelling]
-        self.add(spelling, place, op)
-
-    def _places(self, spelling: str) -> dict[Key, list[int]]:
-        if (only := self._only.get(spelling)) is not None:
-            return {only[0]: [only[1]]}
-        return self._several.get(spelling, {})
+    def __init__(self, spelled: Iterable[tuple[str, Key, int]]) -> None:
+        # Most spellings are one operator's at one place: lists of their own would take ten times as much.
+        self._first: dict[Key, dict[str, int]] = {}
+        self._more: dict[tuple[Key, str], list[int]] = {}
+        for spelling, place, op in spelled:
+            at_place = self._first.get(place)
+            if at_place is None:
+                at_place = self._first[place] = {}
+            if at_place.setdefault(spelling, op) != op:
+                self._more.setdefault((place, spelling), []).append(op)
+        self._patterns = dict.fromkeys(map(known, self._first))
+        self._agreeing: dict[tuple[_Known, _Known], Mapping[Key, Sequence[Key]]] = {}
+        self._meeting: dict[Key, Sequence[Key]] = {}
 
     def named(self, spelling: str) -> list[int]:
         """Return the operators of that spelling, wherever they are."""
-        return [op for ops in self._places(spelling).values() for op in ops]
+        return [op for place in self._places_of.get(spelling, ()) for op in self._at(place, spelling)]
 
     def meeting(self, spelling: str, place: Key) -> list[int]:
         """Return the operators of that spelling whose place meets this one."""
-        places = self._places(spelling)
-        if not places:
-            return []
-        if self._patterns == {known(place)}:
-            # Both sides have the same coordinates, so to meet is to be equal.
-            return places.get(place, [])
-        return [op for other, ops in places.items() if meets(place, other) for op in ops]
-
-
-class _Names:
-    """Operators by each spelling of their names; made when somebody asks, which nobody does where rules pair all."""
-
-    def __init__(self, ops: Sequence[Operator]) -> None:
-        self._ops = ops
+        places = self._meeting.get(place)
+        if places is None:
+            places = self._meeting[place] = self._places(place)
+        return [op for other in places for op in self._at(other, spelling)]
 
     @cached_property
-    def labels(self) -> NameIndex:
-        found = NameIndex()
-        for number, op in enumerate(self._ops):
-            found.add(op.key.label, op.meeting, number)
+    def _places_of(self) -> Mapping[str, Sequence[Key]]:
+        found: defaultdict[str, list[Key]] = defaultdict(list)
+        for place, ops in self._first.items():
+            for spelling in ops:
+                found[spelling].append(place)
         return found
 
-    @cached_property
-    def files(self) -> NameIndex:
-        found = NameIndex()
-        for number, op in enumerate(self._ops):
-            if op.key.true_name is not None:
-                found.add(op.key.name, op.meeting, number)
+    def _at(self, place: Key, spelling: str) -> Sequence[int]:
+        first = self._first[place].get(spelling)
+        if first is None:
+            return ()
+        return (first, *self._more[place, spelling]) if (place, spelling) in self._more else (first,)
+
+    def _places(self, place: Key) -> Sequence[Key]:
+        """Return the places that meet one: those that agree in all that both have."""
+        mine = known(place)
+        if len(self._patterns) == 1 and mine in self._patterns:
+            return (place,) if place in self._first else ()
+        found: list[Key] = []
+        for theirs in self._patterns:
+            both = tuple(map(and_, mine, theirs))
+            found += self._by(theirs, both).get(_part(place, both), ())
         return found
 
-    @cached_property
-    def mangled(self) -> NameIndex:
-        found = NameIndex()
-        for number, op in enumerate(self._ops):
-            for spelling in mangled_names(op.key):
-                found.add(spelling, op.meeting, number)
-        return found
+    def _by(self, pattern: _Known, both: _Known) -> Mapping[Key, Sequence[Key]]:
+        """Return the places of one pattern by the coordinates that others have as well."""
+        if (pattern, both) not in self._agreeing:
+            places: defaultdict[Key, list[Key]] = defaultdict(list)
+            for place in self._first:
+                if known(place) == pattern:
+                    places[_part(place, both)].append(place)
+            self._agreeing[pattern, both] = places
+        return self._agreeing[pattern, both]
 
 
-@dataclass(frozen=True, slots=True)
+def _part(place: Key, kept: _Known) -> Key:
+    return tuple([value if is_kept else None for value, is_kept in zip(place, kept, strict=True)])
+
+
+@dataclass(frozen=True)
 class Side:
     """One dump's tensors and operators.
 
@@ -139,8 +141,6 @@ class Side:
         The selected ones of ``"input"`` and ``"output"``.
     places : frozenset of tuple
         Where anything was dumped at kept places, as compared with the other side, occurrences left out.
-    names : _Names
-        The operators by their names.
     """
 
     name: str
@@ -149,22 +149,26 @@ class Side:
     op_of: tuple[int, ...]
     directions: frozenset[str]
     places: frozenset[Key]
-    names: _Names
 
-    @property
+    # Operators by their names are made when somebody asks, which nobody does where rules pair all.
+
+    @cached_property
     def labels(self) -> NameIndex:
         """Operators by true name, or by the file's where there is no other."""
-        return self.names.labels
+        return NameIndex((op.key.label, op.meeting, number) for number, op in enumerate(self.ops))
 
-    @property
+    @cached_property
     def files(self) -> NameIndex:
         """Operators by the file's name, where a true one is known."""
-        return self.names.files
+        truly_named = ((number, op) for number, op in enumerate(self.ops) if op.key.true_name is not None)
+        return NameIndex((op.key.name, op.meeting, number) for number, op in truly_named)
 
-    @property
+    @cached_property
     def mangled(self) -> NameIndex:
         """Operators by the mangled form of both."""
-        return self.names.mangled
+        return NameIndex(
+            (spelling, op.meeting, number) for number, op in enumerate(self.ops) for spelling in mangled_names(op.key)
+        )
 
     def selected(self, op: Operator) -> dict[Port, int]:
         """Return an operator's selected tensors; not to be changed."""
@@ -260,4 +264,4 @@ def index_side(
         ops[number].tensors.setdefault((key.io, key.slot), position)
         op_of.append(number)
     dumped = frozenset(without_occurrence(place) for _, place, kept in places.values() if kept)
-    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped, _Names(ops))
+    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped)

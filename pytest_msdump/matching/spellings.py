@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from pytest_msdump.matching.explain import listed
 from pytest_msdump.matching.sides import Operator
-from pytest_msdump.model.graph import file_spelling, joined_spelling
+from pytest_msdump.model.graph import file_spelling, file_spellings, joined_spelling
 from pytest_msdump.model.tensor import OpKey
 
 __all__ = ["Identified", "NameBook", "doubt_text", "identify"]
@@ -24,14 +25,28 @@ class NameBook:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._true: set[str] = set(names)
-        self._spelled: defaultdict[str, list[str]] = defaultdict(list)
-        self._joined: defaultdict[str, list[str]] = defaultdict(list)
-        for name in sorted(self._true):
-            spelled = file_spelling(name)
-            self._spelled[spelled].append(name)
-            # Only where something was replaced can a run of it be written otherwise.
-            if spelled != name and (joined := joined_spelling(name)):
-                self._joined[joined].append(name)
+
+    @cached_property
+    def _written(self) -> Sequence[tuple[str, str]]:
+        """What files write, and the name; nobody asks for it where a dump has true names."""
+        names = sorted(self._true)
+        return list(zip(file_spellings(names), names, strict=True))
+
+    @cached_property
+    def _spelled(self) -> Mapping[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for spelled, name in self._written:
+            found[spelled].append(name)
+        return found
+
+    @cached_property
+    def _joined(self) -> Mapping[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for spelled, name in self._written:
+            # A run leaves two such characters.
+            if "__" in spelled and (joined := joined_spelling(name)):
+                found[joined].append(name)
+        return found
 
     def __contains__(self, name: str) -> bool:
         return name in self._true
@@ -65,13 +80,17 @@ class Identified:
     def __init__(self, name_of: Mapping[int, str], doubtful: Mapping[int, Sequence[str]]) -> None:
         self.name_of = name_of
         self.doubtful = doubtful
-        self._ops_of: defaultdict[str, list[int]] = defaultdict(list)
         self._doubts_of: defaultdict[str, list[int]] = defaultdict(list)
-        for number, name in name_of.items():
-            self._ops_of[name].append(number)
         for number, names in doubtful.items():
             for name in names:
                 self._doubts_of[name].append(number)
+
+    @cached_property
+    def _ops_of(self) -> Mapping[str, list[int]]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for number, name in self.name_of.items():
+            found[name].append(number)
+        return found
 
     def ops_of(self, name: str) -> Sequence[int]:
         """Return the operators that have this name, at all places."""
@@ -111,7 +130,7 @@ def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) 
         elif names:
             open_[number] = names
     taken: defaultdict[str, set[str]] = defaultdict(set)
-    for number, name in name_of.items():
+    for number, name in name_of.items() if open_ else ():
         taken[name].add(ops[number].key.name)
     doubtful: dict[int, Sequence[str]] = {}
     for number, names in open_.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pytest_msdump.lazy_dataclass import dataclass, field
@@ -17,13 +18,14 @@ __all__ = [
     "SourceFrame",
     "SourceStack",
     "file_spelling",
+    "file_spellings",
     "joined_spelling",
 ]
 
 _RUN = re.compile(r"[./\\ :]{2,}")
 
 
-# A plan spells each name some ten times, and several times in every stage.
+# Others ask again and again for some names; whoever needs all names of a model takes `file_spellings`.
 @lru_cache(maxsize=2**16)
 def file_spelling(name: str) -> str:
     r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
@@ -33,6 +35,17 @@ def file_spelling(name: str) -> str:
     >>> file_spelling("onnx::Conv_12/out")
     'onnx__Conv_12_out'
     """
+    return _spelled(name)
+
+
+def file_spellings(names: Sequence[str]) -> list[str]:
+    """Write very many names as `file_spelling` does each, in a fraction of the time."""
+    # A character for a character, and never this one.
+    spelled = _spelled("\n".join(names)).split("\n")
+    return spelled if len(spelled) == len(names) else list(map(_spelled, names))
+
+
+def _spelled(name: str) -> str:
     return mangle(name).replace(":", "_")
 
 

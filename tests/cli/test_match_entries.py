@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.cli.match_text import _OF_A_PAIR, _OF_A_SIDE, as_report
+from pytest_msdump.cli.match_text import as_report, match_entry
 from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.records import not_run
 from pytest_msdump.suite import load_suite
@@ -27,11 +28,12 @@ def test_an_entry_is_its_records(changes):
     pairs = tuple(replace(pair, **changes) for pair in one.pairing.pairs)
     assert pairs
     one = replace(one, pairing=replace(one.pairing, pairs=pairs))
-    for entry, pair in zip(as_report(one).records, pairs, strict=True):
+    entries = match_entry(one, as_report(one))["pairs"]
+    for entry, pair in zip(entries, pairs, strict=True):
         record = not_run(pair, left_root=one.left.root, right_root=one.right.root)
-        assert "verdict" in entry
-        for name in {*_OF_A_PAIR, "verdict", "pair_note"} & record.keys():
+        for name in ("order", *COORDINATES, "how", "by", "transform"):
             assert entry[name] == record[name]
-        assert ("pair_note" in entry) == ("pair_note" in record)
-        for side, names in (("left", _OF_A_SIDE), ("right", (*_OF_A_SIDE, "at"))):
+        assert entry["note"] == record.get("pair_note")
+        tensor = ("address", "op_type", "file", "dtype")
+        for side, names in (("left", tensor), ("right", (*tensor, "at"))):
             assert entry[side] == {name: record[side][name] for name in names}
