@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,11 +26,15 @@ __all__ = [
     "TensorSource",
     "TensorSpec",
     "TensorView",
+    "location_of",
     "mangle",
 ]
 
 # The reader of tensors of which only statistics were saved.
 UNSEEN = "statistics"
+
+# Of another kind are paths on object storage.
+_LOCAL = type(Path())
 
 COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
 
@@ -126,6 +131,14 @@ class TensorSpec:
     groups: int = 1
 
 
+def location_of(folder: Path, name: str) -> Path | str:
+    """Return what opens a file: its path as text where that is enough, since to make a path takes ten times as long."""
+    start = str(folder)
+    if type(folder) is not _LOCAL or start == "." or start[-1] == os.sep:
+        return folder / name
+    return f"{start}{os.sep}{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class TensorSource:
     """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors.
@@ -133,6 +146,7 @@ class TensorSource:
     `pieces` are the files of a tensor that was dumped in slices, in their order, `path` being the first of them.
     `device_address` is where the tensor was on the device, where a dump says so. `noted` is what the reader keeps for
     itself of a file that it had to look into to list its tensors; two sources with other notes are one place.
+    `within`, the folder and the name, stands for a `path` that nobody has asked for; made by `inside` alone.
     """
 
     path: Path
@@ -141,6 +155,65 @@ class TensorSource:
     pieces: tuple[Path, ...] = ()
     device_address: int | None = None
     noted: object = field(default=None, compare=False, repr=False)
+    within: tuple[Path, str] | None = field(default=None, init=False, compare=False, repr=False)
+
+    @classmethod
+    def inside(
+        cls,
+        folder: Path,
+        name: str,
+        timestamp: int | None = None,
+        part: int | None = None,
+        *,
+        device_address: int | None = None,
+        noted: object = None,
+    ) -> TensorSource:
+        """Return the source that is a file of `folder`, or a part of it, without making its path: a dump has many."""
+        made = _new(cls)
+        _set_within(made, (folder, name))
+        _set_timestamp(made, timestamp)
+        _set_part(made, part)
+        _set_pieces(made, ())
+        _set_device_address(made, device_address)
+        _set_noted(made, noted)
+        return made
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name if self.within is None else self.within[1]
+
+    @property
+    def folder(self) -> Path:
+        """Where the file is."""
+        return self.path.parent if self.within is None else self.within[0]
+
+    @property
+    def text(self) -> str:
+        """The path as text, without making one where that can be told."""
+        return str(self.location)
+
+    @property
+    def location(self) -> Path | str:
+        """What opens the file; see `location_of`."""
+        return self.path if self.within is None else location_of(*self.within)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Asked for only where a slot is empty, which no other one is.
+            if name != "path":
+                raise AttributeError(name)
+            folder, file = self.within
+            path = folder / file
+            _set_path(self, path)
+            return path
+
+
+_new = object.__new__
+_set_path, _set_timestamp, _set_part, _set_pieces, _set_device_address, _set_noted, _set_within = [
+    getattr(TensorSource, name).__set__ for name in TensorSource.__slots__
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class AscendReader(Reader):
             return open_sliced(ref.source.pieces, ref.source.part)
         from pytest_msdump.readers.ascend_file import open_part
 
-        return open_part(ref.source.path, ref.source.part, ref.source.noted)
+        return open_part(ref.source.location, ref.source.part, ref.source.noted)
 
 
 def _is_certain(name: str) -> bool:
@@ -152,7 +152,7 @@ def _is_hashed(name: str) -> bool:
 
 def _index_file(path: Path, remarks: Remarks, reader: str) -> Dump:
     parsed = parse_ascend(path.name)
-    found = [Found(path, parsed, Coordinates())] if parsed else []
+    found = [Found(path.parent, path.name, parsed, Coordinates())] if parsed else []
     refs = placed_by_time(refs_of(found, remarks, reader=reader))
     return Dump(root=path, reader=reader, refs=refs, notes=remarks.notes)
 
@@ -162,13 +162,13 @@ def _sorted_out(
 ) -> tuple[Sequence[Found], Sequence[str]]:
     """Sort the files of one directory into dumps and unexplained ones; known side files are neither."""
     originals = _originals(root, folder, remarks)
-    path = folder.below(root)
+    below = folder.below(root)
     found: list[Found] = []
     others: list[tuple[str, AscendName | None]] = []
     for name in folder.files:
         parsed = parse_ascend(originals.get(name, name))
         if parsed and place and parsed.is_known and parsed.op_type != _OVERFLOW_TYPE:
-            found.append(Found(path / name, parsed, place.at))
+            found.append(Found(below, name, parsed, place.at))
         else:
             others.append((name, parsed))
     runs = {_run(one.name) for one in found} if others else set()

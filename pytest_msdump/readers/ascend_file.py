@@ -7,6 +7,7 @@ from pathlib import Path
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_contents import Noted
+from pytest_msdump.readers.ascend_forms import HeaderForms
 from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
 from pytest_msdump.readers.buffers import StoredFile
 from pytest_msdump.readers.stored import StoredView, open_stored
@@ -20,11 +21,11 @@ _WINDOW_BYTES = 2**12
 class FileSource:
     """A file as a `wire.Source`. Looks through a small window, so that fields cost no system call each."""
 
-    def __init__(self, file: StoredFile) -> None:
+    def __init__(self, file: StoredFile, first: bytes = b"") -> None:
         self._file = file
         # An attribute and no property: it is asked for several times in each of very many files.
         self.size = file.size
-        self._window = b""
+        self._window = first
         self._begin = 0
 
     @property
@@ -85,26 +86,36 @@ def open_dump_file(path: Path) -> DumpFile:
         raise
 
 
-def read_header(path: Path) -> tuple[Header, StoredFile]:
-    """Return what a dump file says of its tensors, and the file, which is closed again.
+def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Header, str, StoredFile]:
+    """Return what a dump file says of its tensors, its operator's name, and the file, which is closed again.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; text is a path of this machine.
+    forms : HeaderForms, optional
+        Of other files that are read, one of which the header may be.
 
     Raises
     ------
     TensorFileError
         As `open_dump_file`.
     """
-    opened = open_dump_file(path)
-    opened.file.close()
-    return opened.header, opened.file
+    file = StoredFile(path)
+    try:
+        first = file.first_bytes(_WINDOW_BYTES)
+        return *(forms or HeaderForms()).header_of(first, FileSource(file, first)), file
+    finally:
+        file.close()
 
 
-def open_part(path: Path, part: int | None, noted: object = None) -> StoredView:
+def open_part(path: Path | str, part: int | None, noted: object = None) -> StoredView:
     """Open one tensor of a dump file lazily.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    path : Path or str
+        The file; text is a path of this machine.
     part : int, optional
         Its number among inputs, then outputs. ``None`` for a file whose header could not be read when it was indexed:
         now it is said why.
@@ -145,7 +156,7 @@ def open_output(path: Path, index: int) -> StoredView:
         raise
 
 
-def part_of(header: Header, part: int | None, path: Path) -> StoredTensor:
+def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:
     """Return one tensor of a header.
 
     Raises

@@ -11,26 +11,17 @@ nano         u64 length, magic number, blocks of (tag, length, value), then the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.facts.dump_proto import (
-    DATA_TYPES,
-    DUMP_DATA,
-    GE_DATA_TYPES,
-    MEMORY_FORMATS,
-    NANO_MAGIC,
-    OP_ATTR,
-    OP_INPUT,
-    OP_OUTPUT,
-    SHAPE,
-    DataType,
-)
+from pytest_msdump.facts.dump_proto import DUMP_DATA, GE_DATA_TYPES, NANO_MAGIC, OP_ATTR
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_contents import Header, StoredTensor
+from pytest_msdump.readers.ascend_messages import SMALL_BYTES, data_type, memory_format, tensor_in, tensor_of
 from pytest_msdump.readers.ascend_nano import NanoTensor, parse_nano
-from pytest_msdump.readers.ascend_raw import raw_parts
-from pytest_msdump.readers.wire import Memory, Source, Span, named_fields, span_of, varint_of, varints
+from pytest_msdump.readers.ascend_raw import RawPart, raw_parts
+from pytest_msdump.readers.wire import Source, Span, fields, named_fields, span_of, varint_of
 
 __all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "parse_header"]
 
@@ -38,25 +29,35 @@ MAX_HEADER_BYTES = 64 * 2**20
 
 _LENGTH_BYTES = 8
 _NANO = NANO_MAGIC.to_bytes(4, "little")
-_SMALL_BYTES = 2**9
-_MAX_RANK = 32
 _MAX_NAME_BYTES = 2**12
-_MOST_GROUPS = 2**31 - 1
+# Nearly all operators have fewer inputs and outputs.
+_FEW_TENSORS = 32
 # Fused optimisers have the most, some hundreds. An empty entry takes two bytes of the file, and far more here.
 _MAX_TENSORS = 2**13
-_START = StoredTensor._fields.index("start")
-_FIELDS = {"input": OP_INPUT, "output": OP_OUTPUT}
 
 
-class _Parts:
-    """The parts of a `DumpData` while its fields are met."""
+class _LaidOut(NamedTuple):
+    """Tensors with the places of their data, and the byte behind the last."""
 
-    def __init__(self) -> None:
-        self.tensors: dict[str, list[Span]] = {"input": [], "output": []}
-        self.untyped: dict[str, list[Span]] = {"buffer": [], "space": []}
-        self.op_name = ""
-        self.attribute: Span | None = None
-        self.met = 0
+    tensors: tuple[StoredTensor, ...]
+    end: int
+
+
+class _Parts(NamedTuple):
+    """The parts of a `DumpData`: where the messages of each kind are, its operator's name, its first attribute.
+
+    `varying` is where the time and the name are.
+    """
+
+    messages: Mapping[str, Sequence[Span]]
+    op_name: str
+    attribute: Span | None
+    varying: tuple[int, int, int, int] | None
+
+    @property
+    def untyped(self) -> Mapping[str, Sequence[Span]]:
+        """Buffers and workspaces, in the order of the file's data."""
+        return {kind: self.messages[kind] for kind in ("buffer", "space")}
 
 
 def parse_header(source: Source) -> Header:
@@ -80,10 +81,12 @@ def parse_header(source: Source) -> Header:
         return _all_in_protobuf(source)
     begin = _LENGTH_BYTES + length
     parts = _parts(source, Span(_LENGTH_BYTES, begin))
-    tensors = _placed(_tensors(source, parts), begin)
-    end = max([begin, *[tensor.start + tensor.size for tensor in tensors]])
-    raw, end = raw_parts(source, parts.untyped, end)
-    return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end)
+    alike = _alike(source, parts, begin)
+    tensors, end = alike or _laid_out(_tensors(source, parts), begin)
+    raw: tuple[RawPart, ...] = ()
+    if parts.messages["buffer"] or parts.messages["space"]:
+        raw, end = raw_parts(source, parts.untyped, end)
+    return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end, parts.varying if alike else None)
 
 
 def _stated_length(source: Source) -> int | None:
@@ -110,7 +113,7 @@ def _all_in_protobuf(source: Source) -> Header:
     except TensorFileError as error:
         raise _unknown(source) from error
     # Some other message may have the same wire types by chance, but nothing of use in it.
-    if not parts.tensors["input"] and not parts.tensors["output"]:
+    if not parts.messages["input"] and not parts.messages["output"]:
         raise _unknown(source)
     # Here a size without data is a size of nothing.
     tensors = tuple(each if each.start else each._replace(size=0) for each in _tensors(source, parts))
@@ -127,24 +130,29 @@ def _unknown(source: Source) -> TensorFileError:
 
 def _parts(source: Source, span: Span) -> _Parts:
     """Find the parts of a `DumpData`."""
-    parts = _Parts()
-    for name, field in named_fields(source, span, DUMP_DATA):
-        if name in parts.tensors:
-            parts.tensors[name].append(span_of(source, field))
-        elif name in parts.untyped:
-            parts.untyped[name].append(span_of(source, field))
+    messages: dict[str, list[Span]] = {"input": [], "output": [], "buffer": [], "space": []}
+    name_at = time_at = Span(0, 0)
+    op_name, attribute, met = "", None, 0
+    for field in fields(source, span):
+        name = DUMP_DATA.get(field[0], "")
+        listed = messages.get(name)
+        if listed is not None:
+            listed.append(span_of(source, field))
+            met += 1
+            if met > _MAX_TENSORS:
+                raise TensorFileError(
+                    f"{source.where}: its header lists more than {_MAX_TENSORS} tensors; it is damaged or forged"
+                )
         elif name == "op_name":
-            parts.op_name = _text(source, span_of(source, field))
-        elif name == "attr" and parts.attribute is None:
-            parts.attribute = _attribute(source, span_of(source, field))
+            name_at = span_of(source, field)
+            op_name = _text(source, name_at)
+        elif name == "attr" and attribute is None:
+            attribute = _attribute(source, span_of(source, field))
         elif name == "dump_time":
             varint_of(source, field)
-        parts.met += name in parts.tensors or name in parts.untyped
-        if parts.met > _MAX_TENSORS:
-            raise TensorFileError(
-                f"{source.where}: its header lists more than {_MAX_TENSORS} tensors; it is damaged or forged"
-            )
-    return parts
+            time_at = field.span
+    varying = (*time_at, *name_at) if 0 < time_at.stop < name_at.start else None
+    return _Parts(messages, op_name, attribute, varying)
 
 
 def _attribute(source: Source, span: Span) -> Span | None:
@@ -153,101 +161,61 @@ def _attribute(source: Source, span: Span) -> Span | None:
 
 
 def _text(source: Source, span: Span) -> str:
-    if span.length > _MAX_NAME_BYTES:
+    start, stop = span
+    if stop - start > _MAX_NAME_BYTES:
         raise TensorFileError(f"{source.where}: its header gives a name of {span.length} bytes; it is damaged")
-    return source.peek(span.start, span.length).decode("utf-8", "replace")
+    return source.peek(start, stop - start).decode("utf-8", "replace")
 
 
 def _tensors(source: Source, parts: _Parts) -> list[StoredTensor]:
     return [
-        _tensor(source, span, io, slot) for io in ("input", "output") for slot, span in enumerate(parts.tensors[io])
+        tensor_in(source, span, io, slot) for io in ("input", "output") for slot, span in enumerate(parts.messages[io])
     ]
 
 
-def _tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
-    """Read one `OpInput` or `OpOutput`."""
-    if span.length > _SMALL_BYTES:
-        return _tensor_at(source, span, io, slot)
+def _alike(source: Source, parts: _Parts, begin: int) -> _LaidOut | None:
+    """Return the tensors of a small header, which is one of many that differ by names and times alone.
+
+    ``None`` of one that is large, holds data or is damaged: its tensors are read one by one.
+    """
+    inputs, outputs = parts.messages["input"], parts.messages["output"]
+    if len(inputs) + len(outputs) > _FEW_TENSORS:
+        return None
+    messages: list[bytes] = []
+    for start, stop in (*inputs, *outputs):
+        if stop - start > SMALL_BYTES:
+            return None
+        messages.append(source.peek(start, stop - start))
     try:
-        known = _tensor_of(source.peek(span.start, span.length), io)
+        return _known(begin, len(inputs), *messages)
     except TensorFileError:
-        # Once more where it is, for a text that names the file and the byte.
-        return _tensor_at(source, span, io, slot)
-    if slot == known.slot and not known.start:
-        return known
-    return known._replace(slot=slot, start=known.start + span.start if known.start else 0)
+        return None
 
 
 # A network has many tensors and few kinds of them.
 @lru_cache(maxsize=2048)
-def _tensor_of(message: bytes, io: str) -> StoredTensor:
-    return _tensor_at(Memory(message), Span(0, len(message)), io, 0)
+def _known(begin: int, inputs: int, *messages: bytes) -> _LaidOut | None:
+    tensors = [
+        tensor_of(message, "input")._replace(slot=slot)
+        if slot < inputs
+        else tensor_of(message, "output")._replace(slot=slot - inputs)
+        for slot, message in enumerate(messages)
+    ]
+    return None if any(tensor.start for tensor in tensors) else _laid_out(tensors, begin)
 
 
-def _tensor_at(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
-    """Read a message where it is. A field that is there twice counts by its last, as in protobuf."""
-    numbers = {"data_type": 0, "format": 0, "size": 0, "sub_format": 0, "address": 0}
-    shapes: dict[str, tuple[int, ...]] = {}
-    data = Span(0, 0)
-    for name, field in named_fields(source, span, _FIELDS[io]):
-        if name in numbers:
-            numbers[name] = varint_of(source, field)
-        elif name == "data":
-            data = span_of(source, field)
-        else:
-            shapes[name] = _shape(source, span_of(source, field))
-    shape = shapes.get("shape", ())
-    original = shapes.get("original_shape")
-    return StoredTensor(
-        io=io,
-        slot=slot,
-        data_type=_data_type(numbers["data_type"], DATA_TYPES),
-        memory_format=_memory_format(numbers["format"]),
-        shape=shape,
-        # A message without dimensions is the original shape of a scalar only.
-        original_shape=original if original or not shape else None,
-        groups=_groups(numbers["sub_format"]),
-        start=data.start,
-        size=data.length or numbers["size"],
-        address=numbers["address"],
-    )
-
-
-def _shape(source: Source, span: Span) -> tuple[int, ...]:
-    dims: tuple[int, ...] = ()
-    for _, field in named_fields(source, span, SHAPE):
-        dims += varints(source, field, _MAX_RANK)
-        if len(dims) > _MAX_RANK:
-            raise TensorFileError(
-                f"{source.where}: its header gives a shape of more than {_MAX_RANK} axes; it is damaged"
-            )
-    return dims
-
-
-def _groups(sub_format: int) -> int:
-    # 0 where the writer had nothing to say; a negative int32 is a number of 64 bits here.
-    return sub_format if 1 < sub_format <= _MOST_GROUPS else 1
-
-
-def _data_type(number: int, table: Mapping[int, DataType]) -> DataType:
-    return table.get(number, DataType(f"number {number}", "unknown"))
-
-
-def _memory_format(number: int) -> str:
-    return MEMORY_FORMATS.get(number, f"FORMAT_{number}")
-
-
-def _placed(tensors: Iterable[StoredTensor], begin: int) -> tuple[StoredTensor, ...]:
+def _laid_out(tensors: Iterable[StoredTensor], begin: int) -> _LaidOut:
     """Lay the data of all tensors one behind the other, but for data that is inside the header."""
     placed: list[StoredTensor] = []
+    end = begin
     for tensor in tensors:
         if tensor.start:
             placed.append(tensor)
         else:
-            # As `_replace` does, in a third of the time.
-            placed.append(StoredTensor._make((*tensor[:_START], begin, *tensor[_START + 1 :])))
+            placed.append(tensor._replace(start=begin))
             begin += tensor.size
-    return tuple(placed)
+        end = max(end, placed[-1].start + tensor.size)
+    return _LaidOut(tuple(placed), end)
 
 
 def _nano(source: Source, length: int | None) -> Header:
@@ -255,16 +223,16 @@ def _nano(source: Source, length: int | None) -> Header:
         raise TensorFileError(f"{source.where}: begins like a nano dump without a header; it is damaged: dump it again")
     begin = _LENGTH_BYTES + length
     tensors = [_of_nano(raw) for raw in parse_nano(source, Span(_LENGTH_BYTES, begin), most=_MAX_TENSORS)]
-    placed = _placed(sorted(tensors, key=lambda tensor: tensor.io == "output"), begin)
-    return Header("nano", "", placed, end=begin + sum(tensor.size for tensor in placed))
+    placed = _laid_out(sorted(tensors, key=lambda tensor: tensor.io == "output"), begin)
+    return Header("nano", "", placed.tensors, end=placed.end)
 
 
 def _of_nano(raw: NanoTensor) -> StoredTensor:
     return StoredTensor(
         io=raw.io,
         slot=raw.slot,
-        data_type=_data_type(raw.data_type, GE_DATA_TYPES),
-        memory_format=_memory_format(raw.memory_format),
+        data_type=data_type(raw.data_type, GE_DATA_TYPES),
+        memory_format=memory_format(raw.memory_format),
         shape=raw.shape,
         original_shape=raw.original_shape or None,
         groups=1,

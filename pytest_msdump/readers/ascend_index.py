@@ -10,12 +10,14 @@ from pathlib import Path
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.dump_proto import DataType
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.graph import file_spelling
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, location_of
 from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_file import read_header
-from pytest_msdump.readers.ascend_header import Header, StoredTensor
+from pytest_msdump.readers.ascend_forms import HeaderForms
+from pytest_msdump.readers.ascend_header import Header
 from pytest_msdump.readers.ascend_names import AscendName, slice_name, slice_of
 from pytest_msdump.readers.stored_file import FileState
 
@@ -31,9 +33,15 @@ _FIRST_THREAD = "{files} of operators in threads (FFTS+), whose inputs are the f
 class Found(NamedTuple):
     """A dump file, what its name says, and where in the run it was dumped."""
 
-    path: Path
+    folder: Path
+    file: str
     name: AscendName
     at: Coordinates
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.folder / self.file
 
 
 class Remarks:
@@ -61,7 +69,7 @@ class Remarks:
         return (*self._said, *counted)
 
 
-def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> Iterator[TensorRef]:
+def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> list[TensorRef]:
     """Read the headers of one directory's files.
 
     Parameters
@@ -73,20 +81,24 @@ def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> Iterato
     reader : str
         Who opens the tensors.
 
-    Yields
-    ------
-    TensorRef
+    Returns
+    -------
+    list of TensorRef
         One for each input and output. A file whose header cannot be read gives one output, which cannot be opened.
     """
     sliced: defaultdict[tuple[str, str], list[Found]] = defaultdict(list)
+    refs: list[TensorRef] = []
+    forms = HeaderForms()
     for one in found:
-        if one.name.is_ffts:
-            sliced[one.name.op_type, slice_name(one.name.op).op].append(one)
+        name = one.name
+        if name.task_type is not None and name.is_ffts:
+            sliced[name.op_type, slice_name(name.op).op].append(one)
         else:
-            yield from _whole(one, remarks, reader)
+            refs += _whole(one, remarks, reader, forms)
     for files in sliced.values():
         for members in _passes(files):
-            yield from _joined(members, remarks, reader)
+            refs += _joined(members, remarks, reader, forms)
+    return refs
 
 
 def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
@@ -96,7 +108,7 @@ def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
     has too many files to be opened: better than slices of two runs in one tensor.
     """
     by_number: defaultdict[int, list[Found]] = defaultdict(list)
-    for one in sorted(files, key=lambda each: (each.name.timestamp, each.path.name)):
+    for one in sorted(files, key=lambda each: (each.name.timestamp, each.file)):
         by_number[slice_of(one.name)].append(one)
     ordered = [by_number[number] for number in sorted(by_number)]
     if len({len(members) for members in ordered}) > 1:
@@ -104,91 +116,83 @@ def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
     return list(zip(*ordered, strict=True))
 
 
-def _whole(one: Found, remarks: Remarks, reader: str) -> Iterator[TensorRef]:
-    header, state = _header(one, remarks)
+def _whole(one: Found, remarks: Remarks, reader: str, forms: HeaderForms) -> list[TensorRef]:
+    header, op_name, state = _header(one, remarks, forms)
+    folder, file, name, _ = one
     if header is None:
-        yield _ref(_key(one, ""), None, None, one, (), reader)
-        return
-    op = _key(one, header.op_name)
+        return [_unreadable(one, TensorSource.inside(folder, file, name.timestamp), reader)]
+    op = _key(one, op_name)
+    refs: list[TensorRef] = []
     for part, tensor in enumerate(header.tensors):
-        yield _ref(op, part, tensor, one, (), reader, state)
+        noted = Noted(tensor, state) if state else None
+        source = TensorSource.inside(folder, file, name.timestamp, part, device_address=tensor.address, noted=noted)
+        claimed = _claimed(tensor.data_type, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
+        refs.append(TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader))
+    return refs
 
 
-def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator[TensorRef]:
+def _joined(members: Sequence[Found], remarks: Remarks, reader: str, forms: HeaderForms) -> Iterator[TensorRef]:
     """Make references to tensors whose slices are in several files."""
-    headers = [_header(one, remarks)[0] for one in members]
+    headers = [_header(one, remarks, forms) for one in members]
     first = min(members, key=attrgetter("name.timestamp"))
     pieces = tuple(one.path for one in members)
-    header = headers[0]
+    (header, op_name, _), timestamp = headers[0], first.name.timestamp
     if header is None:
-        yield _ref(_key(members[0], ""), None, None, first, pieces, reader)
+        source = TensorSource(pieces[0], timestamp, pieces=pieces)
+        yield _unreadable(members[0], source, reader)
         return
-    op = _key(members[0], header.op_name)
+    op = _key(members[0], op_name)
     by_threads = slice_name(members[0].name.op).number is None
     for part, tensor in enumerate(header.tensors):
         if tensor.io == "input" and by_threads and len(members) > 1:
-            remarks.add(_FIRST_THREAD, members[0].path.name)
-        yield _ref(op, part, tensor, first, pieces, reader)
+            remarks.add(_FIRST_THREAD, members[0].file)
+        source = TensorSource(pieces[0], timestamp, part, pieces, tensor.address)
+        # Shapes are known when the slices are joined.
+        claimed = _claimed(tensor.data_type, None, tensor.memory_format, None, tensor.groups)
+        yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)
 
 
-def _header(one: Found, remarks: Remarks) -> tuple[Header | None, FileState | None]:
+def _header(one: Found, remarks: Remarks, forms: HeaderForms) -> tuple[Header | None, str, FileState | None]:
     try:
-        header, file = read_header(one.path)
+        header, op_name, file = read_header(location_of(one.folder, one.file), forms)
     except TensorFileError:
-        remarks.add(_UNREADABLE, one.path.name)
-        return None, None
+        remarks.add(_UNREADABLE, one.file)
+        return None, "", None
     if not header.tensors:
-        remarks.add(_WITHOUT_TENSORS, one.path.name)
-    if header.untyped:
-        remarks.add(_UNTYPED, one.path.name)
+        remarks.add(_WITHOUT_TENSORS, one.file)
+    if header.raw:
+        remarks.add(_UNTYPED, one.file)
     if file.size > header.end:
-        remarks.add(_TRAILING, one.path.name)
-    return header, file.state
+        remarks.add(_TRAILING, one.file)
+    return header, op_name, file.state
 
 
 def _key(one: Found, header_name: str) -> OpKey:
     """Name an operator: as its file has it, and truly when the header's name is that name before it was mangled."""
     name, true_name = one.name.op, header_name
-    if one.name.is_ffts:
+    if one.name.task_type is not None and one.name.is_ffts:
         sliced = slice_name(name)
         name, origin = sliced.op, sliced.origin
         true_name = slice_name(header_name).origin
         if file_spelling(true_name) != file_spelling(origin):
             true_name = origin
-    elif true_name != name and file_spelling(true_name) != file_spelling(name):
+    elif true_name != name and (spelling := file_spelling(true_name)) != name and spelling != file_spelling(name):
         true_name = name
     return OpKey(name, one.at, one.name.op_type, true_name if true_name != name else None)
 
 
-def _ref(
-    op: OpKey,
-    part: int | None,
-    tensor: StoredTensor | None,
-    one: Found,
-    pieces: tuple[Path, ...],
-    reader: str,
-    state: FileState | None = None,
-) -> TensorRef:
-    path = pieces[0] if pieces else one.path
-    noted = Noted(tensor, state) if tensor and state else None
-    return TensorRef(
-        key=TensorKey(op, tensor.io if tensor else "output", tensor.slot if tensor else 0),
-        spec=_spec(tensor, sliced=bool(pieces)) if tensor else TensorSpec(),
-        source=TensorSource(path, one.name.timestamp, part, pieces, tensor.address if tensor else None, noted),
-        reader=reader,
-    )
-
-
-def _spec(tensor: StoredTensor, *, sliced: bool) -> TensorSpec:
-    """Return what the header claims. The shapes of a sliced tensor are known when its slices are joined."""
-    return _claimed(
-        canonical(tensor.data_type.dtype),
-        None if sliced else tensor.shape,
-        tensor.memory_format,
-        None if sliced else tensor.original_shape,
-        tensor.groups,
-    )
+def _unreadable(one: Found, source: TensorSource, reader: str) -> TensorRef:
+    return TensorRef(TensorKey(_key(one, ""), "output", 0), TensorSpec(), source, reader)
 
 
 # A network has many tensors and few kinds of them, which share their memory.
-_claimed = lru_cache(maxsize=2048)(TensorSpec)
+@lru_cache(maxsize=2048)
+def _claimed(
+    data_type: DataType,
+    shape: tuple[int, ...] | None,
+    memory_format: str,
+    original_shape: tuple[int, ...] | None,
+    groups: int,
+) -> TensorSpec:
+    """Return what a header claims of a tensor."""
+    return TensorSpec(canonical(data_type.dtype), shape, memory_format, original_shape, groups)

@@ -11,7 +11,7 @@ The naming rules of the vendor's comparison tools, 2022 to 2026 (msprobe); the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_msdump.facts.dump_proto import TASK_TYPES
@@ -35,8 +35,14 @@ __all__ = [
 
 PROTOBUF_SUFFIXES = (".pb", ".quant")
 
-# Seconds since 1970 have ten digits, the microseconds of most writers sixteen. Ids of tasks and streams have fewer.
+# Seconds since 1970 have ten digits, the microseconds of most writers sixteen. What may stand behind them has fewer.
 _TIMESTAMP_DIGITS = 10
+# The shortest name that fits is the operator's: numbers before the time are a task and a stream, where there are two.
+_TIMED = re.compile(
+    r"([^./]+)\.([^/]*?)\.([0-9]{1,255})(?:\.([0-9]{1,255}))?\.([0-9]{10,255})"
+    r"(?:(?:\.([0-9]{1,9}))?\.([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9}))?",
+    re.DOTALL,
+)
 _FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
 _SLICE = re.compile(r"_lxslice([0-9]{1,9})")
 _CONVERTED = re.compile(r"(.+)\.(input|output)\.([0-9]{1,9})(?:\.([^.]+))?\.npy", re.DOTALL)
@@ -46,8 +52,8 @@ _CONVERTED_BIN = re.compile(
 )
 _SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
 _SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
-# How many numbers may stand behind the timestamp.
-_EXTRAS = (0, 3, 4)
+# A short timestamp is known by its place alone: before four numbers where there are so many that they can be these.
+_SHORT_EXTRAS, _SHORT_NUMBERS = 4, 6
 
 
 class AscendName(NamedTuple):
@@ -145,50 +151,38 @@ def parse_ascend(name: str) -> AscendName | None:
     (4, 11, 0, 0)
     """
     # Nearly all other names are told by their end alone.
-    if not "0" <= name[-1:] <= "9" or "/" in name:
+    if not "0" <= name[-1:] <= "9":
         return None
+    match = _TIMED.fullmatch(name)
+    if match is None:
+        return _by_place(name)
+    op_type, op, task, stream, timestamp, *behind = match.groups()
+    if not op:
+        return None
+    first = (op_type, op, int(task), None if stream is None else int(stream), int(timestamp))
+    return AscendName(*first, *[None if text is None else int(text) for text in behind])
+
+
+def _by_place(name: str) -> AscendName | None:
+    """Read a name whose timestamp is shorter than any since 1970, as people write them."""
     fields = name.split(".")
-    count = _trailing_numbers(fields)
-    for extras in _possible_extras(fields[len(fields) - count :]):
-        parsed = _from_fields(fields, count - extras, extras)
-        if parsed:
-            return parsed
-    return None
-
-
-def _trailing_numbers(fields: Sequence[str]) -> int:
-    """Count the numbers at the end. The first two fields are names, whatever they look like."""
-    count = 0
+    numbers: list[int] = []
+    # The first two fields are names, whatever they look like.
     for field in reversed(fields[2:]):
-        if number(field) is None:
+        value = number(field)
+        if value is None:
             break
-        count += 1
-    return count
-
-
-def _possible_extras(numbers: Sequence[str]) -> tuple[int, ...]:
-    """Return how many numbers may follow the timestamp, likely ones first."""
-    for behind, field in enumerate(reversed(numbers)):
         if len(field) >= _TIMESTAMP_DIGITS:
-            return (behind,) if behind in _EXTRAS else ()
-    # A short timestamp is known by its place alone.
-    return (4,) if len(numbers) >= 6 else (0,)
-
-
-def _from_fields(fields: Sequence[str], count: int, extras: int) -> AscendName | None:
-    """Put a name together whose last `count` + `extras` fields are numbers, `extras` of them behind the timestamp."""
-    if count < 2:
-        return None
-    end = len(fields) - extras
+            return None
+        numbers.insert(0, value)
+    extras = _SHORT_EXTRAS if len(numbers) >= _SHORT_NUMBERS else 0
+    count = len(numbers) - extras
     ids = 2 if count > 2 else 1
-    op = ".".join(fields[1 : end - 1 - ids])
-    if not fields[0] or not op:
+    op = ".".join(fields[1 : len(fields) - extras - 1 - ids])
+    if count < 2 or "/" in name or not fields[0] or not op:
         return None
-    task, *stream, timestamp = (int(field) for field in fields[end - 1 - ids : end])
-    behind: list[int | None] = [int(field) for field in fields[end:]]
-    if extras == 3:
-        behind.insert(0, None)
-    return AscendName(fields[0], op, task, stream[0] if stream else None, timestamp, *behind)
+    task, *stream, timestamp = numbers[count - 1 - ids : count]
+    return AscendName(fields[0], op, task, stream[0] if stream else None, timestamp, *numbers[count:])
 
 
 def slice_name(op: str) -> SliceName:

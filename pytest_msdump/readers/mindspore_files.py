@@ -107,7 +107,7 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
     for name in folder.files:
         names = (name, originals[name]) if name in originals else (name,)
         array = _first_array(names, is_first=is_first) if place else None
-        dump = next(_dumps(path / name, names, place.at), None) if place and not array else None
+        dump = next(_dumps(path, names, place.at), None) if place and not array else None
         if array:
             arrays.append((name, array))
         elif dump:
@@ -162,11 +162,11 @@ def _first_array(names: tuple[str, ...], *, is_first: bool) -> _Array | None:
     return None
 
 
-def _dumps(path: Path, names: tuple[str, ...], at: Coordinates) -> Iterator[Found]:
+def _dumps(folder: Path, names: tuple[str, ...], at: Coordinates) -> Iterator[Found]:
     for name in names:
         parsed = parse_ascend(name)
         if parsed and parsed.is_known and not parse_opdebug(name):
-            yield Found(path, parsed, at)
+            yield Found(folder, names[0], parsed, at)
 
 
 def _ref(array: _Array, at: Coordinates, path: Path, reader: str) -> TensorRef:

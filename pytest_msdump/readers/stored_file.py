@@ -13,10 +13,14 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
+
+if TYPE_CHECKING:
+    from pytest_msdump.storage.copies import LazyCopy
 
 __all__ = ["FileState", "StoredFile"]
 
@@ -46,7 +50,8 @@ class FileState(NamedTuple):
 class StoredFile:
     """A regular file, opened for reading at any offset. Closed by `close`, or when nobody holds it any more.
 
-    A file on object storage is a local one that is filled in as it is read, and has no `state`.
+    `path` may be given as text where it is one of this machine. A file on object storage is a local one that is filled
+    in as it is read, and has no `state`.
 
     Raises
     ------
@@ -58,15 +63,23 @@ class StoredFile:
     _descriptor = -1
     _whole: bytes | None = None
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._copy = path.local_copy() if isinstance(path, RemotePath) else None
-        self.state: FileState | None = None
-        if self._copy is None:
-            self._descriptor, self.state = _open_regular(path)
-            self.size = self.state.size
-        else:
+    # A file on object storage, and what it is until it was written anew.
+    _copy: LazyCopy | None = None
+    state: FileState | None = None
+
+    def __init__(self, path: Path | str) -> None:
+        self._location = path
+        if isinstance(path, RemotePath):
+            self._copy = path.local_copy()
             self._descriptor, self.size = self._copy.descriptor, self._copy.size
+        else:
+            self._descriptor, self.state = _open_regular(path)
+            self.size = self.state[0]
+
+    @property
+    def path(self) -> Path:
+        """What was opened."""
+        return Path(self._location) if isinstance(self._location, str) else self._location
 
     @property
     def descriptor(self) -> int:
@@ -101,6 +114,14 @@ class StoredFile:
         except OSError:
             return
         self._whole = found if len(found) == self.size else None
+
+    def first_bytes(self, count: int) -> bytes:
+        """Return up to `count` bytes from the first on; none where they cannot be read, for any reason."""
+        if self._copy is not None:
+            return b""
+        with suppress(OSError):
+            return os.pread(self._descriptor, count, 0)
+        return b""
 
     def held(self, offset: int, count: int) -> bytes | None:
         """Return all of the file where `hold` read it and it has these bytes, else ``None``."""
@@ -154,7 +175,7 @@ class StoredFile:
             done += count
 
 
-def _open_regular(path: Path) -> tuple[int, FileState]:
+def _open_regular(path: Path | str) -> tuple[int, FileState]:
     """Return descriptor and state."""
     try:
         descriptor = os.open(path, _FLAGS)
@@ -165,8 +186,8 @@ def _open_regular(path: Path) -> tuple[int, FileState]:
         raise TensorFileError(f"{path}: cannot be opened: {reason}; {hint}") from error
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
-        found = FileState(status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-        return descriptor, found
+        found = (status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        return descriptor, tuple.__new__(FileState, found)
     os.close(descriptor)
     kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
     raise TensorFileError(f"{path}: is {kind}, not a file; a tensor is read from regular files only")

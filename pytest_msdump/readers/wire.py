@@ -25,6 +25,7 @@ _LONGEST_VARINT = 10
 _PIECE_BYTES = 2**10
 _MOST = 2**64 - 1
 _MOST_TAG = 2**32 - 1
+_new = tuple.__new__
 # A writer leaves no more in one message; a forged file of empty fields would keep the run busy for long.
 _MOST_FIELDS = 2**16
 
@@ -202,7 +203,8 @@ def _walked(source: Source, span: Span) -> list[Field] | None:
             # A number of a field that takes two bytes, no field at all, or a field beyond the end.
             if not 8 <= tag < 0x80 or end > stop:
                 return None
-            found.append(Field(tag >> 3, wire_type, value, start + begin, start + end))
+            # As calling it does, in a third of the time.
+            found.append(_new(Field, (tag >> 3, wire_type, value, start + begin, start + end)))
             at = end
     except IndexError:
         return None
@@ -258,7 +260,7 @@ def span_of(source: Source, field: Field) -> Span:
     """
     if field.wire_type != _LEN:
         raise _wrong_kind(source, field, _LEN)
-    return field.span
+    return _new(Span, field[3:])
 
 
 def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.model.tensor import Coordinates
@@ -187,3 +188,36 @@ def test_a_directory_within_a_tree_is_read_as_part_of_it(tmp_path):
 def test_a_number_above_the_dump_is_no_step_of_it(tmp_path):
     root = tmp_path / "8" / "20260131235959"
     assert place_of(root, ("0", "resnet", "7", "3")).at.iteration == 3
+
+
+def by_fields(name):
+    """The grammar as it is told: numbers from the right, among them the last that can be a time since 1970."""
+    fields = name.split(".")
+    numbers = list(takewhile(lambda text: text.isascii() and text.isdigit(), reversed(fields[2:])))
+    long = [place for place, text in enumerate(numbers) if len(text) >= 10]
+    extras = long[0] if long else 4 * (len(numbers) >= 6)
+    before = len(numbers) - extras
+    ids = min(before - 1, 2)
+    op = ".".join(fields[1 : len(fields) - extras - 1 - ids])
+    if extras not in (0, 3, 4) or before < 2 or "/" in name or not fields[0] or not op:
+        return None
+    values = [int(text) for text in fields[len(fields) - extras - 1 - ids :]]
+    stream = [None] * (ids == 1)
+    task_type = [None] * (extras == 3)
+    return (fields[0], op, values[0], *stream, *values[1 : ids + 1], *task_type, *values[ids + 1 :])
+
+
+@settings(deadline=None, max_examples=400)
+@example(["T", "op", *"123456"])
+@example(["T", "op", *"12345"])
+@given(
+    st.lists(
+        st.sampled_from(["T", "op", "a/b", "", "1", "007", "123456789", "1234567890", "1600000000000001", "²", "a\n"]),
+        max_size=12,
+    )
+)
+def test_any_name_is_read_by_its_numbers_from_the_right(fields):
+    name = ".".join(fields)
+    expected = by_fields(name)
+    found = parse_ascend(name)
+    assert (found and tuple(found)) == (expected and (*expected, *[None] * (9 - len(expected))))

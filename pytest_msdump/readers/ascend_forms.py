@@ -1,0 +1,73 @@
+"""Headers that differ by the time and the operator's name alone, as those of a network mostly do: walked once."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_msdump.readers.ascend_contents import Header
+from pytest_msdump.readers.ascend_header import parse_header
+from pytest_msdump.readers.wire import Source
+
+__all__ = ["HeaderForms"]
+
+_LENGTH_BYTES = 8
+_MOST_FORMS = 2**12
+# A number of at most nine bytes has less than 64 bits.
+_NUMBER = re.compile(rb"[\x80-\xff]{0,8}[\x00-\x7f]")
+
+
+class HeaderForms:
+    """Headers of one dump that were read, by all their bytes but those of the time and the name.
+
+    Notes
+    -----
+    What a walk finds depends on the bytes it meets in their order. Where all but the digits of a number, which ends at
+    the same byte, and the letters of a text are the same, so is all that it finds.
+    """
+
+    def __init__(self) -> None:
+        # By the length of the header, where the bytes are that differ in the last one of that length.
+        self._varying: dict[bytes, tuple[int, int, int, int]] = {}
+        self._known: dict[tuple[tuple[int, int, int, int], bytes], Header] = {}
+
+    def header_of(self, first: bytes, source: Source) -> tuple[Header, str]:
+        """Read what a dump file holds.
+
+        Parameters
+        ----------
+        first : bytes
+            Some of the first bytes of the file; may be none.
+        source : Source
+            The whole file.
+
+        Returns
+        -------
+        header
+            As `parse_header` gives it, but perhaps with the name of another operator.
+        op_name
+            The operator's.
+
+        Raises
+        ------
+        TensorFileError
+            As `parse_header`.
+        """
+        length = first[:_LENGTH_BYTES]
+        varying = self._varying.get(length)
+        if varying is not None:
+            time, behind, name, end = varying
+            stop = _LENGTH_BYTES + int.from_bytes(length, "little")
+            known = self._known.get((varying, first[:time] + first[behind:name] + first[end:stop]))
+            if known is not None and stop <= len(first) and _NUMBER.fullmatch(first, time, behind):
+                return known, first[name:end].decode("utf-8", "replace")
+        header = parse_header(source)
+        self._note(first, header)
+        return header, header.op_name
+
+    def _note(self, first: bytes, header: Header) -> None:
+        stop = _LENGTH_BYTES + int.from_bytes(first[:_LENGTH_BYTES], "little")
+        if header.varying is None or stop > len(first) or len(self._known) >= _MOST_FORMS:
+            return
+        time, behind, name, end = header.varying
+        self._varying[first[:_LENGTH_BYTES]] = header.varying
+        self._known[header.varying, first[:time] + first[behind:name] + first[end:stop]] = header
