@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -19,6 +20,13 @@ from pytest_msdump.cli import main
 code = main(sys.argv[1:])
 print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
 raise SystemExit(code)
+"""
+
+ENDING = """
+import gc, sys
+from pytest_msdump.cli import main
+code = main()
+print(code, gc.get_freeze_count() > 1000, gc.isenabled(), file=sys.stderr)
 """
 
 # Of ours, for a pair of files that agree.
@@ -144,3 +152,25 @@ def test_an_unknown_command_is_told_all_that_there_are(capsys: pytest.CaptureFix
     assert cli.main(["compere"]) == 4
     told = capsys.readouterr().err
     assert all(name in told for name in cli._COMMANDS)
+
+
+def test_who_asks_for_the_version_gets_it_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli._modules(["--version"]) == []
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("msdump ")
+
+
+@pytest.mark.parametrize(("words", "code"), [(("compare", "left.npy", "right.npy"), 0), (("compare", "left.npy"), 4)])
+def test_a_process_that_ends_with_the_command_searches_for_no_circles_at_its_end(
+    folder: Path, words: tuple[str, ...], code: int
+) -> None:
+    ran = subprocess.run([sys.executable, "-c", ENDING, *words], cwd=folder, capture_output=True, text=True, check=True)
+    assert ran.stderr.splitlines()[-1] == f"{code} True True"
+
+
+def test_a_process_that_goes_on_is_left_as_it_was(folder: Path) -> None:
+    before = gc.get_freeze_count()
+    assert cli.main(["compare", str(folder / "left.npy"), str(folder / "right.npy"), "--report-dir", str(folder)]) == 0
+    assert (gc.get_freeze_count(), gc.isenabled()) == (before, True)
