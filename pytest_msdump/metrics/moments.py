@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EMPTY", "Moments", "dot", "moments"]
 
-# Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but four bits.
-_CANCELS_LITTLE = 16.0
+# Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but six bits.
+_CANCELS_LITTLE = 64.0
 
 
 class Moments(NamedTuple):

@@ -124,7 +124,7 @@ def errors(
     if quotients.zeros is not None:
         right_zero = int(np.count_nonzero(np.logical_and(quotients.zeros, nonzero, out=quotients.zeros)))
     relative = _total(quotients.values, float(quotients.largest.value), workspace)
-    scores = Scores(apart, right, quotients.values, float(largest.value), float(quotients.largest.value), right_zero)
+    scores = Scores(apart, right, float(largest.value), float(quotients.largest.value), right_zero)
     # In the buffer that holds the relative errors: the fewer buffers, the more of them stay in the cache.
     rankings, outside = rank(scores, tolerance, last, workspace)
     result = Errors(

@@ -40,7 +40,6 @@ class Scores(NamedTuple):
 
     apart: Doubles
     right: Moduli
-    relative: Doubles
     largest: float
     largest_relative: float
     right_zero: int
@@ -60,7 +59,7 @@ def rank(
         return _all_ranked(scores.apart, scores.right.values, tolerance, workspace)
     bound = _bound(scores, tolerance)
     places = _suspects(scores, tolerance, lowest, workspace) if bound > lowest else _NOWHERE
-    if places.size > scores.apart.size // 8:
+    if places is None:
         return _all_ranked(scores.apart, scores.right.values, tolerance, workspace)
     apart, right = scores.apart[places], scores.right.values[places]
     ratio = apart / (right * tolerance.rtol + tolerance.atol)
@@ -72,39 +71,45 @@ def rank(
 
 
 def _is_bounded(scores: Scores, tolerance: Tolerance, lowest: float) -> bool:
-    """Whether |l−r|/atol and |l−r|/|r|/rtol bound the ratio within `_SLACK`, and `lowest` makes that of use."""
+    """Whether `lowest` times what is allowed is a number of full precision everywhere, and makes a bound of use."""
     if not min(lowest, 1.0) * tolerance.atol >= _NORMAL:
         return False
     return math.isfinite(scores.largest) and math.isfinite(scores.largest_relative) and math.isfinite(scores.right.peak)
 
 
-def _bounds_relatively(scores: Scores, tolerance: Tolerance, lowest: float) -> bool:
-    """Whether |l−r|/|r|/rtol is such a bound, too: where r = 0 it is 0, and not infinite."""
-    return not scores.right_zero and lowest * tolerance.rtol >= _NORMAL
-
-
 def _bound(scores: Scores, tolerance: Tolerance) -> float:
     """Return what no element's ratio exceeds."""
     bound = scores.largest / tolerance.atol
-    if _bounds_relatively(scores, tolerance, 1.0):
+    # Where r = 0 the relative error is 0, and not infinite.
+    if not scores.right_zero and tolerance.rtol >= _NORMAL:
         bound = min(bound, scores.largest_relative / tolerance.rtol)
     return bound * (1.0 + _SLACK)
 
 
-def _suspects(scores: Scores, tolerance: Tolerance, lowest: float, workspace: Workspace) -> Positions:
-    """Return the places of all elements whose ratio may exceed `lowest`, and of few others."""
+def _suspects(scores: Scores, tolerance: Tolerance, lowest: float, workspace: Workspace) -> Positions | None:
+    """Return the places of all elements whose ratio exceeds `lowest`, and of few others; ``None`` for too many."""
     least = lowest * (1.0 - _SLACK)
-    suspect = np.greater(scores.apart, least * tolerance.atol, out=workspace.mask("nonzero", scores.apart.size))
-    if _bounds_relatively(scores, tolerance, lowest):
-        beyond = np.greater(scores.relative, least * tolerance.rtol, out=workspace.mask("zero", suspect.size))
-        np.logical_and(suspect, beyond, out=suspect)
-    return np.flatnonzero(suspect)
+    allowed = _allowed(scores, Tolerance(least * tolerance.rtol, least * tolerance.atol), workspace)
+    suspect = np.greater(scores.apart, allowed, out=workspace.mask("nonzero", scores.apart.size))
+    # Counting is a fifth of finding.
+    count = np.count_nonzero(suspect)
+    if not count:
+        return _NOWHERE
+    return np.flatnonzero(suspect) if count <= suspect.size // 8 else None
+
+
+def _allowed(scores: Scores, tolerance: Tolerance, workspace: Workspace) -> Doubles | float:
+    """Return what each element may be off, in the buffer that held the relative errors."""
+    if not tolerance.rtol:
+        return tolerance.atol
+    allowed = workspace.doubles("ratio", scores.apart.size)
+    np.multiply(scores.right.values, tolerance.rtol, out=allowed)
+    return np.add(allowed, tolerance.atol, out=allowed)
 
 
 def _outside(scores: Scores, tolerance: Tolerance, workspace: Workspace) -> int:
     """Count the elements outside a tolerance that allows every element something."""
-    allowed = np.multiply(scores.right.values, tolerance.rtol, out=workspace.doubles("ratio", scores.apart.size))
-    np.add(allowed, tolerance.atol, out=allowed)
+    allowed = _allowed(scores, tolerance, workspace)
     return int(np.count_nonzero(np.greater(scores.apart, allowed, out=workspace.mask("nonzero", scores.apart.size))))
 
 
