@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import write_file
-from pytest_msdump.reporting.vendor_table import Columns, titles_of, vendor_table
+from pytest_msdump.reporting.vendor_table import Columns, columns_for, rows_of, titles_of, vendor_table
 
 __all__ = ["TITLES", "csv_rows", "csv_text", "write_csv"]
 
@@ -33,7 +33,8 @@ def write_csv(report: Report, directory: Path) -> Path:
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "ops.csv", csv_text(*vendor_table(report)))
+    columns = columns_for(report)
+    return write_file(directory, "ops.csv", csv_text(titles_of(columns), rows_of(report, columns)))
 
 
 def csv_rows(report: Report) -> list[tuple[str, ...]]:

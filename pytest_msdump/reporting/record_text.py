@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.report import CheckRow, Record
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
-from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.comparison_text import UNMEASURED, comparison_text
-from pytest_msdump.reporting.values import encode
-from pytest_msdump.reporting.written import dumps, index_json, number_json, text_json
+from pytest_msdump.model.report import Record
+from pytest_msdump.model.tensor import COORDINATES, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_text
+from pytest_msdump.reporting.json_text import dumps, index_json, text_json
+from pytest_msdump.reporting.opinion_text import OPINION, opinion_text
+from pytest_msdump.reporting.written import Layout, WrittenRecord, layout_of
 
-__all__ = ["opinion_text", "record_text", "relative_file"]
+__all__ = ["record_text", "relative_file"]
 
-# Coordinates, policies, notes and limits are alike in very many records: their text is kept.
+# Coordinates and transforms are alike in very many records: their text is kept. They are looked up by their fields,
+# which takes less than asking the class for its hash.
 _ALIKE = 1024
+_TRANSFORMS = tuple(fields_of(Transform()))
+_coordinates_of, _transform_of = attrgetter(*COORDINATES), attrgetter(*_TRANSFORMS)
 
 
-def record_text(record: Record, *, left_root: Path, right_root: Path) -> str:
+def record_text(record: Record, *, left_root: Path, right_root: Path) -> WrittenRecord:
     """Return the record as results.json has it: strict JSON in ASCII on one line; NaN and Inf are strings.
 
     Parameters
@@ -31,30 +34,32 @@ def record_text(record: Record, *, left_root: Path, right_root: Path) -> str:
     record, left_root, right_root
         As for `reporting.records.to_json`.
     """
-    pair, statistics = record.pair, record.statistics
+    pair, comparison, statistics = record.pair, record.comparison, record.statistics
     rows = (None, None) if statistics is None else (statistics.left.source, statistics.right.source)
-    left = _side(pair.left, record.left_spec, left_root)
-    left += "" if rows[0] is None else f', "row": {dumps(rows[0].part)}'
-    right = _side(pair.right, record.right_spec, right_root) + _source(pair.right)
-    right += "" if rows[1] is None else f', "row": {dumps(rows[1].part)}'
-    at = pair.left.key.op.at
-    measured = UNMEASURED if record.comparison is None else comparison_text(record.comparison)
-    return (
-        f'{{"order": {pair.order}, "left": {{{left}}}, "right": {{{right}, "at": {_known(pair.right.key.op.at)}}}, '
-        f'{_coordinates(at)}{_source(pair.left)}, "how": {text_json(pair.how)}, "by": {text_json(pair.by)}, '
-        f'"transform": {_transform(pair.transform)}, "verdict": "{record.verdict.outcome}", {measured}'
-        f"{_more(record)}, {opinion_text(record.verdict, record.limits, record.checks)}}}"
+    left = _side(pair.left, record.left_spec, left_root) + _row(rows[0])
+    right = _side(pair.right, record.right_spec, right_root) + _source(pair.right) + _row(rows[1])
+    measured = UNMEASURED if comparison is None else comparison_text(comparison)
+    first, *numbers = measured.sections
+    left_at, right_at = _coordinates_of(pair.left.key.op.at), _coordinates_of(pair.right.key.op.at)
+    outcome, source, more = record.verdict.outcome, _source(pair.left), _more(record)
+    sections = (
+        f'"order": {pair.order}, "left": {{{left}}}, "right": {{{right}, "at": {_known(right_at)}}}',
+        _coordinates(left_at) + source,
+        f'"how": {text_json(pair.how)}, "by": {text_json(pair.by)}',
+        _transform(_transform_of(pair.transform)),
+        f'"verdict": "{outcome}", {first}',
+        *numbers,
+        *((dumps(more)[1:-1],) if more else ()),
+        *opinion_text(record.verdict, record.limits, record.checks),
     )
-
-
-def opinion_text(verdict: Verdict, limits: Limits, checks: Iterable[CheckRow]) -> str:
-    """Return what judging says of a pair, beside the verdict: the last keys of a record."""
-    passing = {metric: encode(bound) for metric, bound in verdict.would_pass.items()}
-    return (
-        f'"would_pass": {dumps(passing) if passing else "{}"}, '
-        f'"findings": [{", ".join([_finding(finding) for finding in verdict.findings])}], '
-        f'"checks": [{", ".join([_check(*check) for check in checks])}], {_policy(limits)}'
-    )
+    told = {
+        "order": pair.order,
+        "verdict": outcome,
+        "elements": None if comparison is None else comparison.elements,
+        "equal": None if comparison is None else comparison.equal,
+        "metrics": measured.metrics,
+    }
+    return WrittenRecord(_layout(bool(source), measured.keys, tuple(more)), sections, told)
 
 
 def relative_file(path: Path, root: Path) -> str:
@@ -75,6 +80,23 @@ def _prefix(root: Path) -> str:
     return "" if text == "." or text.endswith("/") else text + "/"
 
 
+@lru_cache(maxsize=_ALIKE)
+def _layout(has_source: bool, measured: tuple[str, ...], more: tuple[str, ...]) -> Layout:
+    """The keys of a record, by section."""
+    return layout_of(
+        (
+            ("order", "left", "right"),
+            (*COORDINATES, *(("source",) if has_source else ())),
+            ("how", "by"),
+            ("transform",),
+            ("verdict", *measured),
+            *SECTIONS,
+            *((more,) if more else ()),
+            *OPINION,
+        )
+    )
+
+
 def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> str:
     """One side of a record. Where the opened file left something open, the name's claim holds."""
     claimed, key, source = ref.spec, ref.key, ref.source
@@ -82,8 +104,8 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> str:
     logical = spec.logical_shape if spec.logical_shape is not None else claimed.logical_shape
     text = (
         f'"address": {text_json(key.address)}, "op_type": {text_json(key.op.op_type)}, '
-        f'"file": {text_json(relative_file(source.path, root))}, "dtype": {text_json(spec.dtype or claimed.dtype)}, '
-        f'"shape": {index_json(shape)}, "memory_format": {text_json(spec.memory_format or claimed.memory_format)}, '
+        f'"file": {text_json(relative_file(source.path, root))}, '
+        f"{_held(spec.dtype or claimed.dtype, shape, spec.memory_format or claimed.memory_format)}, "
         f'"name": {text_json(key.op.name)}, "true_name": {text_json(key.op.true_name)}'
     )
     if ref.overflows:
@@ -95,6 +117,12 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> str:
     return text
 
 
+@lru_cache(maxsize=_ALIKE)
+def _held(dtype: str | None, shape: tuple[int, ...] | None, memory_format: str | None) -> str:
+    """What a file holds."""
+    return f'"dtype": {text_json(dtype)}, "shape": {index_json(shape)}, "memory_format": {text_json(memory_format)}'
+
+
 def _source(ref: TensorRef) -> str:
     """The line of the user's program that made the operator; nothing where no graph tells."""
     line = ref.line
@@ -103,25 +131,31 @@ def _source(ref: TensorRef) -> str:
     return f', "source": {dumps({"file": line.file, "line": line.line, "text": line.text})}'
 
 
+def _row(source: TensorSource | None) -> str:
+    """Which row of a table of statistics; nothing where it is no table's."""
+    return "" if source is None else f', "row": {dumps(source.part)}'
+
+
 @lru_cache(maxsize=_ALIKE)
-def _coordinates(at: Coordinates) -> str:
+def _coordinates(values: tuple[int | str | None, ...]) -> str:
     """All five coordinates, null where the dump does not have one."""
-    return dumps({name: getattr(at, name) for name in COORDINATES})[1:-1]
+    return dumps(dict(zip(COORDINATES, values, strict=True)))[1:-1]
 
 
 @lru_cache(maxsize=_ALIKE)
-def _known(at: Coordinates) -> str:
+def _known(values: tuple[int | str | None, ...]) -> str:
     """The coordinates that the dump has."""
-    return dumps({name: value for name in COORDINATES if (value := getattr(at, name)) is not None})
+    return dumps({name: value for name, value in zip(COORDINATES, values, strict=True) if value is not None})
 
 
 @lru_cache(maxsize=_ALIKE)
-def _transform(transform: Transform) -> str:
+def _transform(values: tuple[Any, ...]) -> str:
     """What was done to make the sides meet; empty when nothing was."""
-    return dumps({name: value for name, value in fields_of(transform).items() if value not in (None, False)})
+    done = {name: value for name, value in zip(_TRANSFORMS, values, strict=True) if value not in (None, False)}
+    return f'"transform": {dumps(done)}'
 
 
-def _more(record: Record) -> str:
+def _more(record: Record) -> dict[str, Any]:
     """What only some records have."""
     more: dict[str, Any] = {}
     if record.pair.note:
@@ -136,56 +170,4 @@ def _more(record: Record) -> str:
         more["spread"] = dict(record.spread)
     if record.custom:
         more["custom"] = {name: fields_of(result) for name, result in record.custom.items()}
-    return f", {dumps(more)[1:-1]}" if more else ""
-
-
-def _finding(finding: Finding) -> str:
-    """One sentence with its numbers."""
-    # 0 is equal to 0.0, and written otherwise: what has numbers is written anew.
-    return _note(finding) if finding.value is None and finding.limit is None else _told(finding)
-
-
-def _told(finding: Finding) -> str:
-    return dumps(
-        {
-            "outcome": finding.outcome,
-            "metric": finding.metric,
-            "value": encode(finding.value),
-            "limit": encode(finding.limit),
-            "rule": finding.rule,
-            "sentence": finding.sentence,
-        }
-    )
-
-
-_note = lru_cache(maxsize=_ALIKE)(_told)
-
-
-def _check(
-    metric: str,
-    value: float | int | tuple[float, ...] | None,
-    limit: float | None,
-    level: str | None,
-    rule: str | None,
-    outcome: str,
-) -> str:
-    """One line of the table: a `Check`."""
-    return (
-        f'{{"metric": "{metric}", "value": {number_json(value)}, {_limit(number_json(limit), level, rule, outcome)}}}'
-    )
-
-
-@lru_cache(maxsize=_ALIKE)
-def _limit(limit: str, level: str | None, rule: str | None, outcome: str) -> str:
-    return (
-        f'"limit": {limit}, "level": {text_json(level)}, "rule": {text_json(rule)}, '
-        f'"outcome": {text_json(outcome.lower())}'
-    )
-
-
-def _policy(limits: Limits) -> str:
-    """What the pair was judged by."""
-    return (
-        f'"judged_as": {text_json(limits.judged_as)}, "nan": {text_json(limits.nan)}, '
-        f'"known_drift": {text_json(limits.known_drift)}, "notes": {dumps(limits.notes) if limits.notes else "[]"}'
-    )
+    return more

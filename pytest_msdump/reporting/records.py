@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import CheckRow, Record
 from pytest_msdump.model.verdict import Limits, Verdict
-from pytest_msdump.reporting.record_text import opinion_text, record_text, relative_file
-from pytest_msdump.reporting.values import encode
+from pytest_msdump.reporting.opinion_text import opinion_text
+from pytest_msdump.reporting.record_text import record_text, relative_file
 from pytest_msdump.reporting.written import WrittenRecord
 
 __all__ = ["not_run", "relative_file", "to_json", "with_verdict", "written"]
@@ -32,29 +32,20 @@ def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, A
     dict
         Only dict, list, str, int, float, bool and None; NaN and Inf are strings.
     """
-    entry: dict[str, Any] = json.loads(record_text(record, left_root=left_root, right_root=right_root))
+    entry: dict[str, Any] = json.loads(written(record, left_root=left_root, right_root=right_root).line)
     return entry
 
 
 def written(record: Record, *, left_root: Path, right_root: Path) -> WrittenRecord:
     """Return the same record as text that is parsed when somebody looks into it."""
-    line, comparison = record_text(record, left_root=left_root, right_root=right_root), record.comparison
-    if comparison is None or not _is_ordinary(record):
-        return WrittenRecord(line, json.loads(line), is_ordinary=False)
-    told = {
-        "order": record.pair.order,
-        "verdict": record.verdict.outcome,
-        "equal": comparison.equal,
-        "metrics": {name: encode(one.value) for name, one in comparison.measurements.items() if one.value is not None},
-    }
-    return WrittenRecord(line, told, is_ordinary=True)
+    return record_text(record, left_root=left_root, right_root=right_root)
 
 
 def with_verdict(
-    entry: Mapping[str, Any], verdict: Verdict, limits: Limits, checks: Iterable[CheckRow]
+    entry: Mapping[str, Any], verdict: Verdict, limits: Limits, checks: Sequence[CheckRow]
 ) -> dict[str, Any]:
     """Return `entry` with another opinion about the same numbers, as `msdump check` forms it."""
-    opinion = json.loads(f"{{{opinion_text(verdict, limits, checks)}}}")
+    opinion = json.loads(f"{{{', '.join(opinion_text(verdict, limits, checks))}}}")
     return {**entry, "verdict": verdict.outcome, **opinion}
 
 
@@ -63,10 +54,3 @@ def not_run(pair: Pair, *, left_root: Path, right_root: Path) -> dict[str, Any]:
     claimed = pair.left.spec.dtype or pair.right.spec.dtype or "unknown"
     record = Record(pair, pair.left.spec, pair.right.spec, Verdict("not_run"), Limits(judged_as=claimed))
     return to_json(record, left_root=left_root, right_root=right_root)
-
-
-def _is_ordinary(record: Record) -> bool:
-    """Whether the record has `written.MEASURED_KEYS` and no other."""
-    pair, comparison = record.pair, record.comparison
-    more = (pair.note, pair.left.line, record.statistics, record.diagnosis, record.spread, record.custom)
-    return comparison is not None and comparison.total_elements is None and not (comparison.sampled or any(more))

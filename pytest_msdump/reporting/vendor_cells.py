@@ -13,7 +13,7 @@ __all__ = [
     "NOBODY",
     "UNDEFINED",
     "algorithm_title",
-    "number_cell",
+    "number_cells",
     "overflow_cell",
     "reason_cell",
     "shape_cell",
@@ -41,20 +41,24 @@ def algorithm_title(name: str) -> str:
     return fact.vendor_title if fact and fact.vendor_title else name
 
 
-def number_cell(record: Mapping[str, Any], name: str) -> str:
-    """Return one algorithm's number; where its definition differs from ours, the vendor's number.
+def number_cells(record: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return the algorithms' numbers; where the vendor's definition differs from ours, the vendor's number.
 
     Parameters
     ----------
     record : mapping
         An entry of `tensors` in results.json.
-    name : str
-        One of `ALGORITHMS`, or the name of a user's own algorithm, which returned the text to print.
+    names : iterable of str
+        Of `ALGORITHMS`, or names of a user's own algorithms, which returned the text to print.
     """
-    custom = record.get("custom", {}).get(name)
-    if custom is not None:
-        return str(custom["value"])
-    value = record["vendor"].get(name, record["metrics"].get(name))
+    custom, vendor, metrics = record.get("custom") or {}, record["vendor"], record["metrics"]
+    return [
+        str(custom[name]["value"]) if name in custom else _number(name, vendor.get(name, metrics.get(name)))
+        for name in names
+    ]
+
+
+def _number(name: str, value: Any) -> str:
     if value is None:
         return UNDEFINED
     if name == "standard_deviation":
@@ -113,10 +117,9 @@ def reason_cell(record: Mapping[str, Any], names: Iterable[str]) -> str:
     if record["elements"] is None:
         return ", ".join(finding["sentence"] for finding in record["findings"])
     reasons: dict[str, list[str]] = {}
+    custom, undefined, left_out = record.get("custom") or {}, record["undefined"], record["not_applicable"]
     for name in names:
-        custom = record.get("custom", {}).get(name)
-        undefined = record["undefined"].get(name) or record["not_applicable"].get(name)
-        reason = undefined if custom is None else custom["message"]
+        reason = custom[name]["message"] if name in custom else undefined.get(name) or left_out.get(name)
         if reason:
             reasons.setdefault(reason, []).append(algorithm_title(name))
     return ", ".join(f"{' and '.join(titles)}: {reason}" for reason, titles in reasons.items())

@@ -15,8 +15,8 @@ __all__ = [
     "Place",
     "alone",
     "compared",
-    "in_order",
     "joined",
+    "left_lines",
     "missing_of",
     "operator_of",
     "place_of",
@@ -44,8 +44,10 @@ class Line:
         Data types, and addresses on the device.
     tensor : str, optional
         ``OP:io:slot`` of the left side; of the right where the left has no such tensor.
-    shape : sequence of int, optional
-        As the vendor would print it.
+    shape, stored : sequence of int, optional
+        As the vendor would print it, and as the left side stores it.
+    memory_format : str, optional
+        The left side's.
     entry : mapping, optional
         What the line was made from; ``None`` for an operator that was not dumped.
     record : mapping, optional
@@ -66,6 +68,8 @@ class Line:
     right_address: int | None = None
     tensor: str | None = None
     shape: Sequence[int] | None = None
+    stored: Sequence[int] | None = None
+    memory_format: str | None = None
     entry: Entry | None = None
     record: Entry | None = None
     reason: str = ""
@@ -76,17 +80,20 @@ class Line:
 def compared(record: Entry, index: int) -> Line:
     """Return the line of a pair, whether it could be measured or not."""
     left, right = record["left"], record["right"]
+    stored = left["shape"]
     return Line(
         index,
         op_type=left["op_type"],
-        left=operator_of(record),
+        left=_operator(left["address"]),
         left_dtype=left["dtype"],
         left_address=left.get("device_address"),
         right=_operator(right["address"]),
         right_dtype=right["dtype"],
         right_address=right.get("device_address"),
         tensor=left["address"],
-        shape=left.get("logical_shape", left["shape"]),
+        shape=left.get("logical_shape", stored),
+        stored=stored,
+        memory_format=left.get("memory_format"),
         entry=record,
         record=record,
     )
@@ -116,6 +123,7 @@ def alone(entry: Entry, index: int, missing: frozenset[tuple[str, str]]) -> Line
         right_dtype=None if on_left else dtype,
         right_address=None if on_left else address,
         tensor=entry["address"],
+        stored=entry.get("shape"),
         entry=entry,
         reason=entry["reason"],
         verdict="missing" if (entry["side"], entry["address"]) in missing else "unmatched",
@@ -128,28 +136,30 @@ def missing_of(report: Report) -> frozenset[tuple[str, str]]:
 
 
 def operator_of(entry: Entry) -> str:
-    """Return the operator's name, of the left side where there are two: the address without ``:io:slot``."""
-    return _operator(_own(entry)["address"])
+    """Return the name of the operator of a tensor without a partner: the address without ``:io:slot``."""
+    return _operator(entry["address"])
 
 
-def place_of(entry: Entry) -> Place:
-    """Return where in a run a tensor was dumped, but for its occurrence."""
-    return tuple(entry[name] for name in ("rank", "net", "graph", "iteration"))
+def place_of(line: Line) -> Place:
+    """Return where in a run a tensor was dumped, but for its occurrence; nowhere of an operator that was not dumped."""
+    entry = line.entry
+    return () if entry is None else (entry["rank"], entry["net"], entry["graph"], entry["iteration"])
 
 
-def in_order(entries: Iterable[Entry], last: int) -> list[Entry]:
-    """Sort left tensors by operator in execution order, and inside of one: inputs, then outputs.
+def left_lines(report: Report) -> list[Line]:
+    """Return a line for each left tensor: by operator in execution order, and inside of one inputs, then outputs.
 
-    Parameters
-    ----------
-    entries : iterable of mapping
-        Of the left side.
-    last : int
-        The order of what is not part of this run: tensors of an earlier one.
+    Their numbers are the operators' `order`. A left tensor of an earlier run may belong to no operator of this one; it
+    stands after all of them.
+
+    Notes
+    -----
+    Each record is looked into once, here, and nothing is held of it but what the line says.
     """
-    return sorted(
-        entries, key=lambda entry: (last if entry["order"] is None else entry["order"], *_rank_of_port(entry))
-    )
+    last, missing = report.left.operators, missing_of(report)
+    lines = [compared(record, _order(record, last)) for record in report.records]
+    lines += [alone(entry, _order(entry, last), missing) for entry in report.unmatched if entry["side"] == "left"]
+    return sorted(lines, key=lambda line: (line.index, *_rank_of_port(line)))
 
 
 def joined(texts: Iterable[str], separator: str = ", ") -> str:
@@ -157,21 +167,21 @@ def joined(texts: Iterable[str], separator: str = ", ") -> str:
     return separator.join(dict.fromkeys(text for text in texts if text))
 
 
-def _own(entry: Entry) -> Entry:
-    side: Entry = entry.get("left", entry)
-    return side
+def _order(entry: Entry, last: int) -> int:
+    order: int | None = entry["order"]
+    return last if order is None else order
 
 
 def _operator(address: str) -> str:
     return address.rsplit(":", 2)[0]
 
 
-def port_of(entry: Entry) -> str:
-    """Return ``io:slot``, of the left side where there are two."""
-    return ":".join(_own(entry)["address"].rsplit(":", 2)[1:])
+def port_of(line: Line) -> str:
+    """Return ``io:slot``, of the left side where there are two; empty of an operator that was not dumped."""
+    return ":".join((line.tensor or "").rsplit(":", 2)[1:])
 
 
-def _rank_of_port(entry: Entry) -> tuple[bool, int]:
-    io, _, slot = port_of(entry).partition(":")
+def _rank_of_port(line: Line) -> tuple[bool, int]:
+    io, _, slot = port_of(line).partition(":")
     # Addresses of a saved report may have been edited.
     return io != "input", int(slot) if slot.isdecimal() else 0

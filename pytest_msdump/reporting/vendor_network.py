@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
 from pytest_msdump.lazy_dataclass import replace
@@ -14,12 +15,9 @@ from pytest_msdump.reporting.vendor_lines import (
     Entry,
     Line,
     Place,
-    alone,
-    compared,
-    in_order,
     joined,
+    left_lines,
     missing_of,
-    operator_of,
     place_of,
 )
 from pytest_msdump.reporting.vendor_rows import right_lines
@@ -83,15 +81,13 @@ class _Network:
         self._missing = missing_of(report)
         self._expected = {address.rsplit(":", 2)[0] for side, address in self._missing if side == "left"}
         self._is_device = report.left.reader == "ascend"
-        left = [*report.records, *(entry for entry in report.unmatched if entry["side"] == "left")]
-        self._tensors: defaultdict[tuple[Place, str], list[Entry]] = defaultdict(list)
-        for entry in in_order(left, report.left.operators):
-            self._tensors[place_of(entry), operator_of(entry)].append(entry)
+        self._tensors: defaultdict[tuple[Place, str | None], list[Line]] = defaultdict(list)
+        for line in left_lines(report):
+            self._tensors[place_of(line), line.left].append(line)
         self.places = list(dict.fromkeys(place for place, _ in self._tensors)) or [()]
         # Two operators may share one file name; then the reason of the one is that of the other.
         self._spelled = {
-            (place, file_spelling(name)): entries[0].get("reason", "")
-            for (place, name), entries in self._tensors.items()
+            (place, file_spelling(name)): lines[0].reason for (place, name), lines in self._tensors.items() if name
         }
 
     def lines_at(self, place: Place, base: int, sequences: Container[int] | None) -> Iterator[Line]:
@@ -102,73 +98,70 @@ class _Network:
 
     def strangers(self, first: int) -> list[Line]:
         """Return the lines of operators that the model does not know; call it after `lines_at` all places."""
-        lines: list[Line] = []
-        for index, entries in enumerate(self._tensors.values(), first):
-            lines += [
-                compared(entry, index) if "left" in entry else alone(entry, index, self._missing) for entry in entries
-            ]
-        return lines
+        return [
+            replace(line, index=index) for index, lines in enumerate(self._tensors.values(), first) for line in lines
+        ]
 
     def _group(self, members: Sequence[Entry], place: Place, index: int) -> Iterator[Line]:
-        found = [(member, entry) for member in members for entry in self._tensors.pop((place, member["name"]), ())]
-        keys = [_unlisted(entry) for _, entry in found]
-        lines = [self._line(member, entry, index) for member, entry in found]
+        found = [(member, line) for member in members for line in self._tensors.pop((place, member["name"]), ())]
+        keys = [_unlisted(line) for _, line in found]
+        lines = [self._line(member, line, index) for member, line in found]
         self.unlisted += [line for line, key in zip(lines, keys, strict=True) if key]
         listed = [line for line, key in zip(lines, keys, strict=True) if not key]
         if listed:
             yield from listed
         elif "quantised" not in keys:
-            yield self._undumped(members, [entry for _, entry in found], place, index)
+            yield self._undumped(members, [line for _, line in found], place, index)
 
-    def _line(self, member: Entry, entry: Entry, index: int) -> Line:
+    def _line(self, member: Entry, line: Line, index: int) -> Line:
         """Make the line of one tensor; where nothing was compared, the vendor knows no data types."""
-        if "left" in entry:
-            line = replace(compared(entry, index), shape=self._shape(entry))
-        else:
-            line = replace(alone(entry, index, self._missing), shape=entry.get("shape"))
-        if line.record is None or line.record["elements"] is None:
-            line = replace(line, left_dtype=None, right_dtype=None)
-        return _named(line, member)
+        is_compared = line.record is not None and line.record["elements"] is not None
+        return _named(
+            line,
+            member,
+            index=index,
+            shape=self._shape(line),
+            left_dtype=line.left_dtype if is_compared else None,
+            right_dtype=line.right_dtype if is_compared else None,
+        )
 
-    def _shape(self, record: Entry) -> Sequence[int] | None:
+    def _shape(self, line: Line) -> Sequence[int] | None:
         """Return a pair's shape as the vendor compares it: logical, or flat."""
-        left = record["left"]
-        stored: Sequence[int] | None = left["shape"]
-        if record["elements"] is None or stored is None:
-            return stored
-        memory_format = left["memory_format"]
-        wanted = record["transform"].get("left_logical_format") or memory_format
-        if self._is_device and wanted == _FLAT and memory_format not in _BLOCKED:
+        record = line.record
+        if record is None or record["elements"] is None or line.stored is None:
+            return line.stored
+        wanted = record["transform"].get("left_logical_format") or line.memory_format
+        if self._is_device and wanted == _FLAT and line.memory_format not in _BLOCKED:
             return (record.get("total_elements", record["elements"]),)
-        logical: Sequence[int] = left.get("logical_shape", stored)
-        return logical
+        return line.shape
 
-    def _undumped(self, members: Sequence[Entry], found: Iterable[Entry], place: Place, index: int) -> Line:
+    def _undumped(self, members: Sequence[Entry], found: Iterable[Line], place: Place, index: int) -> Line:
         """Make the line of a group of which nothing was dumped or can be compared: that of its first operator."""
         member = members[0]
-        reason = joined(entry["reason"] for entry in found) or self._spelled.get((place, file_spelling(member["name"])))
+        reason = joined(line.reason for line in found) or self._spelled.get((place, file_spelling(member["name"])))
         key = UNDUMPED_TYPES.get(member["op_type"])
         reason = reason or (REASONS[key] if key else f"the left side did not dump {member['name']}")
         verdict = "missing" if any(each["name"] in self._expected for each in members) else "unmatched"
         return _named(Line(index, reason=reason, verdict=verdict), member)
 
 
-def _named(line: Line, member: Entry) -> Line:
-    """Give a line the names of its group and the type of its operator."""
+def _named(line: Line, member: Entry, **changes: Any) -> Line:
+    """Give a line the names of its group and the type of its operator, and what else is to change."""
     return replace(
         line,
         op_type=member["op_type"],
         left=",".join(member["left"]),
         right=",".join(member["right"]),
         sequence=member["sequence"],
+        **changes,
     )
 
 
-def _unlisted(entry: Entry) -> str | None:
+def _unlisted(line: Line) -> str | None:
     """Return why the vendor's table has no line for a left tensor; ``None`` when it has one."""
-    if "left" in entry:
+    if line.record is not None:
         return None
     for key, types in _UNLISTED.items():
-        if (not types or entry["op_type"] in types) and _PATTERNS[key].fullmatch(entry["reason"]):
+        if (not types or line.op_type in types) and _PATTERNS[key].fullmatch(line.reason):
             return key
     return None

@@ -14,9 +14,8 @@ from pytest_msdump.reporting.vendor_lines import (
     Line,
     Place,
     alone,
-    compared,
-    in_order,
     joined,
+    left_lines,
     missing_of,
     operator_of,
     place_of,
@@ -31,11 +30,9 @@ _HASHED = re.compile(r"(?:.*/)?\d+(?:\.npy)?")
 
 def plain_lines(report: Report, *, right_alone: bool = True) -> list[Line]:
     """Return a line for each tensor: by left operator in execution order, then what only the right side has."""
-    missing, after = missing_of(report), report.left.operators
-    # A left tensor of an earlier run may belong to no operator of this one; it stands after all of them.
-    entries = in_order(_left_entries(report), after)
-    lines = [_plain(entry, after, missing) for entry in entries]
-    return [*lines, *(right_lines(report, _next(lines, after)) if right_alone else ())]
+    lines = left_lines(report)
+    first = max([report.left.operators, *(line.index + 1 for line in lines)])
+    return [*lines, *(right_lines(report, first) if right_alone else ())]
 
 
 def right_lines(report: Report, first: int) -> Iterator[Line]:
@@ -54,67 +51,45 @@ def device_lines(report: Report) -> list[Line]:
     tensor has its line; so it has where nothing was run at all. Shapes are as stored, padding and all. Runs of one
     operator inside an iteration share a number.
     """
-    right: dict[tuple[Place, str], list[Entry]] = {}
-    for entry in report.unmatched:
-        if entry["side"] == "right":
-            right.setdefault((place_of(entry), operator_of(entry)), []).append(entry)
-    left: dict[tuple[Place, str], list[Entry]] = {}
-    for entry in in_order(_left_entries(report), report.left.operators):
-        left.setdefault((place_of(entry), operator_of(entry)), []).append(entry)
-    operators = [(entries, right.pop(key, [])) for key, entries in left.items()]
-    operators += [([], entries) for entries in right.values()]
-    missing, was_run = missing_of(report), not report.records or any(map(_was_run, report.records))
-    lines: list[Line] = []
+    left: dict[tuple[Place, str | None], list[Line]] = {}
+    for line in left_lines(report):
+        left.setdefault((place_of(line), line.left), []).append(line)
+    right: dict[tuple[Place, str | None], list[Line]] = {}
+    for line in right_lines(report, 0):
+        right.setdefault((place_of(line), line.right), []).append(line)
+    operators = [(lines, right.pop(key, [])) for key, lines in left.items()]
+    operators += [([], lines) for lines in right.values()]
+    was_run = not report.records or any(map(_was_run, report.records))
+    found: list[Line] = []
     for index, (of_left, of_right) in enumerate(operators):
-        lines += _device(of_left, of_right, index, missing, may_join=was_run)
-    return lines
-
-
-def _left_entries(report: Report) -> Iterator[Entry]:
-    yield from report.records
-    yield from (entry for entry in report.unmatched if entry["side"] == "left")
-
-
-def _next(lines: Sequence[Line], least: int) -> int:
-    return max([least, *(line.index + 1 for line in lines)])
-
-
-def _plain(entry: Entry, after: int, missing: frozenset[tuple[str, str]]) -> Line:
-    index = after if entry["order"] is None else entry["order"]
-    return compared(entry, index) if "left" in entry else alone(entry, index, missing)
+        found += _device(of_left, of_right, index, may_join=was_run)
+    return found
 
 
 def _was_run(record: Entry) -> bool:
     return bool(record["verdict"] != "not_run")
 
 
-def _device(
-    left: Sequence[Entry],
-    right: Sequence[Entry],
-    index: int,
-    missing: frozenset[tuple[str, str]],
-    *,
-    may_join: bool,
-) -> list[Line]:
-    """Make the lines of one operator from its left tensors and those that the right alone has."""
-    records = [entry for entry in left if "left" in entry]
-    left_name = operator_of(left[0]) if left else NOBODY
-    right_name = compared(records[0], index).right if records else operator_of(right[0]) if right else NOBODY
-    lines = [_stored(entry, index, missing) for entry in (*left, *right)]
+def _device(left: Sequence[Line], right: Sequence[Line], index: int, *, may_join: bool) -> list[Line]:
+    """Make the lines of one operator from those of its left tensors and of tensors that the right alone has."""
+    pairs = [line for line in left if line.record is not None]
+    left_name = left[0].left if left else NOBODY
+    right_name = pairs[0].right if pairs else right[0].right if right else NOBODY
+    lines = [_stored(line, index) for line in (*left, *right)]
+    records = [line.record for line in pairs if line.record is not None]
     if not may_join or any(record["elements"] is not None or not _was_run(record) for record in records):
         return [replace(line, left=left_name, right=right_name) for line in lines]
     return [_whole_operator(lines, Line(index, left=left_name, right=right_name))]
 
 
-def _stored(entry: Entry, index: int, missing: frozenset[tuple[str, str]]) -> Line:
+def _stored(line: Line, index: int) -> Line:
     """Make the line of one tensor, with its stored shape."""
-    if "left" not in entry:
-        return replace(alone(entry, index, missing), shape=entry.get("shape"), left_dtype=None, right_dtype=None)
-    line = replace(compared(entry, index), shape=entry["left"]["shape"])
-    if entry["elements"] is None:
-        return replace(line, left_dtype=None, right_dtype=None)
+    record = line.record
+    if record is None or record["elements"] is None:
+        return replace(line, index=index, shape=line.stored, left_dtype=None, right_dtype=None)
     # The vendor takes the type from the file's name.
-    return replace(line, op_type=None) if _HASHED.fullmatch(entry["left"]["file"]) else line
+    op_type = None if _HASHED.fullmatch(record["left"]["file"]) else line.op_type
+    return replace(line, index=index, shape=line.stored, op_type=op_type)
 
 
 def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
@@ -123,6 +98,6 @@ def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
     verdicts = [record["verdict"] for record in records]
     told = [(line, line.reason if line.record is None else reason_cell(line.record, ())) for line in lines]
     several = len(lines) > 1
-    reason = joined(f"{port_of(line.entry)}: {text}" if several and line.entry else text for line, text in told if text)
+    reason = joined(f"{port_of(line)}: {text}" if several and line.entry else text for line, text in told if text)
     verdict = max(verdicts, key=OUTCOMES.index) if verdicts else joined(line.verdict for line in lines)
     return replace(about, reason=reason, verdict=verdict)

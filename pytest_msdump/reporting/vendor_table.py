@@ -11,7 +11,7 @@ Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
@@ -19,7 +19,7 @@ from pytest_msdump.reporting.vendor_cells import (
     ALGORITHMS,
     UNDEFINED,
     algorithm_title,
-    number_cell,
+    number_cells,
     overflow_cell,
     reason_cell,
     shape_cell,
@@ -28,7 +28,7 @@ from pytest_msdump.reporting.vendor_lines import Line
 from pytest_msdump.reporting.vendor_network import network_lines
 from pytest_msdump.reporting.vendor_rows import device_lines, plain_lines
 
-__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "titles_of", "vendor_table"]
+__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "rows_of", "titles_of", "vendor_table"]
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -67,7 +67,7 @@ def columns_for(report: Report) -> Columns:
 
 def titles_of(columns: Columns) -> tuple[str, ...]:
     """Return the first line; scripts read by position, so two titles are there twice."""
-    return tuple(title for title, _ in _columns(columns))
+    return tuple(title for titles, _ in _columns(columns) for title in titles)
 
 
 def vendor_table(
@@ -97,16 +97,23 @@ def vendor_table(
         All of one length.
     """
     columns = columns or columns_for(report)
-    cells = [cell for _, cell in _columns(columns)]
-    lines = _lines(report, sequences, right_alone=right_alone)
-    return titles_of(columns), [tuple(cell(line) for cell in cells) for line in lines]
+    return titles_of(columns), list(rows_of(report, columns, right_alone=right_alone, sequences=sequences))
+
+
+def rows_of(
+    report: Report, columns: Columns, *, right_alone: bool = True, sequences: Container[int] | None = None
+) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of `vendor_table`, one at a time."""
+    parts = [cells for _, cells in _columns(columns)]
+    for line in _lines(report, sequences, right_alone=right_alone):
+        yield tuple([cell for cells in parts for cell in cells(line)])
 
 
 def nine_columns(report: Report) -> Table:
     """Return a report as the first releases wrote it: both operators, the tensor, six metrics."""
     titles = ("LeftOp", "RightOp", "TensorIndex", *map(algorithm_title, _FIRST_SIX))
     rows = [
-        (_text(line.left), _text(line.right), _text(line.tensor), *(_number(name)(line) for name in _FIRST_SIX))
+        (_text(line.left), _text(line.right), _text(line.tensor), *_numbers(line, _FIRST_SIX))
         for line in _lines(report, None, right_alone=False)
     ]
     return titles, rows
@@ -120,38 +127,35 @@ def _lines(report: Report, sequences: Container[int] | None, *, right_alone: boo
     return plain_lines(report, right_alone=right_alone)
 
 
-def _columns(columns: Columns) -> Iterator[tuple[str, Callable[[Line], str]]]:
-    """Yield each column's title and what makes its cells."""
-    yield "Index", lambda line: str(line.index)
+def _columns(columns: Columns) -> Iterator[tuple[tuple[str, ...], Callable[[Line], Sequence[str]]]]:
+    """Yield titles, and what makes the cells below them."""
+    yield ("Index",), lambda line: (str(line.index),)
     if columns.sequence:
-        yield "OpSequence", lambda line: _text(line.sequence)
-    yield "OpType", lambda line: _text(line.op_type)
-    yield "NPUDump", lambda line: _text(line.left)
-    yield "DataType", lambda line: _text(line.left_dtype)
+        yield ("OpSequence",), lambda line: (_text(line.sequence),)
+    yield (
+        ("OpType", "NPUDump", "DataType"),
+        lambda line: (_text(line.op_type), _text(line.left), _text(line.left_dtype)),
+    )
     if columns.left_address:
-        yield "Address", lambda line: _text(line.left_address)
-    yield "GroundTruth", lambda line: _text(line.right)
-    yield "DataType", lambda line: _text(line.right_dtype)
+        yield ("Address",), lambda line: (_text(line.left_address),)
+    yield ("GroundTruth", "DataType"), lambda line: (_text(line.right), _text(line.right_dtype))
     if columns.right_address:
-        yield "Address", lambda line: _text(line.right_address)
-    yield "TensorIndex", lambda line: _text(line.tensor)
-    yield "Shape", lambda line: shape_cell(line.shape)
+        yield ("Address",), lambda line: (_text(line.right_address),)
+    yield ("TensorIndex", "Shape"), lambda line: (_text(line.tensor), shape_cell(line.shape))
     if columns.overflow:
-        yield "OverFlow", _overflow
-    for name in columns.algorithms:
-        yield algorithm_title(name), _number(name)
-    yield "CompareFailReason", lambda line: _reason(line, columns.algorithms)
+        yield ("OverFlow",), lambda line: (_overflow(line),)
+    yield tuple(map(algorithm_title, columns.algorithms)), lambda line: _numbers(line, columns.algorithms)
+    yield ("CompareFailReason",), lambda line: (_reason(line, columns.algorithms),)
     if columns.verdict:
-        yield "Verdict", lambda line: line.verdict if line.record is None else str(line.record["verdict"])
-        yield "Reason", _findings
+        yield ("Verdict", "Reason"), _verdict
 
 
 def _text(value: object) -> str:
     return UNDEFINED if value is None else str(value)
 
 
-def _number(name: str) -> Callable[[Line], str]:
-    return lambda line: UNDEFINED if line.record is None else number_cell(line.record, name)
+def _numbers(line: Line, names: Sequence[str]) -> Sequence[str]:
+    return [UNDEFINED] * len(names) if line.record is None else number_cells(line.record, names)
 
 
 def _overflow(line: Line) -> str:
@@ -165,8 +169,9 @@ def _reason(line: Line, algorithms: tuple[str, ...]) -> str:
     return line.reason if line.record is None else reason_cell(line.record, algorithms)
 
 
-def _findings(line: Line) -> str:
-    """What the verdict rests on."""
+def _verdict(line: Line) -> tuple[str, str]:
+    """The verdict, and what it rests on."""
     if line.record is None:
-        return line.reason
-    return "; ".join(finding["sentence"] for finding in line.record["findings"] if finding["outcome"] != "note")
+        return line.verdict, line.reason
+    sentences = [finding["sentence"] for finding in line.record["findings"] if finding["outcome"] != "note"]
+    return str(line.record["verdict"]), "; ".join(sentences)

@@ -1,60 +1,46 @@
-"""A record as the line of results.json that it is. Few of a run's records are looked at more deeply than that."""
+"""A record as the text of results.json that it is. Few of a run's records are looked at more deeply than that."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from json.encoder import encode_basestring_ascii
-from math import isfinite
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from pytest_msdump.model.comparison import Scalar
-from pytest_msdump.reporting.values import encode
+from pytest_msdump.reporting.json_text import dumps
 
-__all__ = ["MEASURED_KEYS", "WrittenRecord", "dumps", "index_json", "line_of", "number_json", "text_json", "with_more"]
+__all__ = ["Layout", "WrittenRecord", "layout_of", "line_of", "with_more"]
 
-# Strict JSON in ASCII, so that any byte a file name can hold survives. Nothing in a report holds itself: looking for
-# that takes a third of the time.
-dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False).encode
 
-# What the record of a pair that was measured holds, when there is nothing out of the ordinary about it.
-MEASURED_KEYS = (
-    "order",
-    "left",
-    "right",
-    "rank",
-    "net",
-    "graph",
-    "iteration",
-    "occurrence",
-    "how",
-    "by",
-    "transform",
-    "verdict",
-    "elements",
-    "equal",
-    "finite",
-    "differing",
-    "right_zero_mismatch",
-    "rtol",
-    "atol",
-    "absolute_error_sum",
-    "metrics",
-    "undefined",
-    "not_applicable",
-    "where",
-    "vendor",
-    "nonfinite",
-    "worst",
-    "would_pass",
-    "findings",
-    "checks",
-    "judged_as",
-    "nan",
-    "known_drift",
-    "notes",
-)
-_MEASURED = frozenset(MEASURED_KEYS)
+class Layout:
+    """Which keys each section of a record's text has, in their order.
+
+    Parameters
+    ----------
+    sections : tuple of tuple of str
+        No key is there twice.
+
+    Attributes
+    ----------
+    places : dict of str to int
+        The section of each key.
+    """
+
+    __slots__ = ("places", "sections")
+
+    def __init__(self, sections: tuple[tuple[str, ...], ...]) -> None:
+        self.sections = sections
+        self.places = {key: number for number, keys in enumerate(sections) for key in keys}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return layout_of, (self.sections,)
+
+
+# Of a run's records nearly all have the same keys.
+@lru_cache(maxsize=1024)
+def layout_of(sections: tuple[tuple[str, ...], ...]) -> Layout:
+    """Return the layout with these sections: one for all records that have it."""
+    return Layout(sections)
 
 
 class WrittenRecord(Mapping[str, Any]):
@@ -62,56 +48,68 @@ class WrittenRecord(Mapping[str, Any]):
 
     Parameters
     ----------
-    line : str
-        The record as results.json has it: strict JSON, ASCII, one line.
+    layout : Layout
+        Which keys stand where.
+    sections : sequence of str
+        The record as results.json has it, but for the braces: strict JSON, ASCII, one line. Sections that are the same
+        in many records may be the same object.
     told : mapping of str to JSON value
         What is known without parsing it.
-    is_ordinary : bool
-        Whether its keys are `MEASURED_KEYS` and those of `told`.
 
     Notes
     -----
-    A record of a few thousand characters takes a fifth of the memory that its dictionaries take, and writing it from
-    them takes longer than all else that is done to a small pair after it was measured.
+    A record of a few thousand characters takes a tenth of the memory that its dictionaries take. So what was parsed is
+    not kept: whoever walks over all records parses of each what is looked at, and holds one at a time.
     """
 
-    __slots__ = ("_is_ordinary", "_told", "line")
+    __slots__ = ("_layout", "_sections", "_told")
 
-    def __init__(self, line: str, told: Mapping[str, Any], *, is_ordinary: bool) -> None:
-        self.line = line
+    def __init__(self, layout: Layout, sections: Sequence[str], told: Mapping[str, Any]) -> None:
+        self._layout = layout
+        self._sections = sections
         self._told = told
-        self._is_ordinary = is_ordinary
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrittenRecord, (self._layout, self._sections, self._told)
+
+    @property
+    def line(self) -> str:
+        """The record as results.json has it."""
+        return f"{{{', '.join(self._sections)}}}"
 
     def __getitem__(self, key: str) -> Any:
         told = self._told
         if key in told:
             return told[key]
-        if self._is_ordinary and key not in _MEASURED:
-            raise KeyError(key)
-        return self._whole()[key]
+        return _parsed(self._sections[self._layout.places[key]])[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key, or `default`: most that are asked for in this way are not there."""
+        return self[key] if key in self._layout.places else default
 
     def __contains__(self, key: object) -> bool:
-        return key in self._told or key in (_MEASURED if self._is_ordinary else self._whole())
+        return key in self._layout.places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._whole())
+        return iter(self._layout.places)
 
     def __len__(self) -> int:
-        return len(self._whole())
+        return len(self._layout.places)
 
     def __repr__(self) -> str:
         return f"WrittenRecord({self.line})"
 
     def with_more(self, more: Mapping[str, Any]) -> WrittenRecord:
         """Return the record with further keys, none of which it has, after its own."""
-        line = f"{self.line[:-1]}, {dumps(more)[1:]}"
-        return WrittenRecord(line, {**self._told, **more}, is_ordinary=self._is_ordinary)
+        layout = layout_of((*self._layout.sections, tuple(more)))
+        return WrittenRecord(layout, (*self._sections, dumps(more)[1:-1]), {**self._told, **more})
 
-    def _whole(self) -> Mapping[str, Any]:
-        """All of it, kept from now on: who looks deeper once does so again."""
-        if self._is_ordinary:
-            self._told, self._is_ordinary = json.loads(self.line), False
-        return self._told
+
+# As many as one record has, and what is alike in the next ones.
+@lru_cache(maxsize=32)
+def _parsed(section: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(f"{{{section}}}")
+    return found
 
 
 def with_more(record: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,23 +126,3 @@ def line_of(record: Mapping[str, Any]) -> str:
     if isinstance(record, WrittenRecord):
         return record.line
     return dumps(record if type(record) is dict else dict(record))
-
-
-def number_json(value: Scalar | tuple[float, ...] | None) -> str:
-    """Return a number as a report holds it: what `dumps` makes of `values.encode`."""
-    # Nearly all are finite floats and plain integers, which are written as they print.
-    if type(value) is float and isfinite(value):
-        return repr(value)
-    if type(value) is int:
-        return repr(value)
-    return f"[{', '.join(map(number_json, value))}]" if isinstance(value, tuple) else dumps(encode(value))
-
-
-def text_json(text: str | None) -> str:
-    """Return a text, or nothing, as `dumps` writes it."""
-    return "null" if text is None else encode_basestring_ascii(text)
-
-
-def index_json(index: tuple[int, ...] | None) -> str:
-    """Return an index or a shape, or nothing, as `dumps` writes it."""
-    return "null" if index is None else repr(list(index))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +17,21 @@ from reporting.test_reporting_records import comparisons
 from pytest_msdump.model.report import Check
 from pytest_msdump.model.tensor import OpKey, TensorKey
 from pytest_msdump.model.verdict import Finding, Verdict
+from pytest_msdump.reporting import written as module
+from pytest_msdump.reporting.json_text import dumps
 from pytest_msdump.reporting.records import to_json, written
-from pytest_msdump.reporting.written import MEASURED_KEYS, WrittenRecord, dumps, line_of, with_more
+from pytest_msdump.reporting.written import WrittenRecord, layout_of, line_of, with_more
 
 ROOTS = {"left_root": samples.LEFT_ROOT, "right_root": samples.RIGHT_ROOT}
 
 
-def unparsed(record):
-    """The record, and whether anything had to be parsed since."""
-    found = written(record, **ROOTS)
-    return found, lambda: not found._is_ordinary
+@contextmanager
+def parsed():
+    """What is parsed meanwhile."""
+    sections, whole = [], module._parsed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_parsed", lambda section: sections.append(section) or whole(section))
+        yield sections
 
 
 def noted():
@@ -69,35 +75,42 @@ def test_zero_is_written_as_what_it_is_whatever_was_written_before():
 @given(comparison=comparisons)
 def test_what_is_known_without_parsing_is_what_the_text_says(comparison):
     record = samples.drifted(comparison=comparison, checks=())
-    found, is_parsed = unparsed(record)
-    whole = to_json(record, **ROOTS)
-    for key in ("order", "verdict", "equal", "metrics"):
-        assert repr(found[key]) == repr(whole[key])
-    assert not is_parsed()
-    assert dict(found) == whole
-    assert is_parsed()
-
-
-def test_an_ordinary_record_knows_its_keys_without_parsing():
-    found, is_parsed = unparsed(samples.passed())
-    assert set(MEASURED_KEYS) == to_json(samples.passed(), **ROOTS).keys()
-    assert all(key in found for key in MEASURED_KEYS)
-    assert not any(key in found for key in ("statistics", "total_elements", "sampled", "role", "source"))
-    assert found.get("statistics") is None
-    with pytest.raises(KeyError):
-        found["source"]
-    assert not is_parsed()
-    assert found["left"]["dtype"] == "float32"
-    assert is_parsed()
-
-
-@pytest.mark.parametrize("record", OTHERS, ids=["unreadable", "noted", "sampled", "first elements"])
-def test_a_record_out_of_the_ordinary_has_all_its_keys(record):
     found, whole = written(record, **ROOTS), to_json(record, **ROOTS)
-    assert all(key in found for key in whole)
-    assert list(found) == list(whole)
-    assert len(found) == len(whole)
-    assert found == whole
+    with parsed() as sections:
+        assert found.keys() == whole.keys()
+        for key in ("order", "verdict", "elements", "equal", "metrics"):
+            assert repr(found[key]) == repr(whole[key])
+        assert not sections
+        assert dict(found) == whole
+        assert sections
+
+
+@pytest.mark.parametrize("record", [samples.passed(), *OTHERS])
+def test_a_record_knows_its_keys_without_parsing(record):
+    found, whole = written(record, **ROOTS), to_json(record, **ROOTS)
+    with parsed() as sections:
+        assert (list(found), len(found)) == (list(whole), len(whole))
+        assert all(key in found for key in whole)
+        assert "role" not in found
+        assert found.get("role", "none") == "none"
+        with pytest.raises(KeyError):
+            found["role"]
+    assert not sections
+    assert all(repr(found[key]) == repr(whole[key]) == repr(found.get(key)) for key in whole)
+
+
+def test_only_the_section_that_is_asked_for_is_parsed():
+    found = written(samples.passed(), **ROOTS)
+    with parsed() as sections:
+        assert found["left"]["dtype"] == "float32"
+    (section,) = sections
+    assert json.loads(f"{{{section}}}").keys() == {"order", "left", "right"}
+
+
+def test_what_was_parsed_of_many_records_is_not_kept():
+    found = [written(samples.drifted(pair=samples.pair(order=number)), **ROOTS) for number in range(200)]
+    assert [record["left"]["address"] for record in found] == [found[0]["left"]["address"]] * 200
+    assert module._parsed.cache_info().currsize <= module._parsed.cache_info().maxsize < 100
 
 
 @pytest.mark.parametrize("record", [samples.passed(), *OTHERS])
@@ -129,6 +142,7 @@ def test_a_record_travels_between_processes():
         again = pickle.loads(pickle.dumps(found))
         assert isinstance(again, WrittenRecord)
         assert (again.line, dict(again)) == (found.line, dict(found))
+        assert again._layout is layout_of(found._layout.sections)
 
 
 def test_a_file_outside_of_the_dump_has_its_whole_name(tmp_path):
