@@ -86,6 +86,11 @@ class OpKey:
     op_type: str | None = None
     true_name: str | None = None
 
+    def __hash__(self) -> int:
+        # What tells operators apart, in one go: keys are looked up some twenty times for each tensor.
+        at = self.at
+        return hash((self.name, at.rank, at.graph, at.iteration, at.occurrence))
+
     @property
     def label(self) -> str:
         """The true name, or the mangled one when the true one is unknown."""
@@ -99,6 +104,11 @@ class TensorKey:
     op: OpKey
     io: str
     slot: int
+
+    def __hash__(self) -> int:
+        op = self.op
+        at = op.at
+        return hash((op.name, at.rank, at.graph, at.iteration, at.occurrence, self.io, self.slot))
 
     @property
     def address(self) -> str:

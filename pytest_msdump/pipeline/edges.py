@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.lazy_dataclass import dataclass, field
@@ -82,7 +83,8 @@ class Group:
     tensors: Mapping[OpKey, Sequence[TensorRef]]
     _graph: _Graph | None = None
     _runs: Mapping[OpKey, Run] = field(default_factory=dict)
-    _dumped: Mapping[str, Mapping[int, OpKey]] = field(default_factory=dict)
+    _dumped: Mapping[str, Mapping[int, tuple[OpKey, int]]] = field(default_factory=dict)
+    _orders: Sequence[int] = ()
     _inputs: dict[Run, list[Input] | None] = field(default_factory=dict, repr=False, compare=False)
 
     def run_of(self, op: OpKey) -> Run:
@@ -91,7 +93,9 @@ class Group:
 
     def op_of(self, run: Run) -> OpKey | None:
         """The operator in the dump; ``None`` of one that was not dumped."""
-        return self._dumped.get(_dumped_as(run), {}).get(run.occurrence)
+        passes = self._dumped.get(_dumped_as(run))
+        found = None if passes is None else passes.get(run.occurrence)
+        return None if found is None else found[0]
 
     def type_of(self, run: Run) -> str:
         """The operator's type, by the graph."""
@@ -104,11 +108,13 @@ class Group:
             self._inputs[run] = self._found_inputs(run)
         return self._inputs[run]
 
-    def edges(self) -> Iterator[tuple[OpKey, OpKey]]:
-        """Pairs of operators that were dumped, producer first; each once."""
-        for op in self.tensors:
-            producers = {entry.producer for entry in self.inputs(self.run_of(op)) or ()}
-            yield from ((other, op) for other in map(self.op_of, sorted(producers)) if other is not None)
+    def edges(self) -> Iterator[tuple[int, int]]:
+        """Pairs of operators that were dumped, producer first, by their number in the dump; each once."""
+        for run, order in zip(self._runs.values(), self._orders, strict=True):
+            for producer in sorted({entry.producer for entry in self.inputs(run) or ()}):
+                found = self._dumped.get(_dumped_as(producer), {}).get(producer.occurrence)
+                if found is not None:
+                    yield found[1], order
 
     @cached_property
     def writers(self) -> Mapping[str, Sequence[Run]]:
@@ -157,18 +163,34 @@ def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
     list of Group
         In the dump's order. Where several graphs tell of a group, the one that names most of its operators counts.
     """
-    members: defaultdict[Coordinates, dict[OpKey, list[TensorRef]]] = defaultdict(dict)
+    members: dict[tuple[Any, ...], dict[OpKey, list[TensorRef]]] = {}
+    orders: dict[tuple[Any, ...], list[int]] = {}
+    count = 0
     for ref in left.refs:
-        at = ref.key.op.at
-        where = Coordinates(at.rank, at.net, at.graph, at.iteration)
-        members[where].setdefault(ref.key.op, []).append(ref)
+        op = ref.key.op
+        at = op.at
+        where = (at.rank, at.net, at.graph, at.iteration)
+        tensors = members.get(where)
+        if tensors is None:
+            tensors = members[where] = {}
+            orders[where] = []
+        refs = tensors.get(op)
+        if refs is None:
+            tensors[op] = [ref]
+            orders[where].append(count)
+            count += 1
+        else:
+            refs.append(ref)
     known: dict[tuple[int, ...], _Graph] = {}
-    return [_group(at, tensors, left, model, known) for at, tensors in members.items()]
+    return [
+        _group(Coordinates(*where), tensors, orders[where], left, model, known) for where, tensors in members.items()
+    ]
 
 
 def _group(
     at: Coordinates,
     tensors: Mapping[OpKey, Sequence[TensorRef]],
+    orders: Sequence[int],
     left: Dump,
     model: OperatorGraph | None,
     known: dict[tuple[int, ...], _Graph],
@@ -188,12 +210,12 @@ def _group(
     if names.count(None) == len(names):
         names, graph = [None] * len(tensors), None
     runs: dict[OpKey, Run] = {}
-    dumped: defaultdict[str, dict[int, OpKey]] = defaultdict(dict)
-    for op, name in zip(tensors, names, strict=True):
+    dumped: dict[str, dict[int, tuple[OpKey, int]]] = {}
+    for op, name, order in zip(tensors, names, orders, strict=True):
         run = _run_of(op, name)
         runs[op] = run
-        dumped[_dumped_as(run)].setdefault(run.occurrence, op)
-    return Group(at, graph.by if graph else BY_ORDER, tensors, graph, runs, dict(dumped))
+        dumped.setdefault(_dumped_as(run), {}).setdefault(run.occurrence, (op, order))
+    return Group(at, graph.by if graph else BY_ORDER, tensors, graph, runs, dumped, orders)
 
 
 def _indexed(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:

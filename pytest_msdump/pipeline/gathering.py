@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import write_json
@@ -81,17 +82,24 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
     records : mapping of int to record
         What was done, by number of the pair.
     """
-    found = _found(plan, records)
-    report = _assembled(
-        plan,
-        [
-            with_more(records[number], {**found.entries.get(number, {}), **_suspicious(found.suspicious.get(number))})
-            if number in records
-            else not_run(pair, left_root=plan.left.root, right_root=plan.right.root)
-            for number, pair in enumerate(plan.pairing.pairs)
-        ],
-    )
-    return replace(report, localised_by=found.by, edges=found.edges)
+    with collector_at_rest():
+        found = _found(plan, records)
+        report = _assembled(plan, _told(plan, records, found))
+        return replace(report, localised_by=found.by, edges=found.edges)
+
+
+def _told(plan: Plan, records: Mapping[int, Mapping[str, Any]], found: _Found) -> Iterator[Mapping[str, Any]]:
+    """The records of all pairs with what was found by looking at them together."""
+    roots = {"left_root": plan.left.root, "right_root": plan.right.root}
+    for number, pair in enumerate(plan.pairing.pairs):
+        record = records.get(number)
+        if record is None:
+            yield not_run(pair, **roots)
+            continue
+        more, suspicious = found.entries.get(number), found.suspicious.get(number)
+        if suspicious:
+            more = {**(more or {}), "suspicious": suspicious}
+        yield with_more(record, more) if more else record
 
 
 def paired(plan: Plan) -> Report:
@@ -142,11 +150,6 @@ def _network(plan: Plan) -> tuple[dict[str, Any], ...]:
     from pytest_msdump.matching.rules import combined
 
     return network_of(combined(plan.rules))
-
-
-def _suspicious(found: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """What the record of a pair that looks wrong gets."""
-    return {"suspicious": found} if found else {}
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:

@@ -7,21 +7,19 @@ from typing import Any
 
 from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
 from pytest_msdump.lazy_dataclass import dataclass, field, replace
-from pytest_msdump.localising.amplification import amplification
 from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.tensor import TensorKey
 from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.pipeline.amplifying import Amplified
 from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.standing import Standings, nodes_of
 from pytest_msdump.reporting.reasons import reason_text
-from pytest_msdump.reporting.values import decode
 
 __all__ = ["Localised", "localised"]
-
-_ERROR = "relative_euclidean_distance"
 
 
 @dataclass(frozen=True)
@@ -55,25 +53,34 @@ def localised(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Localised
     """
     if not records or plan.left.root.is_file():
         return Localised()
-    standings = Standings(plan.pairing, records)
+    fails = any(record["verdict"] in FAILING for record in records.values())
+    # Where nothing does, nobody asks what is known of each operator.
+    standings = Standings(plan.pairing, records) if fails else Standings(Pairing(), {})
     found = [_Found(group, standings) for group in groups(plan.left, plan.rules.base)]
     _doubt(found)
-    entries: dict[int, dict[str, Any]] = {}
-    by_op = {op: one for one in found for op in one.group.tensors}
-    for number, pair in enumerate(plan.pairing.pairs):
-        if number in records:
-            entry = by_op[pair.left.key.op].entry(pair.left.key, records[number])
-            if entry:
-                entries[number] = entry
-    compared = [one for one in found if any(key.op in one.group.tensors for key in standings.records)]
-    orders: dict[OpKey, int] = {}
-    for ref in plan.left.refs:
-        orders.setdefault(ref.key.op, len(orders))
     return Localised(
-        entries,
-        " and ".join(dict.fromkeys(one.group.by for one in compared)),
-        tuple((orders[a], orders[b]) for one in compared for a, b in one.group.edges()),
+        _entries(plan, records, found),
+        " and ".join(dict.fromkeys(one.group.by for one in found if one.amplified.is_compared)),
+        tuple(edge for one in found if one.amplified.is_compared for edge in one.group.edges()),
     )
+
+
+def _entries(
+    plan: Plan, records: Mapping[int, Mapping[str, Any]], found: Iterable[_Found]
+) -> Mapping[int, dict[str, Any]]:
+    by_place = {(at.rank, at.net, at.graph, at.iteration): one for one in found for at in (one.group.at,)}
+    asked: list[tuple[int, _Found, TensorKey, Mapping[str, Any]]] = []
+    for number, pair in enumerate(plan.pairing.pairs):
+        record = records.get(number)
+        if record is not None:
+            key = pair.left.key
+            at = key.op.at
+            one = by_place[at.rank, at.net, at.graph, at.iteration]
+            asked.append((number, one, key, record))
+            if record["verdict"] != "not_run":
+                one.amplified.add(key, record)
+    entries = ((number, one.entry(key, record)) for number, one, key, record in asked)
+    return {number: entry for number, entry in entries if entry}
 
 
 class _Found:
@@ -82,9 +89,8 @@ class _Found:
     def __init__(self, group: Group, standings: Standings) -> None:
         self.group = group
         self.standings = standings
+        self.amplified = Amplified(group)
         self.nodes = nodes_of(group, standings) if standings.fails else {}
-        self._grown: dict[Run, float | None] = {}
-        self._outputs: dict[Run, Mapping[int, float | None]] = {}
         self.fails = any(node.standing == "fails" for node in self.nodes.values())
         if not self.fails:
             self.roles: dict[Run, Role[Run]] = {}
@@ -141,9 +147,7 @@ class _Found:
             told |= {} if why is None else {"role_why": why}
         if key.io != "output":
             return told
-        if run not in self._grown:
-            self._grown[run] = self._amplification(run)
-        grown = self._grown[run]
+        grown = self.amplified.of(run)
         return told if grown is None else {**told, "amplification": grown}
 
     def _why(self, role: Role[Run], run: Run) -> dict[str, Any] | None:
@@ -202,37 +206,6 @@ class _Found:
             return {"operator": self._label(run), "state": state}
         count, _, rest = run.name.partition(" ")
         return {"operator": rest.removeprefix("before "), "state": state, "before": int(count)}
-
-    def _amplification(self, run: Run) -> float | None:
-        outputs = [error for error in self._output_errors(run).values() if error is not None]
-        return amplification(max(outputs), self._input_errors(run)) if outputs else None
-
-    def _output_errors(self, run: Run) -> Mapping[int, float | None]:
-        """By output of an operator; it is asked for by each that it feeds as well."""
-        if run not in self._outputs:
-            op = self.group.op_of(run)
-            keys = [ref.key for ref in self.group.tensors[op] if ref.key.io == "output"] if op else []
-            self._outputs[run] = {key.slot: self._error(key) for key in keys}
-        return self._outputs[run]
-
-    def _input_errors(self, run: Run) -> Iterator[float | None]:
-        """By input: the operator's own, where it was compared, else that of the output that feeds it."""
-        op = self.group.op_of(run)
-        own = {ref.key.slot: ref.key for ref in self.group.tensors[op] if ref.key.io == "input"} if op else {}
-        own = {slot: key for slot, key in own.items() if key in self.standings.records}
-        yield from map(self._error, own.values())
-        for entry in self.group.inputs(run) or ():
-            if entry.slot not in own:
-                yield self._output_errors(entry.producer).get(entry.output)
-
-    def _error(self, key: TensorKey) -> float | None:
-        """The largest relative distance that was measured of a tensor."""
-        records = self.standings.records.get(key)
-        if not records:
-            return None
-        known = [decode(record["metrics"][_ERROR]) for record in records if _ERROR in record["metrics"]]
-        numbers = [float(value) for value in known if isinstance(value, (int, float))]
-        return max(numbers) if numbers else None
 
 
 def _doubt(found: Sequence[_Found]) -> None:

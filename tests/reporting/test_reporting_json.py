@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -71,6 +72,21 @@ def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
     text = path.read_text(encoding="ascii")
     assert json.loads(text, parse_constant=refuse) == document(a_report(records))
     assert [line.count('"worst"') for line in text.splitlines() if '"order": 4' in line] == [1, 1]
+
+
+@pytest.mark.parametrize("first", ["index", ", ", ""])
+def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
+    names = ["}, {", '}, {"index', '"}, {"index": 1', "}, {\\", "x\n", "\udcff"]
+    entries = tuple(
+        {first: number, "name": names[number % 6], "left": [names[number % 6], names[number % 5]]}
+        for number in range(150)
+    )
+    path = write_json(dataclasses.replace(a_report(), network=entries), tmp_path)
+    lines = path.read_text("ascii").splitlines()
+    start = lines.index('"network": [') + 1
+    assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == list(entries)
+    assert lines[start + 150] == "]"
+    assert read_json(path)["network"] == list(entries)
 
 
 def test_nan_outside_a_string_is_never_written(tmp_path):
