@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pytest_msdump.facts.dtypes import DTYPES
@@ -59,28 +59,31 @@ def judge(
     An undefined metric that has a limit, of either level, fails the pair: what was not computed was not compared.
     """
     judged = judgements(comparison, limits) if judged is None else judged
-    types = [] if left_dtype == right_dtype else [_types(comparison, limits, left_dtype, right_dtype)]
-    told = [
-        *types,
-        *_forbidden(comparison, limits),
-        *_nothing_compared(comparison, judged),
-        *_not_all_compared(comparison),
-        *_overflows(comparison, limits, overflows),
-        *[Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows],
-        *[
-            finding
-            for one in judged
-            if one.sentence and (finding := one.finding()) and not _told_by_types(one, types, limits)
-        ],
-        *[Finding("note", sentence) for sentence in limits.notes],
+    types = None if left_dtype == right_dtype else _types(comparison, limits, left_dtype, right_dtype)
+    told = [] if types is None else [types]
+    if comparison.finite != comparison.elements and limits.nan == "forbid":
+        told.append(_forbidden(comparison, limits))
+    told += _not_compared(comparison, judged)
+    if overflows:
+        told += _overflows(comparison, limits, overflows)
+    told += [Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows]
+    told += [
+        finding
+        for one in judged
+        if one.sentence and (finding := one.finding()) and not (types and _told_by_types(one, limits))
     ]
+    told += [Finding("note", sentence) for sentence in limits.notes]
+    return _verdict(told, types, judged)
+
+
+def _verdict(told: list[Finding], types: Finding | None, judged: Sequence[Judgement]) -> Verdict:
     findings = tuple(sorted(told, key=_told_when)) if len(told) > 1 else tuple(told)
     opinions = [finding.outcome for finding in findings if finding.outcome != "note"]
     if not opinions:
         return Verdict("pass", findings)
     from pytest_msdump.judging.would_pass import would_pass
 
-    hopeless = any(finding.outcome == "fail" for finding in types)
+    hopeless = types is not None and types.outcome == "fail"
     return Verdict(max(opinions, key=OUTCOMES.index), findings, {} if hopeless else would_pass(judged))
 
 
@@ -112,30 +115,36 @@ def _row(one: Judgement) -> Check:
 
 def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
     """What is to be said of data types that differ."""
-    differ = f"dtypes differ: left {left}, right {right}"
     if limits.dtype_equal:
-        return Finding("fail", f"{differ}, but must be equal ({limits.dtype_rule})", rule=limits.dtype_rule)
-    if not all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
-        return _note(f"{differ}; judged as {limits.judged_as}, the coarser side")
+        rule = limits.dtype_rule
+        return Finding("fail", f"{_differ(left, right)}, but must be equal ({rule})", rule=rule)
+    if (note := _judged_as(left, right, limits.judged_as)) is not None:
+        return note
     if comparison.equal:
-        return _note(f"{differ}; all values are equal")
+        return Finding("note", f"{_differ(left, right)}; all values are equal")
     count = comparison.differing
-    return Finding("fail", f"{differ}; that is accepted only where all values are equal, and {count} are not")
+    return Finding(
+        "fail", f"{_differ(left, right)}; that is accepted only where all values are equal, and {count} are not"
+    )
 
 
+def _differ(left: str, right: str) -> str:
+    return f"dtypes differ: left {left}, right {right}"
+
+
+# A network has many pairs and few types.
 @lru_cache(maxsize=256)
-def _note(sentence: str) -> Finding:
-    """A note that is told of many pairs."""
-    return Finding("note", sentence)
+def _judged_as(left: str, right: str, judged_as: str) -> Finding | None:
+    """Tell what types that differ are judged as; ``None`` of whole numbers, which have to be equal."""
+    if all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
+        return None
+    return Finding("note", f"{_differ(left, right)}; judged as {judged_as}, the coarser side")
 
 
-def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _forbidden(comparison: Comparison, limits: Limits) -> Finding:
     """NaN and Inf where none may be, matched or not."""
-    count = comparison.elements - comparison.finite
-    if limits.nan != "forbid" or count == 0:
-        return
-    classes = comparison.nonfinite
-    yield Finding(
+    classes, count = comparison.nonfinite, comparison.elements - comparison.finite
+    return Finding(
         "fail",
         f"NaN and Inf are forbidden ({limits.nan_rule}) but stand at {count} of {comparison.elements} positions: "
         f"NaN matched {classes.nan_both}, else left {classes.nan_left}, right {classes.nan_right}; "
@@ -147,37 +156,33 @@ def _forbidden(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
     )
 
 
-def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> Iterator[Finding]:
+def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> list[Finding]:
     """What the device saw while it computed: its numbers may look harmless, as saturated ones do."""
-    if not sentences:
-        return
     bounds = [limit for limit in limits.limits if (limit.metric, limit.level) == ("saturated_count", "fail")]
     rule = bounds[0].rule if bounds and bounds[0].bound < 1 else None
     outcome = "fail" if rule is not None and not comparison.equal else "warn"
-    for sentence in sentences:
-        yield Finding(outcome, f"the device's own check found an overflow: {sentence}", rule=rule)
+    return [
+        Finding(outcome, f"the device's own check found an overflow: {sentence}", rule=rule) for sentence in sentences
+    ]
 
 
-def _told_by_types(one: Judgement, types: list[Finding], limits: Limits) -> bool:
+def _told_by_types(one: Judgement, limits: Limits) -> bool:
     """Whether this only repeats that the types differ: their bits cannot be compared then."""
-    return bool(types) and limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
+    return limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
 
 
-def _not_all_compared(comparison: Comparison) -> Iterator[Finding]:
-    """What was not looked at has not passed."""
-    if comparison.sampled:
-        total = comparison.total_elements
-        whole = f"{total} elements" if total is not None else "an unknown number of elements"
-        yield Finding("warn", f"sampled {comparison.elements} of {whole}: the run saved no more of them")
-    elif comparison.total_elements is not None:
-        yield Finding(
-            "warn", f"only the first {comparison.elements} of {comparison.total_elements} elements were compared"
-        )
-
-
-def _nothing_compared(comparison: Comparison, judged: Sequence[Judgement]) -> Iterator[Finding]:
-    """Nothing that was not compared may count as passed."""
+def _not_compared(comparison: Comparison, judged: Sequence[Judgement]) -> list[Finding]:
+    """Nothing that was not compared, or not looked at, may count as passed."""
+    told = []
     if comparison.elements == 0:
-        yield Finding("warn", "nothing was compared: both sides are empty")
+        told.append(Finding("warn", "nothing was compared: both sides are empty"))
     elif not comparison.equal and all(one.outcome == "skipped" for one in judged):
-        yield Finding("undefined", "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error")
+        sentence = "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error"
+        told.append(Finding("undefined", sentence))
+    count, total = comparison.elements, comparison.total_elements
+    if comparison.sampled:
+        whole = f"{total} elements" if total is not None else "an unknown number of elements"
+        told.append(Finding("warn", f"sampled {count} of {whole}: the run saved no more of them"))
+    elif total is not None:
+        told.append(Finding("warn", f"only the first {count} of {total} elements were compared"))
+    return told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.judging.wording import apart, bound_text, number, position
 from pytest_msdump.lazy_tuple import NamedTuple
@@ -42,10 +44,11 @@ class Judgement(NamedTuple):
 def judgements(comparison: Comparison, limits: Limits) -> list[Judgement]:
     """Return one for every metric that has a limit, in the order of `facts.metrics`."""
     measurements = comparison.measurements
-    return [
-        _judgement(measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED), levels, comparison, limits)
-        for metric, levels in limits.by_metric.items()
-    ]
+    found = []
+    for metric, levels in limits.by_metric.items():
+        measured = measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
+        found.append(_exempt(measured, levels[0], comparison) or _against(measured, levels, comparison, limits))
+    return found
 
 
 def meets(value: float | int, limit: Limit) -> bool:
@@ -55,22 +58,22 @@ def meets(value: float | int, limit: Limit) -> bool:
     return value <= limit.bound
 
 
-def _judgement(measured: Measurement, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> Judgement:
-    """Judge one metric that has a limit."""
-    metric, value, first = measured.metric, measured.value, levels[0]
-    if not measured.applies:
+def _exempt(measured: Measurement, first: Limit, comparison: Comparison) -> Judgement | None:
+    """Judge a metric whose number its limits say nothing of; ``None`` where they have to be met."""
+    metric, value, undefined, applies, _ = measured
+    if not applies:
         sentence = f"{metric} does not apply to one-element tensors; its limit is skipped ({first.rule})"
         return Judgement(metric, None, first, "skipped", sentence)
     if comparison.elements == 0:
         return Judgement(metric, None, first, "skipped")
-    if comparison.equal and metric != _ABOUT_BITS:
+    if not comparison.differing and metric != _ABOUT_BITS:
         return Judgement(metric, value, first, "ok")
     if value is None or isinstance(value, tuple):
-        sentence = f"{metric} is undefined, because {measured.undefined or _UNMEASURED} ({first.rule})"
+        sentence = f"{metric} is undefined, because {undefined or _UNMEASURED} ({first.rule})"
         return Judgement(metric, None, first, "undefined", sentence, curable=False)
-    if metric in RELATIVE_METRICS and comparison.right_zero_mismatch:
+    if comparison.right_zero_mismatch and metric in RELATIVE_METRICS:
         return _without_reference(metric, value, first, comparison)
-    return _against(value, levels, measured, comparison, limits)
+    return None
 
 
 def _without_reference(metric: str, value: float | int, limit: Limit, comparison: Comparison) -> Judgement:
@@ -86,18 +89,18 @@ def _without_reference(metric: str, value: float | int, limit: Limit, comparison
     return Judgement(metric, value, limit, limit.level, sentence, curable=False)
 
 
-def _against(
-    value: float | int, levels: tuple[Limit, ...], measured: Measurement, comparison: Comparison, limits: Limits
-) -> Judgement:
+def _against(measured: Measurement, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> Judgement:
     """Hold a number against its limits, the failing level first, then what a known drift makes milder."""
+    value: Any = measured.value
     for limit in levels:
         if not meets(value, limit):
             sentence = f"{_beyond(value, limit)}{_detail(measured, comparison)}"
             curable = measured.metric != "nonfinite_mismatch"
             return Judgement(measured.metric, value, limit, limit.level, sentence, curable)
-    for limit in levels:
-        if limits.known_drift is not None and limit not in limits.strict:
-            return _drifted(value, limit, limits)
+    if limits.known_drift is not None:
+        for limit in levels:
+            if limit not in limits.strict:
+                return _drifted(value, limit, limits)
     return Judgement(measured.metric, value, levels[0], "ok")
 
 

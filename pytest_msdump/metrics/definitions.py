@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from math import prod
 from types import MappingProxyType
@@ -15,10 +15,11 @@ from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.kernel import Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import first_of
-from pytest_msdump.metrics.sums import ZERO, Sum
+from pytest_msdump.metrics.pointwise import Errors
+from pytest_msdump.metrics.sums import Sum, root
 from pytest_msdump.model.comparison import Measurement
 
-__all__ = ["LEFT_OUT", "NOTHING_LEFT_OUT", "Totals", "define", "unravel", "vendor_numbers"]
+__all__ = ["LEFT_OUT", "NOTHING_LEFT_OUT", "Totals", "define", "indexes", "unravel", "vendor_numbers"]
 
 _NO_ELEMENTS = "no elements"
 _NOTHING_FINITE = "no position where both sides are finite"
@@ -40,8 +41,10 @@ LEFT_OUT = "it was left out by "
 NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
 
 
-_Found: TypeAlias = dict[str, Measurement]
+# A metric's number, or in a text why it has none.
 _Value: TypeAlias = float | int | tuple[float, ...] | str
+_Values: TypeAlias = dict[str, _Value]
+_Index: TypeAlias = tuple[int, ...]
 
 _COSINE = "cosine_similarity"
 _COUNTS = ("nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch")
@@ -52,12 +55,11 @@ _ERRORS = (
     "relative_euclidean_distance",
     "normalized_max_error",
 )
-_FINITE = tuple(metric for metric in METRICS if metric not in _COUNTS)
-
 _EXACT = frozenset({"integer", "bool"})
-_ONE = Sum(1.0)
-# Holds the metrics' places in the order. One that nobody defines may never look as if it were fine.
-_NOTHING_MEASURED: _Found = {metric: Measurement(metric, undefined="it was not measured") for metric in METRICS}
+
+_EMPTY: Mapping[str, _Value] = dict.fromkeys(METRICS, _NO_ELEMENTS)
+_NO_FINITE_VALUES: Mapping[str, _Value] = {metric: _NOTHING_FINITE for metric in METRICS if metric not in _COUNTS}
+_FAR_APART: Mapping[str, _Value] = dict.fromkeys(_ERRORS, _TOO_FAR_APART)
 
 
 class Totals(NamedTuple):
@@ -77,6 +79,17 @@ class Totals(NamedTuple):
         """Whether both sides are integers or bools."""
         return _kinds(self.task.left, self.task.right) <= _EXACT
 
+    @property
+    def makers(self) -> dict[str, int | None]:
+        """Of a maximum the element that made it, of a count the first: their C-order numbers."""
+        classes, errors = self.partial.classes, self.partial.errors
+        return {
+            "max_absolute_error": errors.largest.element,
+            "max_relative_error": errors.largest_relative.element,
+            "nonfinite_mismatch": classes.first_mismatch,
+            "saturated_count": first_of(classes.first_left_only, errors.first_saturated),
+        }
+
 
 # A network has many tensors and few types.
 @cache
@@ -84,7 +97,7 @@ def _kinds(left: str, right: str) -> frozenset[str]:
     return frozenset({DTYPES[left].kind, DTYPES[right].kind})
 
 
-def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def unravel(index: int, shape: tuple[int, ...]) -> _Index:
     """Return the logical index of a C-order element number.
 
     Examples
@@ -95,6 +108,18 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([index // step % length for step, length in _steps(shape)])
 
 
+def indexes(elements: Iterable[int | None], shape: tuple[int, ...]) -> dict[int | None, _Index | None]:
+    """Return the logical index of each of some elements, of ``None`` none."""
+    steps = _steps(shape)
+    found: dict[int | None, _Index | None] = {
+        element: tuple([element // step % length for step, length in steps])
+        for element in set(elements)
+        if element is not None
+    }
+    found[None] = None
+    return found
+
+
 # A network has many tensors and few shapes.
 @lru_cache(maxsize=1024)
 def _steps(shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
@@ -102,19 +127,26 @@ def _steps(shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     return tuple((prod(shape[axis + 1 :]), length) for axis, length in enumerate(shape))
 
 
-def define(totals: Totals) -> dict[str, Measurement]:
-    """Return one measurement for every id of `facts.metrics`, in the order they have there."""
-    partial = totals.partial
-    if not partial.elements:
-        found = {metric: Measurement(metric, undefined=_NO_ELEMENTS) for metric in METRICS}
-    else:
-        found = _NOTHING_MEASURED.copy()
-        _count(found, totals)
-        if partial.finite:
-            _measure_finite(found, totals)
-        else:
-            found.update((metric, Measurement(metric, undefined=_NOTHING_FINITE)) for metric in _FINITE)
-    if partial.elements == 1:
+def define(totals: Totals, where: Mapping[int | None, _Index | None]) -> dict[str, Measurement]:
+    """Return one measurement for every id of `facts.metrics`, in the order they have there.
+
+    Parameters
+    ----------
+    totals : Totals
+        What was found.
+    where : mapping of int to tuple of int
+        The logical index of each element that `Totals.makers` names, of ``None`` none.
+    """
+    # One that nobody defines is an error here: it may never look as if it were fine.
+    values, makers, made = _values(totals), totals.makers, tuple.__new__
+    found: dict[str, Measurement] = {
+        # Half the time of the class's own constructor.
+        metric: made(Measurement, (metric, None, value, True, None))
+        if isinstance(value := values[metric], str)
+        else made(Measurement, (metric, value, None, True, where[makers.get(metric)]))
+        for metric in METRICS
+    }
+    if totals.partial.elements == 1:
         found[_COSINE] = Measurement(_COSINE, undefined=_ONE_ELEMENT, applies=False)
     for metric in totals.without:
         if metric in found:
@@ -124,55 +156,51 @@ def define(totals: Totals) -> dict[str, Measurement]:
 
 def vendor_numbers(totals: Totals) -> dict[str, float]:
     """Return the vendor's numbers where they count right = 0 ≠ left as 0 and divide by all elements."""
-    if not totals.partial.finite:
+    _, partial, _, _, without = totals
+    if not partial.finite:
         return {}
-    errors = totals.partial.errors
+    relative = partial.errors.relative
     numbers = {
-        "accumulated_relative_error": errors.relative.value,
-        "max_relative_error": float(errors.largest_relative.value),
-        "mean_relative_error": errors.relative.divided(totals.partial.elements),
+        "accumulated_relative_error": relative.value,
+        "max_relative_error": float(partial.errors.largest_relative.value),
+        "mean_relative_error": relative.divided(partial.elements),
     }
-    return {
-        metric: number for metric, number in numbers.items() if math.isfinite(number) and metric not in totals.without
-    }
+    if not without and math.isfinite(sum(numbers.values())):
+        return numbers
+    return {metric: number for metric, number in numbers.items() if math.isfinite(number) and metric not in without}
 
 
-def _count(found: _Found, totals: Totals) -> None:
-    """Define what is taken over all positions."""
-    task, partial, shape, *_ = totals
+def _values(totals: Totals) -> Mapping[str, _Value]:
+    """Return each metric's number, or why it has none."""
+    task, partial, *_ = totals
+    if not partial.elements:
+        return _EMPTY
     classes, errors, bits = partial.classes, partial.errors, partial.bits
-    mismatch = classes.mismatch
-    _put(found, "nonfinite_mismatch", mismatch, classes.first_mismatch, shape)
-    first = first_of(classes.first_left_only, errors.first_saturated)
-    _put(found, "saturated_count", classes.left_only + errors.saturated, first, shape)
-    _put(found, "allclose", errors.outside + mismatch)
-    _put(found, "bitwise_mismatch", f"dtypes differ: {task.left} and {task.right}" if bits is None else bits)
+    values: _Values = {
+        "nonfinite_mismatch": classes.mismatch,
+        "saturated_count": classes.left_only + errors.saturated,
+        "allclose": errors.outside + classes.mismatch,
+        "bitwise_mismatch": f"dtypes differ: {task.left} and {task.right}" if bits is None else bits,
+    }
+    values.update(_finite_values(totals) if partial.finite else _NO_FINITE_VALUES)
+    return values
 
 
-def _measure_finite(found: _Found, totals: Totals) -> None:
+def _finite_values(totals: Totals) -> _Values:
     """Define what is taken over positions where both sides are finite."""
-    left, right = totals.partial.left, totals.partial.right
+    partial = totals.partial
+    left, right, errors = partial.left, partial.right, partial.errors
     zeros = _all_zero(left), _all_zero(right)
     squares = _square_sum(left), _square_sum(right)
-    _put(found, "cosine_similarity", _cosine(totals, zeros, squares))
-    if math.isfinite(totals.partial.errors.largest.value):
-        _measure_errors(found, totals, None if zeros[1] else squares[1])
+    values: _Values = _relative_values(errors, partial.finite)
+    if math.isfinite(errors.largest.value):
+        values.update(_error_values(totals, None if zeros[1] else squares[1]))
     else:
-        for metric in _ERRORS:
-            _put(found, metric, _TOO_FAR_APART)
-    _measure_relative(found, totals)
-    _put(found, "kl_divergence", _divergence(totals))
-    _put(found, "standard_deviation", _deviations(left, right))
-
-
-def _put(found: _Found, metric: str, value: _Value, element: int | None = None, shape: tuple[int, ...] = ()) -> None:
-    """Set down a metric's number, and which element made it; a text is why there is none."""
-    if isinstance(value, str):
-        found[metric] = Measurement(metric, None, value)
-    else:
-        where = None if element is None else unravel(element, shape)
-        # Half the time of the class's own constructor, which takes its fields by name.
-        found[metric] = tuple.__new__(Measurement, (metric, value, None, True, where))
+        values.update(_FAR_APART)
+    values["cosine_similarity"] = _cosine(partial, zeros, squares)
+    values["kl_divergence"] = _divergence(totals)
+    values["standard_deviation"] = _deviations(left, right)
+    return values
 
 
 def _fitting(value: float) -> float | str:
@@ -181,26 +209,23 @@ def _fitting(value: float) -> float | str:
 
 def _square_sum(parts: tuple[Moments, ...]) -> Sum:
     """Return Σ x² of finite elements."""
-    if len(parts) == 1:
-        return parts[0].squares
-    total = ZERO
-    for part in parts:
+    total = parts[0].squares
+    for part in parts[1:]:
         total = total.merge(part.squares)
     return total
 
 
 def _all_zero(parts: tuple[Moments, ...]) -> bool:
-    if len(parts) == 1:
-        return parts[0].peak == 0.0
-    return all(part.peak == 0.0 for part in parts)
+    first = parts[0]
+    return not (first.minimum or first.maximum) and (len(parts) == 1 or _all_zero(parts[1:]))
 
 
-def _cosine(totals: Totals, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> float | str:
+def _cosine(partial: Partial, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> float | str:
     if zeros[0] or zeros[1]:
         return _BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO
-    if not totals.partial.errors.differing:
+    if not partial.errors.differing:
         return 1.0
-    (left, right), product = squares, totals.partial.product
+    (left, right), product = squares, partial.product
     # Each root by itself: the product of both square sums may not fit float64. Exponents of square sums are even.
     lengths = math.sqrt(left.high + left.low) * math.sqrt(right.high + right.low)
     shift = product.exponent - (left.exponent + right.exponent) // 2
@@ -208,34 +233,37 @@ def _cosine(totals: Totals, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) 
     return max(-1.0, min(1.0, cosine))
 
 
-def _measure_errors(found: _Found, totals: Totals, right_squares: Sum | None) -> None:
+def _error_values(totals: Totals, right_squares: Sum | None) -> _Values:
     """Define what is made of differences l−r, which may overflow; without squares all of the right side is 0."""
     errors, count, exact = totals.partial.errors, totals.partial.finite, totals.exact
-    largest, at = errors.largest
-    _put(found, "max_absolute_error", int(largest) if exact else float(largest), at, totals.shape)
-    _put(found, "mean_absolute_error", errors.exact / count if exact else errors.absolute.divided(count))
-    _put(found, "root_mean_square_error", _fitting(errors.squares.root_of_ratio(Sum(float(count)))))
-    if right_squares is None:
-        _put(found, "relative_euclidean_distance", _RIGHT_ZERO)
-        _put(found, "normalized_max_error", _RIGHT_ZERO)
-        return
-    _put(found, "relative_euclidean_distance", _fitting(errors.squares.root_of_ratio(right_squares)))
-    peak = errors.right_peak
-    _put(found, "normalized_max_error", _MODULUS_TOO_BIG if math.isinf(peak) else _fitting(largest / peak))
+    largest, (high, low, exponent) = errors.largest.value, errors.squares
+    squares = high + low
+    distance: float | str = _RIGHT_ZERO
+    normalized: float | str = _RIGHT_ZERO
+    if right_squares is not None:
+        high, low, own = right_squares
+        distance = _fitting(root(squares / (high + low), exponent - own))
+        peak = errors.right_peak
+        normalized = _MODULUS_TOO_BIG if math.isinf(peak) else _fitting(largest / peak)
+    return {
+        "max_absolute_error": int(largest) if exact else float(largest),
+        "mean_absolute_error": errors.exact / count if exact else errors.absolute.divided(count),
+        "root_mean_square_error": _fitting(root(squares / count, exponent)),
+        "relative_euclidean_distance": distance,
+        "normalized_max_error": normalized,
+    }
 
 
-def _measure_relative(found: _Found, totals: Totals) -> None:
-    errors = totals.partial.errors
-    largest, at = errors.largest_relative
-    used = totals.partial.finite - errors.right_zero
+def _relative_values(errors: Errors, finite: int) -> _Values:
+    used, largest = finite - errors.right_zero, errors.largest_relative.value
     reason = _no_relative_error(used, errors.right_peak, largest)
     if reason is not None:
-        for metric in RELATIVE_METRICS:
-            _put(found, metric, reason)
-        return
-    _put(found, "max_relative_error", float(largest), at, totals.shape)
-    _put(found, "mean_relative_error", _fitting(errors.relative.divided(used)))
-    _put(found, "accumulated_relative_error", _fitting(errors.relative.value))
+        return dict.fromkeys(RELATIVE_METRICS, reason)
+    return {
+        "max_relative_error": float(largest),
+        "mean_relative_error": _fitting(errors.relative.divided(used)),
+        "accumulated_relative_error": _fitting(errors.relative.value),
+    }
 
 
 def _no_relative_error(used: int, right_peak: float, largest: float) -> str | None:
@@ -259,9 +287,12 @@ def _deviations(*sides: tuple[Moments, ...]) -> tuple[float, ...] | str:
     """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
     numbers: list[float] = []
     for parts in sides:
+        if len(parts) == 1:
+            numbers += (parts[0].mean, parts[0].deviation)
+            continue
         variance = parts[0].variance
         for part in parts[1:]:
             variance = variance.merge(part.variance)
-        mean = parts[0].mean if len(parts) == 1 else math.hypot(*(part.mean for part in parts))
-        numbers += (mean, variance.root_of_ratio(_ONE))
+        high, low, exponent = variance
+        numbers += (math.hypot(*(part.mean for part in parts)), root(high + low, exponent))
     return tuple(numbers) if all(map(math.isfinite, numbers)) else _TOO_BIG

@@ -14,7 +14,7 @@ from pytest_msdump.metrics.nonfinite import NO_CLASSES, Classes, classify, split
 from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, Tolerance, errors, no_difference
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
-from pytest_msdump.metrics.worst import Candidate, candidates, mismatches, select
+from pytest_msdump.metrics.worst import Candidate, Ranking, candidates, mismatches, select
 
 __all__ = ["NOTHING", "Partial", "Task", "measure_block"]
 
@@ -165,15 +165,18 @@ def _measure_finite(
         unequal=block.unequal,
         last=last,
     )
-    worst = [
-        ranking.candidate(index, block.places.element(p), block.left[p].item(), block.right[p].item())
-        for ranking in rankings
-        for index in candidates(ranking, task.worst, last).tolist()
-        for p in (ranking.place(index),)
-    ]
+    worst = [one for ranking in rankings for one in _candidates(block, ranking, task, last)]
     found = _with_saturation(found, block, left, task, workspace)
     product = _product_by_squares(left, right, found.squares) or _product(block, (left, right), workspace)
     return Partial(left=left, right=right, product=product, errors=found, worst=tuple(worst))
+
+
+def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | None) -> list[Candidate]:
+    """Return the elements that a ranking puts before `last`, as far as they may belong to the worst."""
+    scores, places = ranking.chosen(candidates(ranking, task.worst, last))
+    elements = block.places.elements(places)
+    values = zip(scores, elements, block.left[places].tolist(), block.right[places].tolist(), strict=True)
+    return [ranking.candidate(*one) for one in values]
 
 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:

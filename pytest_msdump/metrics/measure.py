@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, unravel, vendor_numbers
+from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, indexes, vendor_numbers
 from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.pointwise import Tolerance
@@ -82,18 +84,23 @@ def measure(
         block_elements = left.size if 0 < left.size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
+    task, size = _task(left.dtype, right.dtype, rtol, atol, worst), left.size
+    blocks: Iterable[_Block] = _Blocks(left, right, block_elements)
+    if size <= block_elements:
+        # Both passes take it as it was read once.
+        blocks = ((0, left.read(0, size), right.read(0, size)),) if size else ()
+    swept, workspace = SweptPair(task), Workspace()
+    partial = _first_pass(blocks, task, swept, workspace)
+    divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, swept.module, workspace)
+    return _comparison(Totals(task, partial, left.shape, divergence, without))
+
+
+# A network has many tensors and few kinds of them. A tolerance that was an integer stays one.
+@lru_cache(maxsize=256, typed=True)
+def _task(left: str, right: str, rtol: float, atol: float, worst: int) -> Task:
     if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
         raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
-    task = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst)
-    workspace = Workspace()
-    with np.errstate(all="ignore"):
-        blocks: Iterable[_Block] = _Blocks(left, right, block_elements)
-        if left.size <= block_elements:
-            # Both passes take it as it was read once.
-            blocks = tuple(blocks)
-        partial = _first_pass(blocks, task, workspace)
-        divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
-    return _comparison(Totals(task, partial, left.shape, divergence, without))
+    return Task(left, right, Tolerance(rtol, atol), worst)
 
 
 class _Blocks:
@@ -115,58 +122,68 @@ def _tiles(start: int, left: Array, right: Array) -> Iterator[tuple[int, Array, 
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
 
-def _first_pass(blocks: Iterable[_Block], task: Task, workspace: Workspace) -> Partial:
+def _first_pass(blocks: Iterable[_Block], task: Task, swept: SweptPair, workspace: Workspace) -> Partial:
     total = NOTHING
-    swept = SweptPair(task)
-    for block in blocks:
-        if swept.add(block[1], block[2], block[0]):
-            continue
-        for start, a, b in _tiles(*block):
-            last = total.worst[-1] if len(total.worst) == task.worst > 0 else None
-            total = total.merge(measure_block(a, b, start, task, workspace, last), task.worst)
+    for start, left, right in blocks:
+        if not swept.add(left, right, start):
+            total = _measured(total, (start, left, right), task, workspace)
     found = swept.partial()
+    if found is NOTHING:
+        return total
     return found if total is NOTHING else total.merge(found, task.worst)
 
 
-def _second_pass(blocks: Iterable[_Block], partial: Partial, workspace: Workspace) -> float | None:
+def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -> Partial:
+    """Add what numpy finds in one block."""
+    with np.errstate(all="ignore"):
+        for start, a, b in _tiles(*block):
+            last = total.worst[-1] if len(total.worst) == task.worst > 0 else None
+            found = measure_block(a, b, start, task, workspace, last)
+            total = found if total is NOTHING else total.merge(found, task.worst)
+    return total
+
+
+def _second_pass(
+    blocks: Iterable[_Block], partial: Partial, module: ModuleType | None, workspace: Workspace
+) -> float | None:
     """Return the KL divergence; ``None`` where it needs no pass, or where no pass would help."""
     if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
         return None
     (left,), (right,) = partial.left, partial.right
     spans = Span(left.minimum, left.maximum), Span(right.minimum, right.maximum)
-    if math.isinf(spans[0].width) or math.isinf(spans[1].width):
+    if math.isinf(left.maximum - left.minimum) or math.isinf(right.maximum - right.minimum):
         return None
-    everything_finite = partial.finite == partial.elements
+    everything_finite = left.elements == partial.elements
     swept: SweptDivergence | None = None
     total = NO_DIVERGENCE
-    for block in blocks:
-        if not block[0]:
-            swept = SweptDivergence.of(block[1], block[2], spans, everything_finite)
+    for start, left_block, right_block in blocks:
+        if not start:
+            swept = SweptDivergence.of(left_block, right_block, spans, everything_finite, module)
         if swept is not None:
-            swept.add(block[1], block[2])
+            swept.add(left_block, right_block)
             continue
-        for _, a, b in _tiles(*block):
-            total = total.merge(divergence_of_block(a, b, spans, everything_finite, workspace))
+        with np.errstate(all="ignore"):
+            for _, a, b in _tiles(start, left_block, right_block):
+                found = divergence_of_block(a, b, spans, everything_finite, workspace)
+                total = found if total is NO_DIVERGENCE else total.merge(found)
     return total.value if swept is None else swept.sums().value
 
 
 def _comparison(totals: Totals) -> Comparison:
-    partial, task = totals.partial, totals.task
-    classes, errors = partial.classes, partial.errors
+    task, partial, shape, *_ = totals
+    classes, errors, worst = partial.classes, partial.errors, partial.worst
+    first_mismatch, first_nonfinite = classes.first_mismatch, classes.first_nonfinite
+    where = indexes([first_nonfinite, *totals.makers.values(), *[one.element for one in worst]], shape)
     return Comparison(
         elements=partial.elements,
         finite=partial.finite,
         differing=errors.differing + classes.mismatch,
         right_zero_mismatch=errors.right_zero,
-        measurements=define(totals),
+        measurements=define(totals, where),
         nonfinite=Nonfinite(
-            *classes[:6],
-            saturated=errors.saturated,
-            mismatch=classes.mismatch,
-            first_mismatch=_where(classes.first_mismatch, totals.shape),
-            first_nonfinite=_where(classes.first_nonfinite, totals.shape),
+            *classes[:6], errors.saturated, classes.mismatch, where[first_mismatch], where[first_nonfinite]
         ),
-        worst=_worst(totals),
+        worst=_worst(totals, where) if worst else (),
         rtol=task.tolerance.rtol,
         atol=task.tolerance.atol,
         absolute_error_sum=_absolute_error_sum(totals),
@@ -174,17 +191,12 @@ def _comparison(totals: Totals) -> Comparison:
     )
 
 
-def _where(element: int | None, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    return None if element is None else unravel(element, shape)
-
-
-def _worst(totals: Totals) -> tuple[WorstElement, ...]:
-    shape, found = totals.shape, totals.partial.worst
-    left, right = totals.task.left == "bool", totals.task.right == "bool"
+def _worst(totals: Totals, where: Mapping[int | None, Any]) -> tuple[WorstElement, ...]:
+    left, right, made = totals.task.left == "bool", totals.task.right == "bool", tuple.__new__
     return tuple(
         [
-            WorstElement(unravel(element, shape), bool(a) if left else a, bool(b) if right else b, ratio)
-            for ratio, _, _, element, a, b in found
+            made(WorstElement, (where[element], bool(a) if left else a, bool(b) if right else b, ratio))
+            for ratio, _, _, element, a, b in totals.partial.worst
         ]
     )
 

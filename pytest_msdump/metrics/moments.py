@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.metrics.sums import ZERO, Sum, scale_exponent
+from pytest_msdump.metrics.sums import ZERO, Sum, root, scale_exponent
 from pytest_msdump.metrics.values import inner
 
 if TYPE_CHECKING:
@@ -45,9 +45,20 @@ class Moments(NamedTuple):
         return self.deviations.scaled(1.0 / self.elements)
 
     @property
+    def deviation(self) -> float:
+        """The population's standard deviation."""
+        high, low, exponent = self.deviations
+        factor = 1.0 / self.elements
+        return root(high * factor + low * factor, exponent)
+
+    @property
     def squares(self) -> Sum:
         """The sum of squares, out of two terms that are never negative, so that nothing cancels."""
-        mean_square = _square(self.total, 1.0 / self.elements) if self.elements else ZERO
+        if not self.elements:
+            return self.deviations
+        high, low, exponent = self.total
+        value = high + low
+        mean_square: Sum = tuple.__new__(Sum, (value * value * (1.0 / self.elements), 0.0, 2 * exponent))
         return self.deviations.merge(mean_square)
 
     def merge(self, other: Moments) -> Moments:
@@ -67,12 +78,6 @@ class Moments(NamedTuple):
 
 
 EMPTY = Moments()
-
-
-def _square(number: Sum, factor: float) -> Sum:
-    """Return the number's square times a factor, at twice its exponent."""
-    value = number.high + number.low
-    return Sum(value * value * factor, 0.0, 2 * number.exponent)
 
 
 def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspace) -> Moments:

@@ -31,6 +31,11 @@ class Places(NamedTuple):
         """Return the C-order element number of a place."""
         return self.start + (place if self.kept is None else int(self.kept[place]))
 
+    def elements(self, places: Positions) -> list[int]:
+        """Return the C-order element numbers of some places."""
+        found: list[int] = ((places if self.kept is None else self.kept[places]) + self.start).tolist()
+        return found
+
 
 class Errors(NamedTuple):
     """Partial result over positions where both sides are finite.

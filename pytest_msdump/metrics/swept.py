@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,11 +44,12 @@ class SweptPair:
         What to measure by.
     """
 
+    __slots__ = ("_sweep", "_task", "module")
+
     def __init__(self, task: Task) -> None:
         self._task = task
         self._sweep: _sweep.Sweep | None = None
-        module = chosen().module
-        self._module = module if module is not None and _is_simple(task, module.MOST_WORST) else None
+        self.module = chosen().module
 
     def add(self, left: Array, right: Array, start: int) -> bool:
         """Measure one block of both sides, if the kernel can; else nothing has happened.
@@ -59,22 +61,14 @@ class SweptPair:
         start : int
             C-order number of the first element.
         """
-        if self._module is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
+        if self.module is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
             return False
         if self._sweep is None:
-            self._sweep = self._begin(self._module, left, right)
-        return self._sweep is not None and self._sweep.add(left, right, start)
-
-    def _begin(self, module: ModuleType, left: Array, right: Array) -> _sweep.Sweep | None:
-        a, b, task = _KINDS.get(left.dtype), _KINDS.get(right.dtype), self._task
-        compare_bits = task.left == task.right
-        if a is None or b is None or (compare_bits and a != b):
-            return None
-        maximum = DTYPES[task.left].maximum
-        sweep: _sweep.Sweep = module.Sweep(
-            a, b, *task.tolerance, math.inf if maximum is None else maximum, task.worst, compare_bits
-        )
-        return sweep
+            terms = _terms(self._task, left.dtype, right.dtype, self.module.MOST_WORST)
+            if terms is None:
+                return False
+            self._sweep = self.module.Sweep(*terms)
+        return self._sweep.add(left, right, start)
 
     def partial(self) -> Partial:
         """Return what is known of all blocks that were added."""
@@ -84,23 +78,46 @@ class SweptPair:
         return found if found.elements else NOTHING
 
 
-def _is_simple(task: Task, most_worst: int) -> bool:
-    rtol, atol = task.tolerance
-    return _is_usual(rtol) and _is_usual(atol) and task.worst <= most_worst
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=256)
+def _terms(
+    task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: int
+) -> tuple[int, int, float, float, float, int, bool] | None:
+    """Return what the kernel is to measure by; ``None`` where it cannot."""
+    a, b, (rtol, atol) = _KINDS.get(left), _KINDS.get(right), task.tolerance
+    compare_bits = task.left == task.right
+    is_simple = _is_usual(rtol) and _is_usual(atol) and task.worst <= most_worst
+    if not is_simple or a is None or b is None or (compare_bits and a != b):
+        return None
+    maximum = DTYPES[task.left].maximum
+    return a, b, rtol, atol, math.inf if maximum is None else maximum, task.worst, compare_bits
 
 
 def _is_usual(bound: float) -> bool:
     return not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE
 
 
+def _is_divisor(width: float) -> bool:
+    return not width or math.isfinite(1.0 / width)
+
+
 class SweptDivergence:
     """The second pass over a pair by the compiled kernel, which then does all of it."""
+
+    __slots__ = ("_sweep",)
 
     def __init__(self, sweep: _sweep.Divergence) -> None:
         self._sweep = sweep
 
     @classmethod
-    def of(cls, left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool) -> SweptDivergence | None:
+    def of(
+        cls,
+        left: Array,
+        right: Array,
+        spans: tuple[Span, Span],
+        everything_finite: bool,
+        module: ModuleType | None = None,
+    ) -> SweptDivergence | None:
         """Return what takes blocks of these dtypes, or ``None`` where the kernel cannot.
 
         Parameters
@@ -111,14 +128,15 @@ class SweptDivergence:
             The range of both sides.
         everything_finite : bool
             Whether no element is NaN or Inf.
+        module : module, optional
+            The compiled kernel, from who has it already.
         """
-        module, kinds = chosen().module, (_KINDS.get(left.dtype), _KINDS.get(right.dtype))
-        widths = spans[0].width, spans[1].width
-        if module is None or None in kinds or not all(math.isfinite(1.0 / width) for width in widths if width):
+        module, kinds = module or chosen().module, (_KINDS.get(left.dtype), _KINDS.get(right.dtype))
+        (low, high), (other_low, other_high) = spans
+        width, other_width = high - low, other_high - other_low
+        if module is None or None in kinds or not (_is_divisor(width) and _is_divisor(other_width)):
             return None
-        return cls(
-            module.Divergence(*kinds, spans[0].minimum, widths[0], spans[1].minimum, widths[1], everything_finite)
-        )
+        return cls(module.Divergence(*kinds, low, width, other_low, other_width, everything_finite))
 
     def add(self, left: Array, right: Array) -> None:
         """Add one block of both sides."""

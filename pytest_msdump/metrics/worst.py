@@ -46,13 +46,13 @@ class Ranking(NamedTuple):
     allowed: bool
     places: Positions | None = None
 
-    def place(self, index: int) -> int:
-        """Return where in the block a scored element is."""
-        return index if self.places is None else int(self.places[index])
+    def chosen(self, indexes: Positions) -> tuple[list[float], Positions]:
+        """Return the scores of some scored elements, and where in the block they are."""
+        places = indexes if self.places is None else self.places[indexes]
+        return self.score[indexes].tolist(), places
 
-    def candidate(self, index: int, element: int, left: Scalar, right: Scalar) -> Candidate:
+    def candidate(self, score: float, element: int, left: Scalar, right: Scalar) -> Candidate:
         """Return a scored element as a candidate."""
-        score = float(self.score[index])
         if not self.allowed:
             return Candidate(math.inf, False, score, element, left, right)
         return Candidate(score, False, score if math.isinf(score) else 0.0, element, left, right)
@@ -85,16 +85,21 @@ def candidates(ranking: Ranking, count: int, last: Candidate | None) -> Position
     last : Candidate, optional
         The last of `count` candidates that earlier blocks gave: elements that are not worse are left out.
     """
-    lowest = floor(last, allowed=ranking.allowed)
-    if not count or not ranking.score.size or not float(np.maximum.reduce(ranking.score)) > lowest:
+    score, lowest = ranking.score, floor(last, allowed=ranking.allowed)
+    if not count or not score.size or not float(np.maximum.reduce(score)) > lowest:
         return np.empty(0, np.intp)
-    above = np.flatnonzero(ranking.score > lowest)
-    if above.size <= count:
-        return above
-    chosen = ranking.score[above]
-    cut = np.partition(chosen, above.size - count)[above.size - count]
-    sure = above[chosen > cut]
-    return np.concatenate([sure, above[chosen == cut][: count - sure.size]])
+    if last is not None:
+        above = (score > lowest).nonzero()[0]
+        return above if above.size <= count else above[_largest(score[above], count)]
+    found = _largest(score, count) if score.size > count else None
+    return (score > lowest).nonzero()[0] if found is None or not score[found[-1]] > lowest else found
+
+
+def _largest(scores: Doubles, count: int) -> Positions:
+    """Return the indexes of the `count` largest, the least of them last, of equal ones the first."""
+    cut = np.partition(scores, scores.size - count)[scores.size - count]
+    sure, least = (scores > cut).nonzero()[0], (scores == cut).nonzero()[0]
+    return np.concatenate((sure, least[: count - sure.size]))
 
 
 def mismatches(left: Array, right: Array, differ: npt.NDArray[np.bool_], start: int, count: int) -> list[Candidate]:

@@ -59,11 +59,11 @@ class Nonfinite(NamedTuple):
     first_nonfinite: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorstElement:
+class WorstElement(NamedTuple):
     """An element that differs: its logical index, both values, and |l−r| / (atol + rtol·|r|)."""
 
-    index: tuple[int, ...]
+    # Hides the method of tuples, which nobody needs here.
+    index: tuple[int, ...]  # type: ignore[assignment]
     left: Scalar
     right: Scalar
     ratio: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 from pytest_msdump.dtypes import coarser
@@ -50,8 +49,15 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Reco
             from pytest_msdump.pipeline.unseen import compare_by_statistics
 
             return compare_by_statistics(pair, policy)
-        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            return compare_views(pair, left, right, policy, extras)
+        left = open_view(pair.left)
+        try:
+            right = open_view(pair.right)
+            try:
+                return compare_views(pair, left, right, policy, extras)
+            finally:
+                right.close()
+        finally:
+            left.close()
     except MsdumpError as error:
         return _error(pair, str(error))
     except OSError as error:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import prod
 from typing import NoReturn
 
-from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.memory_formats.axes import ReshapedView, known_axes
-from pytest_msdump.memory_formats.blocks import Placement
+from pytest_msdump.memory_formats.axes import ReshapedView, known_axes, meet
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 
-__all__ = ["logical_views", "views_as_told"]
+__all__ = ["logical_views", "views_as_told", "views_that_meet"]
 
 # Rule files say one of these; which of them the right side was saved in, only its shape tells.
 _CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
@@ -50,30 +50,31 @@ def logical_views(
     """
     course = None if converters else _course(left.spec, left.shape, right.spec, right.shape, transform)
     if course is not None:
-        return course.left.taken(left), course.right.taken(right), course.transform
+        return course.left(left), course.right(right), course.transform
     return _logical_views(left, right, transform, converters)
 
 
-class _Step(NamedTuple):
-    """What is done to one side: nothing, or its blocks are undone."""
+def views_that_meet(
+    left: TensorView, right: TensorView, transform: Transform
+) -> tuple[TensorView, TensorView, Transform] | None:
+    """Undo the memory format of both sides where that is all that two whole tensors need to meet.
 
-    placement: Placement | None
-
-    def taken(self, view: TensorView) -> TensorView:
-        """Return a view of this kind in its logical shape."""
-        if self.placement is None:
-            return view
-        from pytest_msdump.memory_formats.gather import BlockedView
-
-        return BlockedView(view, self.placement)
+    Returns
+    -------
+    tuple or None
+        As `logical_views`, of one shape; ``None`` where there is more to do, or something to say.
+    """
+    course = _course(left.spec, left.shape, right.spec, right.shape, transform)
+    return (course.left(left), course.right(right), course.transform) if course is not None and course.meet else None
 
 
 class _Course(NamedTuple):
-    """What becomes of two kinds of tensors; what is left to be done is in `transform`."""
+    """What makes logical tensors of two kinds of tensors, what is left to be done then, and whether nothing is."""
 
-    left: _Step
-    right: _Step
+    left: Callable[[TensorView], TensorView]
+    right: Callable[[TensorView], TensorView]
     transform: Transform
+    meet: bool
 
 
 class _Outline:
@@ -114,16 +115,32 @@ def _course(
     except TensorShapeError:
         return None
     steps = _step(sides[0], left_met), _step(sides[1], right_met)
-    return None if steps[0] is None or steps[1] is None else _Course(steps[0], steps[1], rest)
+    if steps[0] is None or steps[1] is None:
+        return None
+    return _Course(steps[0], steps[1], rest, _are_met(left_met, right_met, rest))
 
 
-def _step(before: TensorView, after: TensorView) -> _Step | None:
+def _are_met(left: TensorView, right: TensorView, transform: Transform) -> bool:
+    if left.shape != right.shape:
+        return False
+    try:
+        return meet(left, right, transform) == (left, right)
+    except MsdumpError:
+        return False
+
+
+def _step(before: TensorView, after: TensorView) -> Callable[[TensorView], TensorView] | None:
+    """Return what makes the logical tensor of one of its kind: nothing, or its blocks are undone."""
     if after is before:
-        return _Step(None)
+        return _as_it_is
     from pytest_msdump.memory_formats.gather import BlockedView
 
     placement = after.placement_in(before) if isinstance(after, BlockedView) else None
-    return None if placement is None else _Step(placement)
+    return None if placement is None else partial(BlockedView, placement=placement)
+
+
+def _as_it_is(view: TensorView) -> TensorView:
+    return view
 
 
 def _logical_views(

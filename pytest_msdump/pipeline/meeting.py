@@ -6,7 +6,7 @@ from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.stored import Converters, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorView
-from pytest_msdump.pipeline.logical import logical_views, views_as_told
+from pytest_msdump.pipeline.logical import logical_views, views_as_told, views_that_meet
 from pytest_msdump.pipeline.sampling import Sampled, check_formats, meet_sampled
 
 __all__ = ["Met", "axis_letters", "bring_together"]
@@ -35,6 +35,10 @@ def bring_together(pair: Pair, left: TensorView, right: TensorView, converters: 
     UnknownSampleError
         A side is a sample that was not taken by the rule that is known.
     """
+    if pair.left.sample is None and pair.right.sample is None and not converters:
+        whole = views_that_meet(left, right, pair.transform)
+        if whole is not None:
+            return Met(whole[0], whole[1], whole[0], whole[1], whole[2], None)
     check_formats(pair, left, right)
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     left_logical, right_logical = views_as_told(pair, left_logical, right_logical, transform)

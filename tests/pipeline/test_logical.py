@@ -16,7 +16,13 @@ from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.pipeline.logical import _course, _logical_views, _Outline, logical_views
+from pytest_msdump.pipeline.logical import (
+    _course,
+    _logical_views,
+    _Outline,
+    logical_views,
+    views_that_meet,
+)
 
 NCHW = (2, 19, 5, 7)
 VALUES = np.arange(2 * 19 * 5 * 7, dtype=np.float32).reshape(NCHW)
@@ -152,3 +158,32 @@ def test_an_outline_refuses_to_be_read_also_in_another_order_of_axes(read):
     for view in (outline, outline.permuted((0, 2, 3, 1))):
         with pytest.raises(TypeError, match="an outline has no values to read"):
             read(view)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    sides(),
+    sides(),
+    st.builds(
+        Transform,
+        left_format=st.sampled_from([None, "NCHW", "NHWC", "nonsense"]),
+        right_format=st.sampled_from([None, "NCHW", "NHWC"]),
+        transpose=st.sampled_from([None, (0, 1, 2, 3), (0, 2, 3, 1), (1, 0, 2, 3)]),
+        left_logical_format=st.sampled_from(ORDERS),
+    ),
+)
+def test_what_meets_without_another_word_is_what_meets_step_by_step(left, right, transform):
+    told = views_that_meet(left, right, transform)
+    if told is not None:
+        *each, rest = _logical_views(left, right, transform, None)
+        assert told[2] == rest
+        for one, other in zip(told, meet(*each, rest), strict=False):
+            assert (one.spec, one.shape) == (other.spec, other.shape)
+            assert one.read(0, one.size).tobytes() == other.read(0, other.size).tobytes()
+
+
+@pytest.mark.parametrize("transform", [Transform(transpose=(1, 0)), Transform(right_format="nonsense")])
+def test_what_has_more_to_say_than_two_equal_shapes_does_not_meet_without_it(transform):
+    square = Dumped(np.arange(9.0, dtype=np.float32).reshape(3, 3))
+    assert views_that_meet(square, square, Transform()) is not None
+    assert views_that_meet(square, square, transform) is None
