@@ -6,6 +6,7 @@ Pages that the operating system gives for the first time cost more than what is 
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Any
 from weakref import finalize
 
@@ -20,8 +21,8 @@ Array = npt.NDArray[Any]
 _SMALL_BYTES = 2**16
 # Lengths are rounded up to this, so that tensors of nearly one size share pages.
 _STEP_BYTES = 2**17
-# What is kept for the next one, at most.
-_KEPT_BYTES = 2**22
+# What is kept for the next one, at most: two windows of a memory format.
+_KEPT_BYTES = 2**24
 
 _free: list[mmap.mmap] = []
 
@@ -60,6 +61,9 @@ def _taken(needed: int) -> mmap.mmap:
             except ValueError:
                 continue
             return mapping
+    # The new one takes the place of one that is too short, so that no more is kept than was held at a time.
+    with suppress(IndexError):
+        _free.pop()
     length = -(-needed // _STEP_BYTES) * _STEP_BYTES
     return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 

@@ -66,10 +66,16 @@ def test_the_smallest_that_is_long_enough_is_taken():
 
 
 def test_only_so_much_is_kept():
-    held = [pages(2**20, BYTE) for _ in range(10)]
+    held = [pages(2**22, BYTE) for _ in range(10)]
     held.append(pages(2**25, BYTE))
     del held
-    assert sum(map(len, room._free)) == 2**22
+    assert sum(map(len, room._free)) == 2**24
+
+
+def test_a_longer_one_takes_the_place_of_one_that_is_too_short():
+    for size in (LARGE, 2 * LARGE, 3 * LARGE):
+        pages(size, BYTE)
+    assert [len(mapping) for mapping in room._free] == [3 * LARGE]
 
 
 def test_threads_never_get_the_same_memory():
