@@ -152,7 +152,9 @@ def _operators(model: Mapping[str, Any], source: str) -> Iterator[tuple[str, Ope
         for position, entry in enumerate(need(checked(graph, dict, place, "it"), "op", list, place)):
             # What is below tells of an error only where in the operator it is: a model has up to 100,000 of them.
             try:
-                raw = need(checked(entry, dict, "", "it"), "name", str, "")
+                if not isinstance(entry, dict):
+                    checked(entry, dict, "", "it")
+                raw = need(entry, "name", str, "")
                 operator = _operator(raw, entry)
             except ConfigError as error:
                 raise ConfigError(f"{place}.op[{position}]{error}") from error
@@ -163,7 +165,7 @@ def _operator(raw: str, entry: Mapping[str, Any]) -> Operator:
     name = _unsliced(raw)
     attributes = _attributes(entry, _OF_OPERATORS)
     listed = _ORIGINALS in attributes
-    originals = tuple(filter(None, _texts(attributes[_ORIGINALS], _ORIGINALS))) if listed else (name,)
+    originals = tuple(filter(None, _texts(attributes[_ORIGINALS], f": {_ORIGINALS}"))) if listed else (name,)
     own_name = "" if listed else name
     operator = Operator(
         name,
@@ -194,13 +196,14 @@ def _unsliced(name: str) -> str:
 def _inputs(entries: Sequence[Any]) -> tuple[Edge | None, ...]:
     edges: list[Edge | None] = []
     for position, entry in enumerate(entries):
-        text = entry if isinstance(entry, str) else checked(entry, str, f".input[{position}]", "it")
-        producer, _, slot_text = text.rpartition(":")
-        slot = _slot(slot_text)
-        if not text:
+        if not isinstance(entry, str):
+            checked(entry, str, f".input[{position}]", "it")
+        producer, _, number = entry.rpartition(":")
+        slot = _slot(number)
+        if not entry:
             edges.append(None)
         elif not producer or slot is None:
-            raise ConfigError(f".input[{position}]: {shown(text)} is not 'PRODUCER:INDEX'")
+            raise ConfigError(f".input[{position}]: {shown(entry)} is not 'PRODUCER:INDEX'")
         elif slot != _CONTROL:
             edges.append(Edge(_unsliced(producer), slot))
     return tuple(edges)
@@ -216,15 +219,17 @@ def _slot(text: str) -> int | None:
 
 def _output(entry: Any, own_name: str, position: int) -> OriginOutput:
     try:
-        attributes = _attributes(checked(entry, dict, "", "it"), _OF_OUTPUTS)
+        if not isinstance(entry, dict):
+            checked(entry, dict, "", "it")
+        attributes = _attributes(entry, _OF_OUTPUTS)
         shape = _shape(attributes[_GE_SHAPE]) if _GE_SHAPE in attributes else None
-        formats = _text(attributes, _ORIGIN_FORMAT), _text(attributes, _GE_FORMAT)
+        formats = [_text(attributes[key], key) for key in (_ORIGIN_FORMAT, _GE_FORMAT) if key in attributes]
         index = _index(attributes[_ORIGIN_INDEX], position) if _ORIGIN_INDEX in attributes else position
-        name = _text(attributes, _ORIGIN_NAME) or own_name
+        name = _text(attributes[_ORIGIN_NAME], _ORIGIN_NAME) if _ORIGIN_NAME in attributes else ""
         dtype = get(entry, "dtype", str, "", "") or None
     except ConfigError as error:
         raise ConfigError(f".output_desc[{position}]{error}") from error
-    return OriginOutput(name, index, formats[0] or formats[1] or None, shape, dtype)
+    return OriginOutput(name or own_name, index, next(filter(None, formats), None), shape, dtype)
 
 
 def _index(value: Mapping[str, Any], position: int) -> int:
@@ -235,7 +240,8 @@ def _index(value: Mapping[str, Any], position: int) -> int:
 
 
 def _shape(value: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple([whole(size, f": {_GE_SHAPE}") for size in _list(value, _GE_SHAPE, "i")])
+    place = f": {_GE_SHAPE}"
+    return tuple([whole(size, place) for size in _list(value, place, "i")])
 
 
 def _attributes(holder: Mapping[str, Any], used: frozenset[str]) -> _Attributes:
@@ -253,26 +259,25 @@ def _attributes(holder: Mapping[str, Any], used: frozenset[str]) -> _Attributes:
     return found
 
 
-def _text(attributes: _Attributes, key: str) -> str:
-    """Return the text of an attribute; most operators lack most attributes."""
-    return str(get(attributes[key], "s", str, "", f": {key}")) if key in attributes else ""
+def _text(value: Mapping[str, Any], key: str) -> str:
+    text = value.get("s", "")
+    return text if isinstance(text, str) else str(checked(text, str, f": {key}", "'s'"))
 
 
 def _group(value: Mapping[str, Any], key: str) -> str:
-    return str(value["i"]) if isinstance(value.get("i"), int) else str(get(value, "s", str, "", f": {key}"))
+    return str(value["i"]) if isinstance(value.get("i"), int) else _text(value, key)
 
 
-def _list(value: Mapping[str, Any], key: str, field: str) -> list[Any]:
-    here = f": {key}"
-    members: list[Any] = get(get(value, "list", dict, {}, here), field, list, [], here)
+def _list(value: Mapping[str, Any], place: str, field: str) -> list[Any]:
+    members: list[Any] = get(get(value, "list", dict, _NO_VALUE, place), field, list, [], place)
     return members
 
 
-def _texts(value: Mapping[str, Any], key: str) -> list[str]:
-    members = _list(value, key, "s")
+def _texts(value: Mapping[str, Any], place: str) -> list[str]:
+    members = _list(value, place, "s")
     for position, member in enumerate(members):
         if not isinstance(member, str):
-            checked(member, str, f": {key}", f"'s[{position}]'")
+            checked(member, str, place, f"'s[{position}]'")
     return members
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Operator, OperatorGraph, file_spelling, file_spellings, joined_spelling
+from pytest_msdump.model.graph import Operator, OperatorGraph, file_spellings, joined_spelling
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef
 
@@ -32,10 +32,17 @@ def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
         model's are written as gets none, and a place only if its type tells which is meant.
     """
     operators, meant = graph.operators, _meant(graph)
-    if not any(file_spelling(ref.key.op.name) in meant for ref in dump.refs):
+    found = _found(dump.refs, meant)
+    if not any(found):
         return dump
-    refs = in_order([_placed(ref, operators, meant) for ref in dump.refs])
-    return replace(dump, refs=refs, older=tuple([_placed(ref, operators, meant) for ref in dump.older]))
+    refs = in_order([_placed(ref, operators, places) for ref, places in zip(dump.refs, found, strict=True)])
+    older = zip(dump.older, _found(dump.older, meant), strict=True)
+    return replace(dump, refs=refs, older=tuple([_placed(ref, operators, places) for ref, places in older]))
+
+
+def _found(refs: Sequence[TensorRef], meant: Mapping[str, Sequence[int]]) -> list[Sequence[int]]:
+    """Return for each tensor the operators of the model that may be its own."""
+    return [meant.get(spelled, ()) for spelled in file_spellings([ref.key.op.name for ref in refs])]
 
 
 def _meant(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
@@ -52,9 +59,10 @@ def _meant(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
     return meant
 
 
-def _placed(ref: TensorRef, operators: Sequence[Operator], meant: Mapping[str, Sequence[int]]) -> TensorRef:
+def _placed(ref: TensorRef, operators: Sequence[Operator], places: Sequence[int]) -> TensorRef:
     key, op = ref.key, ref.key.op
-    places = () if op.op_type == PARAMETER else meant.get(file_spelling(op.name), ())
+    if op.op_type == PARAMETER:
+        return placed_at(ref, None)
     if len(places) > 1:
         exact = [place for place in places if operators[place].name == op.true_name]
         places = exact or [place for place in places if operators[place].op_type == op.op_type]

@@ -70,17 +70,19 @@ class _Fusing:
         self._mapped: defaultdict[int, list[Key]] = defaultdict(list)
         for made in ledger.made:
             self._mapped[made.right].append(left.ops[left.op_of[made.left]].at)
+        self._has_map = bool(ledger.made or ledger.held)
 
     def pair(self) -> None:
         left = self._ledger.left
         passed_over = _passed_over(left, self.lefts, self.book)
+        is_blank = self._ledger.is_blank
         for number, op in enumerate(left.ops):
-            doubt = self._doubt(op, self.lefts, number)
+            doubt = self._doubt(op, self.lefts, number) if self.lefts.doubtful else ""
             operator = self.book.operators.get(self.lefts.name_of.get(number, ""))
             if not op.kept or not (doubt or operator):
                 continue
             for port, ref in left.selected(op).items():
-                if self._ledger.is_settled("left", ref):
+                if not is_blank and self._ledger.is_settled("left", ref):
                     continue
                 reason = doubt or passed_over.get(number) or self._paired(ref, op, operator, port)
                 if reason and not self._ledger.is_paired("left", ref):
@@ -116,7 +118,7 @@ class _Fusing:
         for number in found:
             other = ledger.right.ops[number]
             partner = other.tensors["output", origin.index]
-            if reason := self._taken(partner, op):
+            if self._has_map and (reason := self._taken(partner, op)):
                 reasons.append(reason)
             elif ledger.left_free(ref, other):
                 ledger.record(Made(ref, partner, "fused", wish.by, self._transform(origin)))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.matching.quantised import find_quantised
+from pytest_msdump.matching.quantised import Quantised, find_quantised
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput
 
@@ -54,6 +54,7 @@ class Rulebook:
         self.operators = {operator.name: operator for operator in graph.operators}
         # Quantisation is to be seen in the left side's own names, not in those of the original.
         self._quantised = find_quantised(rules.base or graph)
+        self._is_quantised = self._quantised != Quantised()
         self._before_aipp = {
             edge.producer
             for operator in graph.operators
@@ -144,7 +145,7 @@ class Rulebook:
         return self._barred(operator, "output", slot)
 
     def _barred(self, operator: Operator, io: str, slot: int) -> str:
-        if io == "output" and (key := self._quantised.output_reason(operator, slot)):
+        if self._is_quantised and io == "output" and (key := self._quantised.output_reason(operator, slot)):
             return REASONS[key]
         inner = operator.is_multiop and not any(output.name for output in operator.outputs)
         return REASONS["inner"] if inner else ""

@@ -29,7 +29,7 @@ class NameBook:
     @cached_property
     def _written(self) -> Sequence[tuple[str, str]]:
         """What files write, and the name; nobody asks for it where a dump has true names."""
-        names = sorted(self._true)
+        names = list(self._true)
         return list(zip(file_spellings(names), names, strict=True))
 
     @cached_property
@@ -37,7 +37,7 @@ class NameBook:
         found: defaultdict[str, list[str]] = defaultdict(list)
         for spelled, name in self._written:
             found[spelled].append(name)
-        return found
+        return _sorted(found)
 
     @cached_property
     def _joined(self) -> Mapping[str, list[str]]:
@@ -46,17 +46,16 @@ class NameBook:
             # A run leaves two such characters.
             if "__" in spelled and (joined := joined_spelling(name)):
                 found[joined].append(name)
-        return found
+        return _sorted(found)
 
     def __contains__(self, name: str) -> bool:
         return name in self._true
 
-    def meant(self, key: OpKey) -> Sequence[str]:
-        """Return the names that an operator of a dump may have: by its true name, else by its file's."""
+    def meant(self, key: OpKey, spelled: str) -> Sequence[str]:
+        """Return the names that an operator of a dump may have: by its true name, else by its file's, `spelled` so."""
         if key.true_name in self._true:
             return [key.true_name or ""]
         # A file's name that holds such a character was not replaced.
-        spelled = file_spelling(key.name)
         if key.name in self._true and spelled != key.name:
             return [key.name]
         labelled = spelled if key.true_name is None else file_spelling(key.label)
@@ -64,6 +63,13 @@ class NameBook:
             if spelling in self._spelled:
                 return self._spelled[spelling]
         return self._joined.get(spelled, [])
+
+
+def _sorted(names_of: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
+    for names in names_of.values():
+        if len(names) > 1:
+            names.sort()
+    return names_of
 
 
 class Identified:
@@ -120,8 +126,9 @@ def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) 
     """
     name_of: dict[int, str] = {}
     open_: dict[int, Sequence[str]] = {}
-    for number, op in enumerate(ops):
-        names = book.meant(op.key)
+    spellings = file_spellings([op.key.name for op in ops])
+    for number, (op, spelled) in enumerate(zip(ops, spellings, strict=True)):
+        names = book.meant(op.key, spelled)
         if len(names) > 1:
             typed = [name for name in names if types.get(name) == op.key.op_type] if op.key.op_type else []
             names = typed if len(typed) == 1 else names
