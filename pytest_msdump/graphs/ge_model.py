@@ -7,17 +7,18 @@ ATC user guide, ``--mode=1`` (offline model to JSON); AMCT user guides, quantisa
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.circles import operators_in_circles
-from pytest_msdump.graphs.json_fields import WHOLE, checked, document, get, need, shown, whole
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
+from pytest_msdump.graphs.ge_operator import named_operator
+from pytest_msdump.graphs.json_fields import checked, document, may_hold_long_number, need, text_of
+from pytest_msdump.graphs.json_walk import UnusualJsonError, Walk
+from pytest_msdump.model.graph import Operator, OperatorGraph
 
 __all__ = ["MAX_BYTES", "model_graph", "parse_model", "read_model"]
 
@@ -28,27 +29,10 @@ _UNCOMPILED = frozenset({".air", ".pb", ".onnx", ".caffemodel"})
 # The first bytes of an offline model, whatever its file is called.
 _MAGIC = b"IMOD"
 
-_ORIGINALS = "_datadump_original_op_names"
-_MULTIOP = "_datadump_is_multiop"
-_L1_GROUP = "_L1_fusion_sub_graph_no"
-_L2_GROUP = "_l2_fusion_group_id"
-_ORIGIN_NAME = "_datadump_origin_name"
-_ORIGIN_INDEX = "_datadump_origin_output_index"
-_ORIGIN_FORMAT = "_datadump_origin_format"
-_GE_FORMAT = "origin_format"
-_GE_SHAPE = "origin_shape"
-_OF_OPERATORS = frozenset({_ORIGINALS, _MULTIOP, _L1_GROUP, _L2_GROUP})
-_OF_OUTPUTS = frozenset({_ORIGIN_NAME, _ORIGIN_INDEX, _ORIGIN_FORMAT, _GE_FORMAT, _GE_SHAPE})
+# From this length on, the objects of a whole text take more memory, and then time, than it costs to do without.
+_LARGE = 2**23
 
-_SLICE_MARK = "_lxslice"
-_SLICE = re.compile(_SLICE_MARK + r"[0-9]+")
-_NO_VALUE: Mapping[str, Any] = {}
-_CONTROL = -1
 _MOST_LISTED = 3
-
-
-# Attributes of one operator or output, by key: the `value` objects.
-_Attributes = Mapping[str, Mapping[str, Any]]
 
 
 def read_model(path: Path) -> OperatorGraph:
@@ -125,160 +109,78 @@ def parse_model(data: str | bytes, *, source: str) -> OperatorGraph:
     An operator without the attribute ``_datadump_original_op_names`` is itself part of the original model. With the
     attribute but without a list in it, it was inserted by the compiler.
     """
-    return model_graph(document(data, source), source=source)
+    text = text_of(data, source)
+    if len(text) > _LARGE:
+        # What is wrong is told by who sees the whole: a text that is not JSON is told so, whatever its operators are.
+        with suppress(UnusualJsonError, ConfigError):
+            return _walked(text, source)
+    return model_graph(document(text, source), source=source)
+
+
+def _walked(text: str, source: str) -> OperatorGraph:
+    """Read a model's text operator by operator: the objects of a whole file take ten times its size."""
+    if may_hold_long_number(text):
+        raise UnusualJsonError
+    walk, name = Walk(text), None
+    operators: list[tuple[str, Operator]] | None = None
+    for key in walk.members():
+        if key == "graph":
+            operators = [named_operator(entry) for _ in walk.items() for entry in _entries(walk)]
+        else:
+            value = walk.value()
+            name = value if key == "name" else name
+    walk.end()
+    if operators is None:
+        raise UnusualJsonError
+    return _graph(operators, name, source)
+
+
+def _entries(walk: Walk) -> Iterator[Any]:
+    """Take the graph here; yield its operators."""
+    has_operators = False
+    for key in walk.members():
+        if key != "op":
+            walk.value()
+            continue
+        has_operators = True
+        for _ in walk.items():
+            yield walk.value()
+    if not has_operators:
+        raise UnusualJsonError
 
 
 def model_graph(model: Mapping[str, Any], *, source: str) -> OperatorGraph:
     """Read a model from the object that its JSON is; as `parse_model`, for other writings of the same structure."""
+    return _graph(_operators(model, source), model.get("name"), source)
+
+
+def _graph(entries: Iterable[tuple[str, Operator]], name: object, source: str) -> OperatorGraph:
     operators: dict[str, Operator] = {}
     written: set[str] = set()
     repeated: dict[str, None] = {}
-    for raw, operator in _operators(model, source):
+    for raw, operator in entries:
         operators.setdefault(operator.name, operator)
         # The slices of one operator share their name by intention.
         if raw in written:
             repeated[raw] = None
         written.add(raw)
     found = tuple(operators.values())
-    own = model.get("name")
     notes = tuple(_notes(found, list(repeated), source))
-    return OperatorGraph(found, source, notes, model=own if isinstance(own, str) else "")
+    return OperatorGraph(found, source, notes, model=name if isinstance(name, str) else "")
 
 
 def _operators(model: Mapping[str, Any], source: str) -> Iterator[tuple[str, Operator]]:
-    """Yield each operator with its name as written."""
     for number, graph in enumerate(need(model, "graph", list, source)):
         place = f"{source}: graph[{number}]"
         for position, entry in enumerate(need(checked(graph, dict, place, "it"), "op", list, place)):
-            # What is below tells of an error only where in the operator it is: a model has up to 100,000 of them.
-            try:
-                if not isinstance(entry, dict):
-                    checked(entry, dict, "", "it")
-                raw = need(entry, "name", str, "")
-                operator = _operator(raw, entry)
-            except ConfigError as error:
-                raise ConfigError(f"{place}.op[{position}]{error}") from error
-            yield raw, operator
+            yield _placed(entry, f"{place}.op[{position}]")
 
 
-def _operator(raw: str, entry: Mapping[str, Any]) -> Operator:
-    name = _unsliced(raw)
-    attributes = _attributes(entry, _OF_OPERATORS)
-    listed = _ORIGINALS in attributes
-    originals = tuple(filter(None, _texts(attributes[_ORIGINALS], f": {_ORIGINALS}"))) if listed else (name,)
-    own_name = "" if listed else name
-    operator = Operator(
-        name,
-        need(entry, "type", str, ""),
-        whole(entry.get("id", 0), ": 'id'"),
-        _inputs(get(entry, "input", list, [], "")),
-        originals,
-        tuple(
-            [
-                _output(output, own_name, position)
-                for position, output in enumerate(get(entry, "output_desc", list, [], ""))
-            ]
-        ),
-        _MULTIOP in attributes and get(attributes[_MULTIOP], "b", bool, False, f": {_MULTIOP}"),
-        _group(attributes[_L1_GROUP], _L1_GROUP) if _L1_GROUP in attributes else "",
-        _group(attributes[_L2_GROUP], _L2_GROUP) if _L2_GROUP in attributes else "",
-    )
-    if not name:
-        raise ConfigError(": 'name' is empty")
-    return operator
-
-
-def _unsliced(name: str) -> str:
-    """Take the numbers of slices off a name; hardly any has them."""
-    return _SLICE.sub("", name) if _SLICE_MARK in name else name
-
-
-def _inputs(entries: Sequence[Any]) -> tuple[Edge | None, ...]:
-    edges: list[Edge | None] = []
-    for position, entry in enumerate(entries):
-        if not isinstance(entry, str):
-            checked(entry, str, f".input[{position}]", "it")
-        producer, _, number = entry.rpartition(":")
-        slot = _slot(number)
-        if not entry:
-            edges.append(None)
-        elif not producer or slot is None:
-            raise ConfigError(f".input[{position}]: {shown(entry)} is not 'PRODUCER:INDEX'")
-        elif slot != _CONTROL:
-            edges.append(Edge(_unsliced(producer), slot))
-    return tuple(edges)
-
-
-# A model has very many inputs, and few slots.
-@lru_cache(maxsize=1024)
-def _slot(text: str) -> int | None:
-    """Read the number behind a producer; ``None`` for what is none."""
-    slot = int(text) if WHOLE.fullmatch(text) else _CONTROL - 1
-    return slot if slot >= _CONTROL else None
-
-
-def _output(entry: Any, own_name: str, position: int) -> OriginOutput:
+def _placed(entry: Any, place: str) -> tuple[str, Operator]:
     try:
-        if not isinstance(entry, dict):
-            checked(entry, dict, "", "it")
-        attributes = _attributes(entry, _OF_OUTPUTS)
-        shape = _shape(attributes[_GE_SHAPE]) if _GE_SHAPE in attributes else None
-        formats = [_text(attributes[key], key) for key in (_ORIGIN_FORMAT, _GE_FORMAT) if key in attributes]
-        index = _index(attributes[_ORIGIN_INDEX], position) if _ORIGIN_INDEX in attributes else position
-        name = _text(attributes[_ORIGIN_NAME], _ORIGIN_NAME) if _ORIGIN_NAME in attributes else ""
-        dtype = get(entry, "dtype", str, "", "") or None
+        return named_operator(entry)
     except ConfigError as error:
-        raise ConfigError(f".output_desc[{position}]{error}") from error
-    return OriginOutput(name or own_name, index, next(filter(None, formats), None), shape, dtype)
-
-
-def _index(value: Mapping[str, Any], position: int) -> int:
-    index = whole(value.get("i", position), f": {_ORIGIN_INDEX}")
-    if index < 0:
-        raise ConfigError(f": {_ORIGIN_INDEX} is {index}, and cannot be negative")
-    return index
-
-
-def _shape(value: Mapping[str, Any]) -> tuple[int, ...]:
-    place = f": {_GE_SHAPE}"
-    return tuple([whole(size, place) for size in _list(value, place, "i")])
-
-
-def _attributes(holder: Mapping[str, Any], used: frozenset[str]) -> _Attributes:
-    found: dict[str, Mapping[str, Any]] = {}
-    for position, entry in enumerate(get(holder, "attr", list, [], "")):
-        if not isinstance(entry, dict):
-            checked(entry, dict, f".attr[{position}]", "it")
-        key = entry.get("key")
-        # Attributes that nobody looks at may hold anything.
-        if isinstance(key, str) and key in used:
-            value = entry.get("value", _NO_VALUE)
-            if not isinstance(value, dict):
-                checked(value, dict, f".attr[{position}] ({key})", "'value'")
-            found.setdefault(key, value)
-    return found
-
-
-def _text(value: Mapping[str, Any], key: str) -> str:
-    text = value.get("s", "")
-    return text if isinstance(text, str) else str(checked(text, str, f": {key}", "'s'"))
-
-
-def _group(value: Mapping[str, Any], key: str) -> str:
-    return str(value["i"]) if isinstance(value.get("i"), int) else _text(value, key)
-
-
-def _list(value: Mapping[str, Any], place: str, field: str) -> list[Any]:
-    members: list[Any] = get(get(value, "list", dict, _NO_VALUE, place), field, list, [], place)
-    return members
-
-
-def _texts(value: Mapping[str, Any], place: str) -> list[str]:
-    members = _list(value, place, "s")
-    for position, member in enumerate(members):
-        if not isinstance(member, str):
-            checked(member, str, place, f"'s[{position}]'")
-    return members
+        raise ConfigError(f"{place}{error}") from error
 
 
 def _notes(operators: Sequence[Operator], repeated: Sequence[str], source: str) -> Iterator[str]:

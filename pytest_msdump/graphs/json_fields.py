@@ -9,7 +9,17 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["WHOLE", "checked", "document", "get", "need", "shown", "whole"]
+__all__ = [
+    "WHOLE",
+    "checked",
+    "document",
+    "get",
+    "may_hold_long_number",
+    "need",
+    "shown",
+    "text_of",
+    "whole",
+]
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 
@@ -48,11 +58,9 @@ def document(data: str | bytes, source: str) -> dict[str, Any]:
     ConfigError
         It is not JSON, its top level is something else, or its nesting or its numbers are beyond all measure.
     """
+    text = text_of(data, source)
     try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        model = json.loads(text, parse_int=_number if _may_hold_long_number(text) else None)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{source}: not JSON, byte {error.start} is not UTF-8 text") from error
+        model = json.loads(text, parse_int=_number if may_hold_long_number(text) else None)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{source}: not JSON, line {error.lineno} column {error.colno}: {error.msg}") from error
     except RecursionError as error:
@@ -63,11 +71,19 @@ def document(data: str | bytes, source: str) -> dict[str, Any]:
     return top
 
 
+def text_of(data: str | bytes, source: str) -> str:
+    """Decode a text that is to be JSON; ConfigError where it is none."""
+    try:
+        return data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: not JSON, byte {error.start} is not UTF-8 text") from error
+
+
 class _LongNumberError(ValueError):
     """A number of too many digits."""
 
 
-def _may_hold_long_number(text: str) -> bool:
+def may_hold_long_number(text: str) -> bool:
     """Whether to look at each number, which takes as long as all else: a long run of digits fills one of the pieces."""
     piece = _LONGEST_NUMBER // 2
     return any(text[start : start + piece].isdigit() for start in range(0, len(text), piece))

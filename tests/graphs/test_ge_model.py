@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,13 @@ def test_a_chain_of_any_length_is_no_circle() -> None:
         (b"\xff\xfe", "fusion.json: not JSON, byte 0 is not UTF-8 text"),
         ("[" * 200000, "fusion.json: not a model's JSON, it is nested too deeply"),
         ("9" * 5000, "fusion.json: not a model's JSON, it holds a number of 5000 digits"),
+        *(
+            (
+                '{"graph": [' + " " * gap + "9" * 4001 + "]}",
+                "fusion.json: not a model's JSON, it holds a number of 4001 digits",
+            )
+            for gap in (0, 1000, 1990, 3000)
+        ),
         ("[]", "fusion.json: the top level is a list, and must be an object"),
         ("1.5", "fusion.json: the top level is a fraction, and must be an object"),
         ("{}", "fusion.json: 'graph' is missing"),
@@ -278,6 +286,71 @@ def outcome(data: str | bytes) -> str:
         return "f: read" if isinstance(parse_model(data, source="f"), OperatorGraph) else "not a graph"
     except ConfigError as error:
         return str(error)
+
+
+def told(read: Callable[[], OperatorGraph]) -> object:
+    try:
+        return read()
+    except ConfigError as error:
+        return str(error)
+
+
+def both_ways(data: str) -> tuple[object, object]:
+    """What is read operator by operator, and of the whole."""
+    whole = told(lambda: parse_model(data, source="f"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ge_model, "_LARGE", -1)
+        return told(lambda: parse_model(data, source="f")), whole
+
+
+GRAPHS = st.lists(VALUES | st.just({"op": [was("y"), was("x", inputs=("y:0",))]}), max_size=2)
+MEMBERS = st.tuples(st.sampled_from(["graph", "name", "op"]), VALUES | GRAPHS)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(MEMBERS, max_size=3), st.sampled_from([None, 1]), st.none() | st.integers(0, 300), st.text(max_size=2))
+def test_a_large_model_is_read_operator_by_operator_as_the_whole_is(members, indent, position, junk) -> None:
+    # Names may be there twice, which no dictionary has.
+    written = ", ".join(f"{json.dumps(name)} : {json.dumps(value, indent=indent)}" for name, value in members)
+    data = f" {{ {written} }}\n"
+    if position is not None:
+        data = data[:position] + junk + data[position + 1 :]
+    ours, whole = both_ways(data)
+    assert ours == whole
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"graph": [{"op": []}], "graph": []}',
+        '{"graph": [{"op": [], "op": [{"name": "x", "type": "T"}]}]}',
+        '{"graph": [{"op": [{"name": "x", "type": "T"}], "op": [{"name": "y", "type": "T"}]}]}',
+        '{"name": "a", "graph": [{"op": [{"name": "x", "type": "T"}]}], "name": "b"}',
+        '{"graph": [{"op": [{"name": "x", "type": "T"}],}]}',
+        '{"graph": [{"op": [{"name": "x", "type": "T"}]}]} ]',
+        '{"graph": [{"op": [{"name": "x"}]}]} ]',
+        '{"graph": [{"op": [{"name": "x"}]},{"op": [tru]}]}',
+        '{"graph": [{"op": [{"name": "x", "type": "T"} {"name": "y", "type": "T"}]}]}',
+        '{"graph": [{"op": [,{"name": "x", "type": "T"}]}]}',
+        '{"graph": [], 1: 2}',
+        '{"graph": [{"op": [{"name": "x", "type": "T", "id": 1, "n": ' + "7" * 4001 + "}]}]}",
+        '\ufeff{"graph": []}',
+        "\t\r\n{}",
+        '{"graph": []',
+    ],
+)
+def test_what_is_no_plain_model_is_judged_as_a_whole(data: str) -> None:
+    ours, whole = both_ways(data)
+    assert ours == whole
+
+
+def test_the_objects_of_a_large_file_are_not_held_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> None:
+        raise AssertionError("the whole was made")
+
+    monkeypatch.setattr(ge_model, "document", forbidden)
+    monkeypatch.setattr(ge_model, "_LARGE", 10)
+    assert model(op("x"), op("y")).names == ("x", "y")
 
 
 @settings(deadline=None, max_examples=150)
