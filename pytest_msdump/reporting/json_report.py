@@ -16,7 +16,7 @@ from pytest_msdump.reporting.json_text import dumps
 from pytest_msdump.reporting.tally import counts
 from pytest_msdump.reporting.written import line_of
 
-__all__ = ["SCHEMA_VERSION", "document", "read_json", "report_from", "write_json"]
+__all__ = ["SCHEMA_VERSION", "document", "outline", "read_json", "report_from", "write_json"]
 
 SCHEMA_VERSION = 1
 
@@ -34,12 +34,12 @@ _TOGETHER = 64
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
-    values = _values(report)
+    values = outline(report)
     return {key: list(map(dict, value)) if key in _BY_LINE else value for key, value in values.items()}
 
 
-def _values(report: Report) -> dict[str, Any]:
-    """The same with the entries of long lists as the report holds them."""
+def outline(report: Report) -> dict[str, Any]:
+    """Return the same with the entries of long lists as the report holds them: many of its records are only text."""
     return {
         "schema_version": SCHEMA_VERSION,
         "left": _side(report.left),
@@ -74,7 +74,7 @@ def write_json(report: Report, directory: Path) -> Path:
 def _pieces(report: Report) -> Iterator[str]:
     """The text of the file, some lines at a time."""
     before = "{\n"
-    for key, value in _values(report).items():
+    for key, value in outline(report).items():
         yield f"{before}{dumps(key)}: "
         before = ",\n"
         if key not in _BY_LINE or not value:

@@ -10,13 +10,17 @@ import re
 
 import numpy as np
 import pytest
+from reporting import samples
 from reporting.big_results import results
+from reporting.test_reporting_csv import a_report
 
 from pytest_msdump.cli import main
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.reporting.html.columns import Pool, column, file_columns, front_coded, short
-from pytest_msdump.reporting.html.page import page
+from pytest_msdump.reporting.html.page import page, write_html
 from pytest_msdump.reporting.html.words import WORDS
+from pytest_msdump.reporting.json_report import document
+from pytest_msdump.reporting.records import written
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -58,6 +62,17 @@ def texts(coded, rows):
 
 def test_five_thousand_tensors_fit_into_two_million_bytes(large_page):
     assert 1_000_000 < len(large_page.encode()) < 2_000_000
+
+
+def test_records_that_are_text_give_the_page_of_their_values(tmp_path):
+    found = [samples.drifted(), samples.passed(), samples.unreadable()]
+    report = a_report([written(one, left_root=samples.LEFT_ROOT, right_root=samples.RIGHT_ROOT) for one in found])
+    page_of_text, page_of_values = (
+        data_of(text.decode()) for text in (write_html(report, tmp_path).read_bytes(), page(document(report)))
+    )
+    page_of_text["report"].pop("problems")
+    page_of_values["report"].pop("problems")
+    assert page_of_text == page_of_values
 
 
 def test_the_same_results_give_the_same_bytes_and_are_not_changed(small):

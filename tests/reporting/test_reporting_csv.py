@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import lru_cache
 
 import pytest
 from reporting import samples
 
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.model.pairing import Unmatched
+from pytest_msdump.reporting import written as module
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import TITLES, csv_rows, write_csv
-from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.records import not_run, to_json, written
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
 VENDOR = (
@@ -139,3 +141,16 @@ def test_any_name_is_written_whole_and_stops_no_later_row(tmp_path, name):
     assert tuple(titles) == TITLES
     assert first[2] == name
     assert second[-2] == "pass"
+
+
+def test_a_table_of_records_that_are_text_is_that_of_their_values_and_looks_into_each_once(tmp_path, monkeypatch):
+    roots = {"left_root": samples.LEFT_ROOT, "right_root": samples.RIGHT_ROOT}
+    found = [samples.drifted(pair=samples.pair(order=number, by=str(number))) for number in range(60)]
+    found += [samples.passed(), samples.unreadable()]
+    values = write_csv(a_report([to_json(one, **roots) for one in found]), tmp_path).read_bytes()
+    sections, whole = [], module._parsed.__wrapped__
+    monkeypatch.setattr(module, "_parsed", lru_cache(maxsize=32)(lambda text: sections.append(text) or whole(text)))
+    assert write_csv(a_report([written(one, **roots) for one in found]), tmp_path).read_bytes() == values
+    assert sum('"left": {"address"' in section for section in sections) == len(found)
+    # By which rule they met is nothing that the table asks for.
+    assert not any(section.startswith('"how"') for section in sections)

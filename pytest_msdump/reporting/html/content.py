@@ -43,7 +43,7 @@ def content(values: Entry, *, problems: Mapping[str, Sequence[str]]) -> dict[str
     Parameters
     ----------
     values : mapping
-        results.json as parsed.
+        results.json as parsed, or its outline.
     problems : mapping of str to sequence of str
         Why the item `coverage` fails, by language.
     """

@@ -18,7 +18,7 @@ from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
-from pytest_msdump.reporting.json_report import document
+from pytest_msdump.reporting.json_report import outline
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.sentence_forms import KINDS, SENTENCES
 from pytest_msdump.reporting.sentence_forms import WORDS as SIDES
@@ -41,7 +41,7 @@ def write_html(report: Report, directory: Path) -> Path:
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "index.html", page(document(report), problems=_problems(report)))
+    return write_file(directory, "index.html", page(outline(report), problems=_problems(report)))
 
 
 def _problems(report: Report) -> Mapping[str, Sequence[str]]:
@@ -54,7 +54,7 @@ def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _
     Parameters
     ----------
     values : mapping
-        results.json as parsed.
+        results.json as parsed, or its outline.
     problems : mapping of str to sequence of str
         Why the item `coverage` fails, by language.
 
