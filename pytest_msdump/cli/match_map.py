@@ -80,5 +80,4 @@ def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iter
 
 
 def _address(ref: TensorRef, types: frozenset[str]) -> str:
-    op = ref.key.op
-    return f"{op.op_type}.{ref.key.address}" if op.label in types and op.op_type else ref.key.address
+    return ref.key.typed_address if ref.key.op.label in types else ref.key.address

@@ -115,6 +115,11 @@ class TensorKey:
         """``OP:io:slot`` with the operator's true name, or its mangled one."""
         return f"{self.op.label}:{self.io}:{self.slot}"
 
+    @property
+    def typed_address(self) -> str:
+        """``TYPE.OP:io:slot``, which tells operators of one name apart; the address where no type is known."""
+        return f"{self.op.op_type}.{self.address}" if self.op.op_type else self.address
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:

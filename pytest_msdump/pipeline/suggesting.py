@@ -76,7 +76,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     """
     unread: list[Unread] = []
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
-    met = [(pair.left.key.address, pair.right.key.address) for pair in plan.pairing.pairs]
+    met = [(pair.left.key.typed_address, pair.right.key.typed_address) for pair in plan.pairing.pairs]
     left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in met}, named, unread, watch)
     right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in met}, named, unread, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
@@ -109,18 +109,18 @@ class _Side:
     ) -> None:
         self.places: dict[str, int] = {}
         for place, ref in enumerate(dump.refs):
-            self.places.setdefault(ref.key.address, place)
+            self.places.setdefault(ref.key.typed_address, place)
         self.refs: list[TensorRef] = []
         self.prints: list[Fingerprint] = []
         seen = set(paired)
         for one in watch(unmatched, "tensors read"):
-            ref, address = one.ref, one.ref.key.address
+            ref, address = one.ref, one.ref.key.typed_address
             if address in seen or address not in self.places or not named.isdisjoint(_names(one)):
                 continue
             seen.add(address)
             found = _fingerprint(ref)
             if isinstance(found, str):
-                unread.append(Unread(one.side, address, found))
+                unread.append(Unread(one.side, ref.key.address, found))
             else:
                 self.refs.append(ref)
                 self.prints.append(found)
@@ -129,7 +129,7 @@ class _Side:
     def alone(self) -> list[Alone]:
         """What suggestions are made from."""
         return [
-            Alone(ref.key.op.label, self.places[ref.key.address], ref.place is not None, found.is_telling)
+            Alone(ref.key.op.label, self.places[ref.key.typed_address], ref.place is not None, found.is_telling)
             for ref, found in zip(self.refs, self.prints, strict=True)
         ]
 

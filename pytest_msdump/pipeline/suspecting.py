@@ -256,9 +256,8 @@ class _Side:
 
     def address(self, ref: TensorRef) -> str:
         """How a map entry names a tensor: with its type where several operators have the name."""
-        op = ref.key.op
-        several = len(self._types[op.label] - {None}) > 1
-        return f"{op.op_type}.{ref.key.address}" if several and op.op_type else ref.key.address
+        several = len(self._types[ref.key.op.label] - {None}) > 1
+        return ref.key.typed_address if several else ref.key.address
 
 
 class _Samples:

@@ -13,7 +13,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.model.tensor import mangle
 from pytest_msdump.suite import read_toml
-from pytest_msdump.testing.builder import write_reference
+from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 
 @pytest.fixture(autouse=True)
@@ -213,3 +213,20 @@ def test_nothing_found_is_1_and_json_is_refused(tmp_path, suggested, capsys):
     assert suggested("run", "ref")[:2] == (1, {})
     assert main(["match", "run", "ref", "--suggest", "--json"]) == 4
     assert "leave --json out" in capsys.readouterr().err
+
+
+def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path, suggested):
+    one, other, third = np.random.default_rng(5).standard_normal((3, 4, 10)).astype("f4")
+    operators = [
+        ("Conv2D", "x", "output", 0, one),
+        ("BiasAdd", "x", "output", 0, other),
+        ("Add", "w", "output", 0, third),
+    ]
+    write_mindspore(tmp_path / "left", operators)
+    write_reference(tmp_path / "right", {"y": one, "z": other, "v": third})
+    _, entries, _ = suggested("left", "right")
+    assert entries == {
+        "y:output:0": "Conv2D.x:output:0",
+        "z:output:0": "BiasAdd.x:output:0",
+        "v:output:0": "w:output:0",
+    }

@@ -403,3 +403,21 @@ def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> 
         damaged["tensors"][0]["suspicious"][0][key] = value
         with pytest.raises(Exception, match="suspicious"):
             report_from(damaged)
+
+
+def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path: Path) -> None:
+    one, other, third = values(3)
+    operators = [
+        ("Conv2D", "x", "output", 0, one),
+        ("BiasAdd", "x", "output", 0, other),
+        ("Add", "w", "output", 0, third),
+    ]
+    write_mindspore(tmp_path / "left", operators)
+    write_reference(tmp_path / "right", {"y": near(other), "z": near(one), "v": near(third)})
+    swapped = {"Conv2D.x": "y", "BiasAdd.x": "z", "w": "v"}
+    records = report(tmp_path, swapped).records
+    entries = [fit["map"] for record in records for fit in record.get("suspicious", ()) if fit["side"] == "right"]
+    assert sorted((entry["left"], entry["right"]) for entry in entries) == [
+        ("BiasAdd.x:output:0", "y:output:0"),
+        ("Conv2D.x:output:0", "z:output:0"),
+    ]
