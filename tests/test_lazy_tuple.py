@@ -98,6 +98,19 @@ def test_values_are_copied_and_pickled(one):
         assert (again, type(again)) == (one, type(one))
 
 
+class Short(lazy_tuple.NamedTuple):
+    """Says itself how it prints."""
+
+    x: int
+
+    def __repr__(self) -> str:
+        return f"<{self.x}>"
+
+
+def test_what_a_class_says_itself_holds():
+    assert (repr(Short(3)), str(Short(4))) == ("<3>", "<4>")
+
+
 def test_methods_and_patterns_know_the_fields():
     assert (Point(2).doubled, Child(x=2, y=(1,)).y) == (4, (1,))
     match Point(5, (6,)):
