@@ -443,3 +443,11 @@ def test_the_kind_of_a_dump(dump_: Dump, kind: DumpKind) -> None:
 def test_rules_without_a_model_pair_nothing() -> None:
     pairing = pair_dumps(PLAIN, PLAIN, rules=FusionRules(close=OperatorGraph()))
     assert addresses(pairing) == [("x:output:0", "x:output:0", "name")]
+
+
+def test_a_model_of_another_network_is_told_whatever_wrote_the_dumps() -> None:
+    ours = dump(run_tensor("Default/a-Add/Add-op0"), reader="mindspore")
+    advice = rules_for(ours, dump(tensor("a"), reader="npy-folder"), FusionRules(model(was("elsewhere"))))
+    assert advice is not None
+    assert advice.is_wrong
+    assert rules_for(ours, dump(tensor("a"), reader="npy-folder"), FusionRules()) is None

@@ -346,3 +346,9 @@ def test_what_one_entry_names_in_vain_another_may_pair() -> None:
 def test_without_a_label_an_entry_is_called_by_its_number() -> None:
     pairing = mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a", "x"))
     assert pairing.pairs[0].by == "map entry 1"
+
+
+def test_a_tensor_without_a_rank_is_paired_by_map_at_one_rank_and_by_name_at_another() -> None:
+    right = dump(tensor("x", rank=0), tensor("a", rank=1))
+    pairing = mapped(dump(tensor("a")), right, MapEntry("a", "x"))
+    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped"), ("a:output:0", "a:output:0", "name")]
