@@ -34,7 +34,7 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     order = sorted(range(len(keys)), key=keys.__getitem__)
     # Hardly ever two tensors have all of this in common, and to write out very many paths takes time and memory.
     if any(keys[one] == keys[next_one] for one, next_one in pairwise(order)):
-        keys = [(*key, str(ref.source.path)) for key, ref in zip(keys, tensors, strict=True)]
+        keys = [(*key, ref.source.text) for key, ref in zip(keys, tensors, strict=True)]
         order.sort(key=keys.__getitem__)
     return tuple([tensors[number] for number in order])
 
@@ -55,30 +55,39 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
         The same tensors in the order of `in_order`.
     """
     tensors = list(refs)
-    earliest: dict[tuple[Any, ...], dict[tuple[str, str], tuple[bool, int]]] = {}
-    # Tensors of one directory share their coordinates, which are looked at once.
-    runs: dict[int, tuple[Any, ...]] = {}
-    owners: list[tuple[tuple[Any, ...], tuple[str, str]] | None] = []
+    # By run, then by operator. Tensors of one directory share their coordinates, which are looked at once.
+    runs: dict[tuple[Any, ...], dict[tuple[str, str], list[TensorRef]]] = {}
+    known: dict[int, dict[tuple[str, str], list[TensorRef]]] = {}
+    placeless: list[TensorRef] = []
     for ref in tensors:
         op = ref.key.op
         if op.op_type == PARAMETER:
-            owners.append(None)
+            placeless.append(placed_at(ref, None))
             continue
-        run = runs.get(id(op.at)) or runs.setdefault(id(op.at), _run(op.at))
+        operators = known.get(id(op.at))
+        if operators is None:
+            operators = known[id(op.at)] = runs.setdefault(_run(op.at), {})
         operator = (op.name, op.op_type or "")
-        owners.append((run, operator))
-        operators = earliest.setdefault(run, {})
-        # False sorts before True: any output wins over every input.
-        time = (ref.key.io != "output", ref.source.timestamp or 0)
-        known = operators.setdefault(operator, time)
-        if time < known:
-            operators[operator] = time
-    places: dict[Any, int] = {
-        (run, operator): place
-        for run, operators in earliest.items()
-        for place, operator in enumerate(sorted(operators, key=lambda each: (operators[each][1], each)))
-    }
-    return in_order([placed_at(ref, places.get(owner)) for ref, owner in zip(tensors, owners, strict=True)])
+        if operator in operators:
+            operators[operator].append(ref)
+        else:
+            operators[operator] = [ref]
+    placed: list[TensorRef] = []
+    for run in sorted(runs):
+        operators = runs[run]
+        in_time = sorted([(_earliest(group), operator) for operator, group in operators.items()])
+        for place, (_, operator) in enumerate(in_time):
+            group = [placed_at(ref, place) for ref in operators[operator]]
+            placed += group if len(group) == 1 else in_order(group)
+    return (*placed, *in_order(placeless))
+
+
+def _earliest(group: list[TensorRef]) -> int:
+    """Return the earliest time of an operator's outputs, or of its inputs where there are no others."""
+    if len(group) == 1:
+        return group[0].source.timestamp or 0
+    # False sorts before True: any output wins over every input.
+    return min([(ref.key.io != "output", ref.source.timestamp or 0) for ref in group])[1]
 
 
 def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None) -> TensorRef:
@@ -92,7 +101,8 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
 
 
 def _run(at: Coordinates) -> tuple[Any, ...]:
-    return (at.rank, at.net, at.graph, at.iteration)
+    """Return what tells the runs of a graph apart, as they are sorted."""
+    return (_last(at.iteration), _last(at.rank), _last(at.net), _last(at.graph))
 
 
 def _key(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -104,8 +114,7 @@ def _key(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, 
         return (1, time, op.name, op.op_type or "", key.io, key.slot, time)
     where = coordinates.get(id(at))
     if where is None:
-        where = (_last(at.iteration), _last(at.rank), _last(at.net), _last(at.graph))
-        coordinates[id(at)] = where
+        where = coordinates[id(at)] = _run(at)
     return (0, where, ref.place, _last(at.occurrence), op.name, op.op_type or "", key.io, key.slot, time)
 
 

@@ -8,6 +8,7 @@ msprobe (Ascend) for the names of reference tensors.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
@@ -17,10 +18,16 @@ from pytest_msdump.model.tensor import TensorSpec
 __all__ = ["MindSporeName", "ReferenceName", "number", "parse_mindspore", "parse_reference"]
 
 _SUFFIX = ".npy"
-_IO = ("input", "output")
 # No file system allows longer names. Longer ones come from a mapping.csv;
 # Python refuses to convert very long digits.
 _MOST_DIGITS = 255
+_NUMBER = f"[0-9]{{1,{_MOST_DIGITS}}}"
+_REFERENCE = re.compile(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
+# The io word is the third field from the right without a dtype field, the fourth with one; it cannot be both, since the
+# field after it is a number.
+_MINDSPORE = re.compile(
+    rf"([^./]+)\.([^/]+)\.({_NUMBER})\.({_NUMBER})\.({_NUMBER})\.(input|output)\.({_NUMBER})\.([^./]+)(?:\.([^./]+))?\.npy"
+)
 
 
 class ReferenceName(NamedTuple):
@@ -100,15 +107,8 @@ def parse_reference(name: str) -> ReferenceName | None:
     >>> parse_reference("layer1.0.conv.0.1700000000000000.npy")
     ReferenceName(op='layer1.0.conv', slot=0, timestamp=1700000000000000)
     """
-    if not name.endswith(_SUFFIX):
-        return None
-    fields = name[: -len(_SUFFIX)].rsplit(".", 2)
-    if len(fields) != 3 or not fields[0]:
-        return None
-    index, timestamp = number(fields[1]), number(fields[2])
-    if index is None or timestamp is None:
-        return None
-    return ReferenceName(fields[0], index, timestamp)
+    match = _REFERENCE.fullmatch(name)
+    return ReferenceName(match[1], int(match[2]), int(match[3])) if match else None
 
 
 def parse_mindspore(name: str) -> MindSporeName | None:
@@ -131,30 +131,10 @@ def parse_mindspore(name: str) -> MindSporeName | None:
     ('ReLU', 'Default_ReLU-op0', 'output', 0, 'Float32')
     """
     # Names of other writers are told by this alone, of which there may be as many.
-    if not name.endswith(_SUFFIX) or not (".output." in name or ".input." in name) or "/" in name:
+    if not name.endswith(_SUFFIX) or not (".output." in name or ".input." in name):
         return None
-    stem = name[: -len(_SUFFIX)]
-    # The io word is the third field from the right without a dtype field, the fourth with one; it cannot be both,
-    # since the field after it is a number.
-    return _from_fields(stem.rsplit(".", 6), None) or _from_fields(*_without_last_field(stem))
-
-
-def _without_last_field(stem: str) -> tuple[list[str], str | None]:
-    rest, _, last = stem.rpartition(".")
-    return (rest.rsplit(".", 6), last) if last else ([], None)
-
-
-def _from_fields(fields: list[str], dtype: str | None) -> MindSporeName | None:
-    """Put together ``[op_type.op, task, stream, timestamp, io, slot, memory_format]`` and a dtype."""
-    if len(fields) != 7:
+    match = _MINDSPORE.fullmatch(name)
+    if match is None:
         return None
-    head, task_text, stream_text, time_text, io, slot, memory_format = fields
-    if io not in _IO:
-        return None
-    op_type, _, op = head.partition(".")
-    if not (op_type and op and memory_format):
-        return None
-    task, stream, timestamp, index = number(task_text), number(stream_text), number(time_text), number(slot)
-    if task is None or stream is None or timestamp is None or index is None:
-        return None
-    return MindSporeName(op_type, op, task, stream, timestamp, io, index, memory_format, dtype)
+    op_type, op, task, stream, timestamp, io, slot, memory_format, dtype = match.groups()
+    return MindSporeName(op_type, op, int(task), int(stream), int(timestamp), io, int(slot), memory_format, dtype)

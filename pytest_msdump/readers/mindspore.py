@@ -95,13 +95,13 @@ class MindSporeReader(Reader):
         """Open a tensor lazily; see `Reader.open`."""
         if ref.reader == AscendReader.name:
             return AscendReader().open(ref)
-        if ref.source.path.suffix == _RAW:
+        if ref.source.name.endswith(_RAW):
             from pytest_msdump.readers.flat_bin import open_flat
 
             return open_flat(ref.source.path, ref.spec)
         from pytest_msdump.readers.npy import open_npy
 
-        view = open_npy(ref.source.path, ref.spec)
+        view = open_npy(ref.source.location, ref.spec)
         return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
 
 

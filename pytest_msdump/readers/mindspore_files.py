@@ -40,8 +40,7 @@ _GRAPH_FILES = re.compile(
 _CSV = ".csv"
 
 
-# Told by its last field, which is all that most names are looked at.
-_ENDS_IN_SHAPE = re.compile(r"\.[0-9x]+\.npy\Z")
+_SHAPE = re.compile(r"[0-9x]+")
 
 
 class _Array(NamedTuple):
@@ -120,7 +119,7 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
         if array.dump in runs:
             remarks.add(_MADE_OF_DUMPS, folder.relative(name).as_posix())
         elif place:
-            refs.append(_ref(array, place.at, path / name, reader))
+            refs.append(_ref(array, place.at, TensorSource.inside(path, name, array.timestamp), reader))
     known = side_files(root, folder, place, has_tensors=bool(arrays or dumps))
     _remark_overflow(folder, rest, remarks)
     return Contents(refs, dumps, [name for name in rest if name not in known])
@@ -144,12 +143,11 @@ def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str
 def _first_array(names: tuple[str, ...], *, is_first: bool) -> _Array | None:
     """Read a file's name, and the one it stands for where there is one, by each grammar."""
     for name in names:
+        parsed = parse_mindspore(name)
         # A shape in the place of the memory format is the mark of the vendor's first tool.
-        parsed = None if _ENDS_IN_SHAPE.search(name) else parse_mindspore(name)
-        converted = None if parsed else parse_converted(name)
-        if converted and not converted.has_shape:
-            parsed = parse_mindspore(name)
-        if parsed:
+        is_sure = parsed is not None and not _SHAPE.fullmatch(parsed.dtype or parsed.memory_format)
+        converted = None if is_sure else parse_converted(name)
+        if parsed and (is_sure or (converted and not converted.has_shape)):
             made_of = (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
             return _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, made_of)
         if converted:
@@ -169,14 +167,9 @@ def _dumps(folder: Path, names: tuple[str, ...], at: Coordinates) -> Iterator[Fo
             yield Found(folder, names[0], parsed, at)
 
 
-def _ref(array: _Array, at: Coordinates, path: Path, reader: str) -> TensorRef:
-    op = OpKey(name=array.op, at=at, op_type=array.op_type)
-    return TensorRef(
-        key=TensorKey(op, array.io, array.slot),
-        spec=array.spec,
-        source=TensorSource(path, array.timestamp),
-        reader=reader,
-    )
+def _ref(array: _Array, at: Coordinates, source: TensorSource, reader: str) -> TensorRef:
+    op_name, op_type, io, slot, _, spec, _ = array
+    return TensorRef(TensorKey(OpKey(op_name, at, op_type), io, slot), spec, source, reader)
 
 
 def _remark_overflow(folder: Folder, names: list[str], remarks: Remarks) -> None:

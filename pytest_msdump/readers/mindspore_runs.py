@@ -8,7 +8,6 @@ one directory. Releases since 2.0 with O2: below ``{step}/{time}/`` a device cou
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -53,13 +52,16 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
         Each tensor is in exactly one of `newest` and `older`.
     """
     folders: defaultdict[str, list[TensorRef]] = defaultdict(list)
+    # Files of one directory share its path, whose text is looked at once.
+    texts: dict[int, tuple[str, Path]] = {}
     for ref in refs:
-        # As text, since there may be very many of them.
-        folders[os.path.dirname(ref.source.path)].append(ref)  # noqa: PTH120
+        folder = ref.source.folder
+        text = texts.get(id(folder)) or texts.setdefault(id(folder), (str(folder), folder))
+        folders[text[0]].append(ref)
     by_index: defaultdict[int, list[TensorRef]] = defaultdict(list)
     notes: list[str] = []
     for _, members in sorted(folders.items()):
-        folder = members[0].source.path.parent
+        folder = members[0].source.folder
         split, note = _split_steps(folder, members)
         by_index[_index_in_step(root, folder)] += split
         notes += note
@@ -138,7 +140,7 @@ def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[Tens
 
 
 def _run(ref: TensorRef) -> _Run:
-    return _Run(ref.source.timestamp or 0, str(ref.source.path))
+    return _Run(ref.source.timestamp or 0, ref.source.text)
 
 
 def _steps(refs: Sequence[TensorRef]) -> Mapping[tuple[Hashable, _Run], int]:

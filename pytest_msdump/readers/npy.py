@@ -136,13 +136,13 @@ def _laid_out(
     return tuple(shape[axis] for axis in axes), tuple(steps[axis] for axis in axes)
 
 
-def open_npy(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> NpyView:
+def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> NpyView:
     """Open an npy file as a tensor; reads its header only.
 
     Parameters
     ----------
-    path : Path
-        A regular file, or a link to one.
+    path : Path or str
+        A regular file, or a link to one; text is a path of this machine.
     claimed : TensorSpec
         What the dump says of it. `dtype` is the logical type where the header only tells the storage;
         `memory_format` is handed on; shapes are the header's.

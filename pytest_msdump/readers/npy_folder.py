@@ -12,7 +12,7 @@ from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.readers.base import Reader
-from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
+from pytest_msdump.readers.filename import number, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.manifest import read_manifest
 from pytest_msdump.readers.recorded import labels_of, notes_on, told
@@ -22,6 +22,8 @@ from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 __all__ = ["NpyFolderReader"]
 
 _SUFFIX = ".npy"
+# What the name of a file claims of its tensor.
+_UNKNOWN = TensorSpec()
 
 
 class NpyFolderReader(Reader):
@@ -65,7 +67,7 @@ class NpyFolderReader(Reader):
         """Open a tensor lazily; see `Reader.open`."""
         from pytest_msdump.readers.npy import open_npy
 
-        return open_npy(ref.source.path, ref.spec)
+        return open_npy(ref.source.location, ref.spec)
 
 
 class _Found(NamedTuple):
@@ -85,12 +87,16 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
         if iteration is None:
             found.unexplained.extend(map(folder.relative, folder.files))
             continue
-        at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(root)
+        at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
         originals = _originals(root, folder, found.notes)
         for name in folder.files:
-            parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
+            parsed = parse_reference(name)
+            if parsed is None and originals:
+                parsed = parse_reference(originals.get(name, ""))
             if parsed is not None:
-                found.refs[folder.text(name)] = _ref(parsed, at, path / name, reader)
+                op, slot, timestamp = parsed
+                key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource.inside(path, name, timestamp)
+                found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader)
             elif name != MAPPING or not originals:
                 found.unexplained.append(folder.relative(name))
     return found
@@ -147,12 +153,3 @@ def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
     # Shorter names come last and win: of `1` and `01`, `1` is the iteration.
     by_number = {int(parts[0]): parts for parts in steps}
     return {parts: iteration for iteration, parts in by_number.items()}
-
-
-def _ref(parsed: ReferenceName, at: Coordinates, path: Path, reader: str) -> TensorRef:
-    return TensorRef(
-        key=TensorKey(OpKey(name=parsed.op, at=at), "output", parsed.slot),
-        spec=TensorSpec(),
-        source=TensorSource(path, parsed.timestamp),
-        reader=reader,
-    )

@@ -59,6 +59,9 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
     older: list[TensorRef] = []
     notes: list[str] = []
     for group, files in groups.items():
+        if _are_distinct(files):
+            newest += [_at_occurrence(ref, 0) for ref in files]
+            continue
         rank, _, iteration = group
         run = _newest_run(files, _START_US if (rank, iteration) in once else 0)
         left_out = files[: len(files) - len(run)]
@@ -103,7 +106,7 @@ def _in_time(refs: Iterable[TensorRef]) -> list[TensorRef]:
 
 
 def _time_and_name(ref: TensorRef) -> tuple[int, str, str]:
-    return (_time(ref), ref.source.path.name, str(ref.source.path))
+    return (_time(ref), ref.source.name, ref.source.text)
 
 
 def _operator(ref: TensorRef) -> Hashable:
@@ -122,12 +125,10 @@ def _are_distinct(files: Sequence[TensorRef]) -> bool:
 
 
 def _newest_run(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:
-    """Return the tail of one iteration's files, in order of time, that the newest run wrote.
+    """Return the tail of one iteration's files, in order of time, that the newest run wrote; some are there twice.
 
     `start_us` is how long a run takes at least to start where nothing but time tells of one.
     """
-    if _are_distinct(files):
-        return files
     counts = Counter(map(_identity, files))
     start = _start_by_parameters(files)
     if start is not None:
