@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.graphs.side_folders import names_in, side_folders
+from pytest_msdump.graphs.side_folders import side_folders
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle
+from pytest_msdump.storage.listings import names_in
 
 __all__ = [
     "GraphId",

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.side_folders import names_in, side_folders
+from pytest_msdump.graphs.side_folders import side_folders
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.storage.listings import names_in
 
 __all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "read_graphs"]
 

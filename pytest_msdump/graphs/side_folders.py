@@ -8,15 +8,15 @@ MindSpore "Dump" documentation: ``rank_R`` since 1.5; before that ``{device}``, 
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.storage.listings import folders_in
 from pytest_msdump.storage.paths import spelled_out
 
-__all__ = ["names_in", "side_folders"]
+__all__ = ["side_folders"]
 
 _RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
 _DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
@@ -44,7 +44,7 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
         own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
         if own:
             yield Coordinates(rank=int(own["rank"])), folder / name
-    for entry in _directories(root):
+    for entry in folders_in(root):
         rank, device = _RANK.fullmatch(entry), _DEVICE.fullmatch(entry)
         of_rank = rank or device
         if of_rank:
@@ -54,23 +54,7 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
 
 
 def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    for entry in _directories(folder):
+    for entry in folders_in(folder):
         device = _DEVICE.fullmatch(entry)
         if device:
             yield Coordinates(rank=int(device["rank"]), net=net), folder / entry / name
-
-
-def names_in(folder: Path) -> Sequence[str]:
-    """List a directory in order of names; nothing when it cannot be listed."""
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - a dump may hold many thousands of names
-    except OSError:
-        return ()
-
-
-def _directories(folder: Path) -> Sequence[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir())
-    except OSError:
-        return ()

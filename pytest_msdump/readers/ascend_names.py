@@ -233,6 +233,9 @@ def parse_converted(name: str) -> ConvertedName | None:
     >>> parsed.dump.op, parsed.io, parsed.slot, parsed.form
     ('conv1', 'output', 0, '2x19x5x7')
     """
+    # Nearly all other names are told by this alone.
+    if not name.endswith(".npy") or not (".output." in name or ".input." in name):
+        return None
     match = _CONVERTED.fullmatch(name)
     dump = parse_ascend(match[1]) if match else None
     return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None

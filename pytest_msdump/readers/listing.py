@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.storage.listings import names_kept
 
 __all__ = ["Folder", "listed_once", "walk"]
 
@@ -87,7 +88,8 @@ def listed_once() -> Iterator[None]:
     """List every directory once, however often it is asked for inside; what changes meanwhile is not seen."""
     token = _KEPT.set({})
     try:
-        yield
+        with names_kept():
+            yield
     finally:
         _KEPT.reset(token)
 

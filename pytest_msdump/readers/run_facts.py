@@ -10,7 +10,6 @@ MindSpore 2.10 on CPU: neither copy is written again by a later run into the sam
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration, RunFacts
 from pytest_msdump.readers.sidefiles import read_run_labels, read_text
+from pytest_msdump.storage.listings import names_in
 from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["configuration_of", "parse_acl_dump", "parse_data_dump", "read_run"]
@@ -214,7 +214,7 @@ def _read_one(
 
 def _metadata_folders(root: Path) -> Iterator[_Found]:
     absolute = spelled_out(root)
-    for name in sorted(_listed(root)):
+    for name in names_in(root, "rank_"):
         if match := _RANK.fullmatch(name):
             yield _Found(int(match[1]), root / name / _METADATA)
     for depth, folder in enumerate((absolute, *absolute.parents)[: _LEVELS + 1]):
@@ -226,14 +226,6 @@ def _metadata_folders(root: Path) -> Iterator[_Found]:
 
 
 def _acl_files(root: Path) -> Iterator[tuple[int, Path]]:
-    for name in sorted(_listed(root)):
+    for name in names_in(root, "acl_dump_"):
         if match := _ACL.fullmatch(name):
             yield int(match[1]), root / name
-
-
-def _listed(folder: Path) -> Sequence[str]:
-    """The names in a directory; none where it cannot be listed."""
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - a reference folder may hold many thousands of names
-    except OSError:
-        return ()

@@ -8,7 +8,6 @@ run; only graphs that a script calls have one, and runs of one graph may be note
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.sidefiles import read_text
+from pytest_msdump.storage.listings import names_in
 from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["History", "disagreements", "parse_history", "read_histories", "run_once"]
@@ -70,7 +70,7 @@ def read_histories(root: Path) -> tuple[Sequence[History], tuple[str, ...]]:
     found: list[History] = []
     notes: list[str] = []
     for rank, folder in _rank_folders(root):
-        for name in _listed(folder / _FOLDER):
+        for name in names_in(folder / _FOLDER):
             match = _FILE.fullmatch(name)
             if match is None:
                 continue
@@ -170,14 +170,6 @@ def _rank_folders(root: Path) -> Iterator[tuple[int, Path]]:
     own = _RANK.fullmatch(spelled_out(root).name)
     if own:
         yield int(own[1]), root
-    for name in _listed(root):
+    for name in names_in(root, "rank_"):
         if match := _RANK.fullmatch(name):
             yield int(match[1]), root / name
-
-
-def _listed(folder: Path) -> Sequence[str]:
-    """The names in a directory; none where it cannot be listed."""
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - a reference folder may hold many thousands of names
-    except OSError:
-        return ()

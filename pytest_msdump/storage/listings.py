@@ -1,0 +1,70 @@
+"""Names in directories. Many look for their own files beside a dump, whose directory may hold very many others."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from pytest_msdump.lazy_tuple import NamedTuple
+
+__all__ = ["folders_in", "names_in", "names_kept"]
+
+
+class _Listing(NamedTuple):
+    """Names in a directory, sorted; of these, the directories and links to such."""
+
+    names: Sequence[str]
+    folders: Sequence[str]
+
+
+_KEPT: ContextVar[dict[str, _Listing] | None] = ContextVar("names", default=None)
+
+
+@contextmanager
+def names_kept() -> Iterator[None]:
+    """Look into every directory once, however often it is asked for inside; what changes meanwhile is not seen."""
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
+    """List what is in a directory and begins with `prefix`, in order; nothing when it cannot be listed."""
+    names = _listing(folder).names
+    if not prefix:
+        return names
+    behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    return names[bisect_left(names, prefix) : bisect_left(names, behind)]
+
+
+def folders_in(folder: Path) -> Sequence[str]:
+    """List the directories in a directory, and links to such, in order; nothing when it cannot be listed."""
+    return _listing(folder).folders
+
+
+def _listing(folder: Path) -> _Listing:
+    kept, place = _KEPT.get(), os.fspath(folder)
+    if kept is None:
+        return _looked(place)
+    if place not in kept:
+        kept[place] = _looked(place)
+    return kept[place]
+
+
+def _looked(place: str) -> _Listing:
+    try:
+        with os.scandir(place) as found:
+            entries = list(found)
+    except OSError:
+        return _Listing((), ())
+    names = sorted([entry.name for entry in entries])
+    try:
+        return _Listing(names, sorted([entry.name for entry in entries if entry.is_dir()]))
+    except OSError:
+        return _Listing(names, ())

@@ -1,0 +1,48 @@
+"""Names in a directory: as the system lists them, in order, and of one moment while they are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_msdump.storage import listings
+from pytest_msdump.storage.listings import folders_in, names_in, names_kept
+
+NAMES = ["rank", "rank_", "rank_0", "rank_1\U0010ffff", "rank_10", "rank_é", "ranks", "rank`", "z"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in NAMES:
+        (tmp_path / name).touch()
+    (tmp_path / "rank_7").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "rank_7", target_is_directory=True)
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    return tmp_path
+
+
+@pytest.mark.parametrize("prefix", ["", "r", "rank_", "rank_1", "rank_7", "zz", "a"])
+def test_names_that_begin_so_are_those_of_all_that_do(folder, prefix):
+    everything = sorted([*NAMES, "rank_7", "link", "lost"])
+    assert list(names_in(folder, prefix)) == [name for name in everything if name.startswith(prefix)]
+
+
+def test_folders_and_links_to_them_are_folders(folder):
+    assert list(folders_in(folder)) == ["link", "rank_7"]
+
+
+def test_what_cannot_be_listed_has_no_names(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "absent", tmp_path / "file"):
+        assert (list(names_in(place)), list(folders_in(place))) == ([], [])
+
+
+def test_names_are_kept_for_as_long_as_asked_and_no_longer(folder, monkeypatch):
+    looked = []
+    original = listings.os.scandir
+    monkeypatch.setattr(listings.os, "scandir", lambda place: looked.append(place) or original(place))
+    with names_kept():
+        before = list(names_in(folder))
+        (folder / "rank_99").mkdir()
+        assert (list(names_in(folder)), list(folders_in(folder))) == (before, ["link", "rank_7"])
+    assert looked == [str(folder)]
+    assert list(folders_in(folder)) == ["link", "rank_7", "rank_99"]
