@@ -104,7 +104,13 @@ def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Hea
     file = StoredFile(path)
     try:
         first = file.first_bytes(_WINDOW_BYTES)
-        return *(forms or HeaderForms()).header_of(first, FileSource(file, first)), file
+        known = forms.find(first) if forms else None
+        if known is not None:
+            return *known, file
+        header = parse_header(FileSource(file, first))
+        if forms:
+            forms.note(first, header)
+        return header, header.op_name, file
     finally:
         file.close()
 

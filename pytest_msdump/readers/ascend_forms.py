@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 from pytest_msdump.readers.ascend_contents import Header
-from pytest_msdump.readers.ascend_header import parse_header
-from pytest_msdump.readers.wire import Source
 
 __all__ = ["HeaderForms"]
 
@@ -30,15 +28,8 @@ class HeaderForms:
         self._varying: dict[bytes, tuple[int, int, int, int]] = {}
         self._known: dict[tuple[tuple[int, int, int, int], bytes], Header] = {}
 
-    def header_of(self, first: bytes, source: Source) -> tuple[Header, str]:
-        """Read what a dump file holds.
-
-        Parameters
-        ----------
-        first : bytes
-            Some of the first bytes of the file; may be none.
-        source : Source
-            The whole file.
+    def find(self, first: bytes) -> tuple[Header, str] | None:
+        """Return the header of a file by some of its first bytes, where one like it was read.
 
         Returns
         -------
@@ -46,11 +37,6 @@ class HeaderForms:
             As `parse_header` gives it, but perhaps with the name of another operator.
         op_name
             The operator's.
-
-        Raises
-        ------
-        TensorFileError
-            As `parse_header`.
         """
         length = first[:_LENGTH_BYTES]
         varying = self._varying.get(length)
@@ -60,11 +46,10 @@ class HeaderForms:
             known = self._known.get((varying, first[:time] + first[behind:name] + first[end:stop]))
             if known is not None and stop <= len(first) and _NUMBER.fullmatch(first, time, behind):
                 return known, first[name:end].decode("utf-8", "replace")
-        header = parse_header(source)
-        self._note(first, header)
-        return header, header.op_name
+        return None
 
-    def _note(self, first: bytes, header: Header) -> None:
+    def note(self, first: bytes, header: Header) -> None:
+        """Note a header that was read, for files that begin with other times and names."""
         stop = _LENGTH_BYTES + int.from_bytes(first[:_LENGTH_BYTES], "little")
         if header.varying is None or stop > len(first) or len(self._known) >= _MOST_FORMS:
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.storage.listings import names_kept
+from pytest_msdump.storage.listings import keep, names_kept
 
 __all__ = ["Folder", "listed_once", "walk"]
 
@@ -123,6 +123,9 @@ def _names(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], list[str
                 folders.append(_Visit((*visit.parts, entry.name), visit.linked or entry.is_symlink()))
             else:
                 closed.append(entry.name)
+    if not visit.parts and not closed:
+        entered = [folder.parts[-1] for folder in folders]
+        keep(root, [*files, *entered], entered)
     return files, folders, closed
 
 

@@ -119,9 +119,10 @@ class StoredFile:
         """Return up to `count` bytes from the first on; none where they cannot be read, for any reason."""
         if self._copy is not None:
             return b""
-        with suppress(OSError):
+        try:
             return os.pread(self._descriptor, count, 0)
-        return b""
+        except OSError:
+            return b""
 
     def held(self, offset: int, count: int) -> bytes | None:
         """Return all of the file where `hold` read it and it has these bytes, else ``None``."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["folders_in", "names_in", "names_kept"]
+__all__ = ["folders_in", "keep", "names_in", "names_kept"]
 
 
 class _Listing(NamedTuple):
@@ -46,6 +46,13 @@ def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
 def folders_in(folder: Path) -> Sequence[str]:
     """List the directories in a directory, and links to such, in order; nothing when it cannot be listed."""
     return _listing(folder).folders
+
+
+def keep(folder: Path, names: list[str], folders: list[str]) -> None:
+    """Keep what was listed, where names are kept."""
+    kept = _KEPT.get()
+    if kept is not None:
+        kept.setdefault(os.fspath(folder), _Listing(sorted(names), sorted(folders)))
 
 
 def _listing(folder: Path) -> _Listing:
