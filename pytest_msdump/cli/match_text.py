@@ -74,7 +74,7 @@ def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]
 
 
 def _tensor_entry(ref: TensorRef, root: Path) -> dict[str, Any]:
-    key, file = ref.key, relative_file(ref.source.path, root)
+    key, file = ref.key, relative_file(ref.source.location, root)
     return {"address": key.address, "op_type": key.op.op_type, "file": file, "dtype": ref.spec.dtype}
 
 

@@ -103,7 +103,7 @@ def kind_of(dump: Dump) -> DumpKind:
     quantised = (
         any(fragment in names for fragment in SURE_QUANTISED_FRAGMENTS)
         or not QUANT_TYPES.isdisjoint({op.op_type for op in ops})
-        or any(ref.source.path.name.endswith(".quant") for ref in dump.refs)
+        or any(ref.source.name.endswith(".quant") for ref in dump.refs)
     )
     return DumpKind(family, quantised)
 

@@ -106,7 +106,7 @@ def _unmatched(one: Unmatched, root: Path, order: int | None) -> dict[str, Any]:
     return {
         "side": one.side,
         "address": key.address,
-        "file": relative_file(one.ref.source.path, root),
+        "file": relative_file(one.ref.source.location, root),
         "op_type": key.op.op_type,
         "dtype": one.ref.spec.dtype,
         "io": key.io,

@@ -62,12 +62,13 @@ def record_text(record: Record, *, left_root: Path, right_root: Path) -> Written
     return WrittenRecord(_layout(bool(source), measured.keys, tuple(more)), sections, told)
 
 
-def relative_file(path: Path, root: Path) -> str:
-    """Return `path` below `root` with forward slashes; the bare name when `root` is the file itself."""
-    text, prefix = str(path), _prefix(root)
+def relative_file(file: Path | str, root: Path) -> str:
+    """Return a file's path below `root` with forward slashes; the bare name when `root` is the file itself."""
+    text, prefix = str(file), _prefix(root)
     # Nearly every file is below the root: cutting a text costs a tenth of what comparing paths does.
     if os.sep == "/" and prefix and text.startswith(prefix):
         return text[len(prefix) :]
+    path = Path(file) if isinstance(file, str) else file
     if path == root:
         return path.name
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
@@ -104,7 +105,7 @@ def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> str:
     logical = spec.logical_shape if spec.logical_shape is not None else claimed.logical_shape
     text = (
         f'"address": {text_json(key.address)}, "op_type": {text_json(key.op.op_type)}, '
-        f'"file": {text_json(relative_file(source.path, root))}, '
+        f'"file": {text_json(relative_file(source.location, root))}, '
         f"{_held(spec.dtype or claimed.dtype, shape, spec.memory_format or claimed.memory_format)}, "
         f'"name": {text_json(key.op.name)}, "true_name": {text_json(key.op.true_name)}'
     )
