@@ -168,7 +168,8 @@ def _nonfinite(counts: Nonfinite) -> str:
 
 def _worst(element: WorstElement) -> str:
     """One of the worst elements."""
+    index, left, right, ratio = element
     return (
-        f'{{"index": {index_json(element.index)}, "left": {number_json(element.left)}, '
-        f'"right": {number_json(element.right)}, "ratio": {number_json(element.ratio)}}}'
+        f'{{"index": {index_json(index)}, "left": {number_json(left)}, '
+        f'"right": {number_json(right)}, "ratio": {number_json(ratio)}}}'
     )
