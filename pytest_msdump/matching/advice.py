@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.model.graph import file_spellings
 
 if TYPE_CHECKING:
     from pytest_msdump.matching.rules import FusionRules
@@ -183,6 +182,8 @@ def _knows(names: Iterable[str], dump: Dump) -> bool:
     from pytest_msdump.matching.spellings import NameBook
 
     book, keys = NameBook(names), [ref.key.op for ref in dump.refs]
+    from pytest_msdump.model.graph import file_spellings
+
     return any(map(book.meant, keys, file_spellings([key.name for key in keys])))
 
 
