@@ -35,11 +35,10 @@ class Amplified:
         self._found: dict[Run, float | None] = {}
         self.is_compared = False
 
-    def add(self, key: TensorKey, record: Mapping[str, Any]) -> None:
-        """Take what was measured of a tensor of the group; all of them before anything is asked."""
+    def add(self, key: TensorKey, run: Run, record: Mapping[str, Any]) -> None:
+        """Take what was measured of a tensor of the group, and who is its operator; all before anything is asked."""
         self.is_compared = True
         op = key.op
-        run = self._group.run_of(op)
         errors = self._errors.get(run)
         if errors is None:
             errors = self._errors[run] = _Errors(self._group.op_of(run))

@@ -174,13 +174,11 @@ def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
         if tensors is None:
             tensors = members[where] = {}
             orders[where] = []
-        refs = tensors.get(op)
-        if refs is None:
-            tensors[op] = [ref]
+        refs = tensors.setdefault(op, [])
+        if not refs:
             orders[where].append(count)
             count += 1
-        else:
-            refs.append(ref)
+        refs.append(ref)
     known: dict[tuple[int, ...], _Graph] = {}
     return [
         _group(Coordinates(*where), tensors, orders[where], left, model, known) for where, tensors in members.items()

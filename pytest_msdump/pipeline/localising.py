@@ -69,17 +69,18 @@ def _entries(
     plan: Plan, records: Mapping[int, Mapping[str, Any]], found: Iterable[_Found]
 ) -> Mapping[int, dict[str, Any]]:
     by_place = {(at.rank, at.net, at.graph, at.iteration): one for one in found for at in (one.group.at,)}
-    asked: list[tuple[int, _Found, TensorKey, Mapping[str, Any]]] = []
+    asked: list[tuple[int, _Found, TensorKey, Run, Mapping[str, Any]]] = []
     for number, pair in enumerate(plan.pairing.pairs):
         record = records.get(number)
         if record is not None:
             key = pair.left.key
             at = key.op.at
             one = by_place[at.rank, at.net, at.graph, at.iteration]
-            asked.append((number, one, key, record))
+            run = one.group.run_of(key.op)
+            asked.append((number, one, key, run, record))
             if record["verdict"] != "not_run":
-                one.amplified.add(key, record)
-    entries = ((number, one.entry(key, record)) for number, one, key, record in asked)
+                one.amplified.add(key, run, record)
+    entries = ((number, one.entry(key, run, record)) for number, one, key, run, record in asked)
     return {number: entry for number, entry in entries if entry}
 
 
@@ -131,9 +132,8 @@ class _Found:
         """Whether an earlier pass of a loop fails."""
         return run.occurrence > self._first_pass
 
-    def entry(self, key: TensorKey, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What the record of a tensor gets."""
-        run = self.group.run_of(key.op)
+    def entry(self, key: TensorKey, run: Run, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What the record of a tensor gets; `run` is its operator."""
         told: dict[str, Any] = {}
         if record["verdict"] in FAILING:
             role = self._role(run, key)

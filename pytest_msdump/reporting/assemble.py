@@ -54,7 +54,7 @@ def assemble(
         What follows ``msdump compare`` to do it again.
     """
     orders: dict[OpKey, int] = {}
-    for ref in left.refs:
+    for ref in left.refs if pairing.unmatched_left else ():
         orders.setdefault(ref.key.op, len(orders))
     return Report(
         left=side_info(left),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
-from pytest_msdump.reporting.json_text import dumps
+from pytest_msdump.reporting.json_text import dumps, text_json
 
 __all__ = ["Layout", "WrittenRecord", "layout_of", "line_of", "with_more"]
 
@@ -102,7 +103,14 @@ class WrittenRecord(Mapping[str, Any]):
     def with_more(self, more: Mapping[str, Any]) -> WrittenRecord:
         """Return the record with further keys, none of which it has, after its own."""
         layout = layout_of((*self._layout.sections, tuple(more)))
-        return WrittenRecord(layout, (*self._sections, dumps(more)[1:-1]), {**self._told, **more})
+        section = ", ".join([_member(key, value) for key, value in more.items()])
+        return WrittenRecord(layout, (*self._sections, section), {**self._told, **more})
+
+
+def _member(key: str, value: Any) -> str:
+    # What nearly every record of a network gets is one number, which is written as it prints.
+    text = repr(value) if type(value) is float and isfinite(value) else dumps(value)
+    return f"{text_json(key)}: {text}"
 
 
 # As many as one record has, and what is alike in the next ones.

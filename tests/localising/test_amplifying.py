@@ -61,7 +61,7 @@ def test_each_is_the_largest_error_out_over_the_largest_in(
     amplified = Amplified(group)
     for (op, io, slot), found in errors.items():
         for error in found:
-            amplified.add(TensorKey(OpKey(f"op{op}"), io, slot), record(error))
+            amplified.add(TensorKey(OpKey(f"op{op}"), io, slot), group.run_of(keys[op]), record(error))
     assert amplified.is_compared is bool(errors)
     for op, inputs in feeds.items():
         told = amplified.of(group.run_of(keys[op]))
