@@ -9,15 +9,15 @@ from typing import Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
-from pytest_msdump.reporting.json_text import (
+from pytest_msdump.reporting.values import (
     PRINTED_AS_JSON,
     are_finite,
     dumps,
+    encode,
     index_json,
     number_json,
     text_json,
 )
-from pytest_msdump.reporting.values import encode
 
 __all__ = ["SECTIONS", "UNMEASURED", "ComparisonText", "comparison_text"]
 

@@ -12,8 +12,8 @@ from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.entries import check_entries
-from pytest_msdump.reporting.json_text import dumps
 from pytest_msdump.reporting.tally import counts
+from pytest_msdump.reporting.values import dumps
 from pytest_msdump.reporting.written import line_of
 
 __all__ = ["SCHEMA_VERSION", "document", "outline", "read_json", "report_from", "write_json"]

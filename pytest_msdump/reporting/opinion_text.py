@@ -8,8 +8,7 @@ from typing import Any
 
 from pytest_msdump.model.report import CheckRow
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.json_text import dumps, number_json, text_json
-from pytest_msdump.reporting.values import encode
+from pytest_msdump.reporting.values import dumps, encode, number_json, text_json
 
 __all__ = ["OPINION", "opinion_text"]
 

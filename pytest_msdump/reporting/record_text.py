@@ -13,8 +13,8 @@ from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import COORDINATES, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_text
-from pytest_msdump.reporting.json_text import dumps, index_json, text_json
 from pytest_msdump.reporting.opinion_text import OPINION, opinion_text
+from pytest_msdump.reporting.values import dumps, index_json, text_json
 from pytest_msdump.reporting.written import Layout, WrittenRecord, layout_of
 
 __all__ = ["record_text", "relative_file"]

@@ -10,7 +10,6 @@ from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import role_lines
 from pytest_msdump.reporting.statistics import sentence_on_unseen, unseen_text
-from pytest_msdump.reporting.suspicious import suspicious_lines
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import counts, coverage_problems, first_failing, percent, sides_are_identical
 
@@ -122,7 +121,10 @@ def summary_lines(
         text = say("first_failing", place=place, operators=report.left.operators, line=line)
         lines += _wrapped(text, width)
     lines += role_lines(report, width=width, unfolded=unfolded, say=say)
-    lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
+    if first is not None:
+        from pytest_msdump.reporting.suspicious import suspicious_lines
+
+        lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
     lines += _warnings(report, width, say)
     if sides_are_identical(report.records):
         alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)

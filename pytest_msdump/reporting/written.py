@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from pytest_msdump.reporting.json_text import dumps, text_json
+from pytest_msdump.reporting.values import dumps, text_json
 
 __all__ = ["Layout", "WrittenRecord", "layout_of", "line_of", "with_more"]
 

@@ -18,8 +18,8 @@ from pytest_msdump.model.report import Check
 from pytest_msdump.model.tensor import OpKey, TensorKey
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.reporting import written as module
-from pytest_msdump.reporting.json_text import dumps
 from pytest_msdump.reporting.records import to_json, written
+from pytest_msdump.reporting.values import dumps
 from pytest_msdump.reporting.written import WrittenRecord, layout_of, line_of, with_more
 
 ROOTS = {"left_root": samples.LEFT_ROOT, "right_root": samples.RIGHT_ROOT}
