@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.settings import OPTIONS
 
 __all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_values", "is_given", "is_suite_file"]
@@ -18,13 +17,24 @@ __all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_v
 _SUITE_FILE = "msdump.toml"
 
 
-@dataclass(frozen=True)
 class Source:
-    """One suite: a TOML `file`, the `table` of a pyproject ("tool.msdump"), or neither: the command line alone."""
+    """One suite: a TOML `file`, the `table` of a pyproject ("tool.msdump"), or neither: the command line alone.
 
-    file: Path | None
-    table: str | None
-    parsed: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
+    Two are equal when file and table are; what was `parsed` of it does not count.
+    """
+
+    __slots__ = ("file", "parsed", "table")
+
+    def __init__(self, file: Path | None, table: str | None, parsed: Mapping[str, Any] | None = None) -> None:
+        self.file = file
+        self.table = table
+        self.parsed = parsed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and (self.file, self.table) == (other.file, other.table)
+
+    def __hash__(self) -> int:
+        return hash((self.file, self.table))
 
     @property
     def is_suite_file(self) -> bool:

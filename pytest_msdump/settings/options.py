@@ -5,9 +5,7 @@ Values stay text until `suite.load_suite` reads them, so that one place decides 
 
 from __future__ import annotations
 
-from typing import Any
-
-from pytest_msdump.lazy_dataclass import dataclass
+from typing import Any, NamedTuple
 
 __all__ = [
     "FIXTURE_OPTIONS",
@@ -24,8 +22,8 @@ REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
 USUAL_DETAILS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+# The standard library's: pytest has it loaded, and every session of pytest comes by here, gate or no gate.
+class Option(NamedTuple):
     """One option and the four ways to say it.
 
     Parameters

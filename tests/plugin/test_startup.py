@@ -8,7 +8,6 @@ HEAVY = ("numpy", "scipy", "rich")
 # All that pytest's start pays for where nothing is compared.
 DORMANT = {
     "errors",
-    "lazy_dataclass",
     "lazy_names",
     "plugin",
     "plugin.capturing",
