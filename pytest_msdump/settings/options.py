@@ -5,7 +5,7 @@ Values stay text until `suite.load_suite` reads them, so that one place decides 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 __all__ = [
     "FIXTURE_OPTIONS",
@@ -22,8 +22,8 @@ REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
 USUAL_DETAILS = 5
 
 
-# The standard library's: pytest has it loaded, and every session of pytest comes by here, gate or no gate.
-class Option(NamedTuple):
+# No dataclass: every session of pytest comes by here, gate or no gate.
+class Option:
     """One option and the four ways to say it.
 
     Parameters
@@ -51,16 +51,23 @@ class Option(NamedTuple):
         Flags of the ``msdump`` command.
     """
 
-    name: str
-    flags: tuple[str, ...]
-    kind: str
-    help: str
-    metavar: str
-    default: str | None = None
-    choices: tuple[str, ...] = ()
-    ini: str | None = None
-    toml: str | None = None
-    cli_flags: tuple[str, ...] = ()
+    __slots__ = ("choices", "cli_flags", "default", "flags", "help", "ini", "kind", "metavar", "name", "toml")
+
+    def __init__(
+        self,
+        name: str,
+        flags: tuple[str, ...],
+        kind: str,
+        help: str,  # noqa: A002 - argparse's word
+        metavar: str,
+        default: str | None = None,
+        choices: tuple[str, ...] = (),
+        ini: str | None = None,
+        toml: str | None = None,
+        cli_flags: tuple[str, ...] = (),
+    ) -> None:
+        self.name, self.flags, self.kind, self.help, self.metavar = name, flags, kind, help, metavar
+        self.default, self.choices, self.ini, self.toml, self.cli_flags = default, choices, ini, toml, cli_flags
 
     @property
     def dest(self) -> str:
