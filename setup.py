@@ -1,4 +1,4 @@
-"""The compiled kernel, where there is a compiler; everything else is in pyproject.toml."""
+"""What is compiled, where there is a compiler; everything else is in pyproject.toml."""
 
 from setuptools import Extension, setup
 
@@ -11,6 +11,8 @@ setup(
             extra_compile_args=["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-Wno-psabi"],
             # numpy does the same work where this cannot be built.
             optional=True,
-        )
+        ),
+        # Python does the same work where this cannot be built.
+        Extension("pytest_msdump.reporting._form", ["pytest_msdump/reporting/form.c"], optional=True),
     ]
 )

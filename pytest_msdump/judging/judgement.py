@@ -13,6 +13,8 @@ from pytest_msdump.model.verdict import Finding, Limit, Limits
 __all__ = ["Judgement", "judgements", "meets"]
 
 _UNMEASURED = "it was not measured"
+_HIGH = frozenset(name for name, fact in METRICS.items() if fact.direction == "high")
+_PLAIN = frozenset({float, int})
 
 # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), so this one is judged whatever the values say.
 _ABOUT_BITS = "bitwise_mismatch"
@@ -43,19 +45,23 @@ class Judgement(NamedTuple):
 
 def judgements(comparison: Comparison, limits: Limits) -> list[Judgement]:
     """Return one for every metric that has a limit, in the order of `facts.metrics`."""
-    measurements = comparison.measurements
+    measurements, made = comparison.measurements, tuple.__new__
+    # A number that is within its one limit is fine then, and nearly every number is.
+    is_usual = bool(comparison.elements) and not comparison.right_zero_mismatch and limits.known_drift is None
     found = []
     for metric, levels in limits.by_metric.items():
-        measured = measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
-        found.append(_exempt(measured, levels[0], comparison) or _against(measured, levels, comparison, limits))
+        first, measured = levels[0], measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
+        value: Any = measured.value
+        if is_usual and measured.applies and type(value) in _PLAIN and len(levels) == 1 and meets(value, first):
+            found.append(made(Judgement, (metric, value, first, "ok", "", True)))
+        else:
+            found.append(_exempt(measured, first, comparison) or _against(measured, levels, comparison, limits))
     return found
 
 
 def meets(value: float | int, limit: Limit) -> bool:
     """Whether a number is within a limit; exactly on it is within, NaN never is."""
-    if METRICS[limit.metric].direction == "high":
-        return value >= limit.bound
-    return value <= limit.bound
+    return value >= limit.bound if limit.metric in _HIGH else value <= limit.bound
 
 
 def _exempt(measured: Measurement, first: Limit, comparison: Comparison) -> Judgement | None:

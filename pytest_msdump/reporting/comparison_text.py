@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import compress
+from itertools import chain, compress
+from math import isfinite
 from typing import Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
-from pytest_msdump.reporting.values import (
-    PRINTED_AS_JSON,
-    are_finite,
-    dumps,
-    encode,
-    index_json,
-    number_json,
-    text_json,
-)
+from pytest_msdump.model.comparison import Comparison, Nonfinite
+from pytest_msdump.reporting.values import encode, filled, form_text, text_json
 
 __all__ = ["SECTIONS", "UNMEASURED", "ComparisonText", "comparison_text"]
 
 # The keys of all sections but the first.
 SECTIONS = (("metrics",), ("undefined", "not_applicable"), ("where", "vendor"), ("nonfinite",), ("worst",))
 
+_FIRST_KEYS = ("equal", "finite", "differing", "right_zero_mismatch", "rtol", "atol", "absolute_error_sum")
+_WORST = '{"index": %s, "left": %s, "right": %s, "ratio": %s}'
+
 # What is alike in the pairs of a network is written once.
 _ALIKE = 1024
 
-_Number = float | int | tuple[float, ...] | None
 _NOTHING = type(None)
+_PLAIN = frozenset({float, int})
+# JSON in ASCII has none.
+_BETWEEN_SECTIONS = "\n"
 
 
 class ComparisonText(NamedTuple):
@@ -38,14 +36,14 @@ class ComparisonText(NamedTuple):
     ----------
     keys : tuple of str
         Those of the first section; the others have `SECTIONS`.
-    sections : tuple of str
+    sections : sequence of str
         The text.
     metrics : mapping of str to JSON value
         The numbers that the section `metrics` is the text of.
     """
 
     keys: tuple[str, ...]
-    sections: tuple[str, ...]
+    sections: Sequence[str]
     metrics: Mapping[str, Any]
 
 
@@ -66,44 +64,36 @@ UNMEASURED = ComparisonText(
 
 def comparison_text(comparison: Comparison) -> ComparisonText:
     """Return the keys of a record that say what was measured."""
-    names = tuple(comparison.measurements)
+    names, vendor, worst = tuple(comparison.measurements), comparison.vendor, comparison.worst
     columns = zip(*comparison.measurements.values(), strict=True) if names else ((),) * 5
     _, values, reasons, applies, places = columns
-    kind = _kind(names, reasons, applies, tuple(map(type, values)))
-    numbers = list(compress(values, kind.is_number))
-    texts, encoded = list(map(repr, numbers)), numbers
-    if not (kind.is_plain and are_finite(texts)):
-        texts, encoded = list(map(number_json, numbers)), list(map(encode, numbers))
-    for place, column in kind.several:
-        encoded.insert(place, encode(values[column]))
-        texts.insert(place, number_json(values[column]))
-    where = ", ".join([f'"{name}": {index_json(at)}' for name, at in zip(names, places, strict=True) if at is not None])
-    vendor = ", ".join([f'"{name}": {number_json(value)}' for name, value in comparison.vendor.items()])
-    total = "" if comparison.total_elements is None else f'"total_elements": {comparison.total_elements}, '
-    sampled = '"sampled": true, ' if comparison.sampled else ""
-    head = (
-        f'"elements": {comparison.elements}, {total}{sampled}"equal": {"true" if comparison.equal else "false"}, '
-        f'"finite": {comparison.finite}, "differing": {comparison.differing}, '
-        f'"right_zero_mismatch": {comparison.right_zero_mismatch}, "rtol": {number_json(comparison.rtol)}, '
-        f'"atol": {number_json(comparison.atol)}, "absolute_error_sum": {number_json(comparison.absolute_error_sum)}'
+    total = () if comparison.total_elements is None else (comparison.total_elements,)
+    types = tuple(map(type, values)), tuple(map(type, places))
+    kind = _kind(names, reasons, applies, *types, tuple(vendor), len(worst), bool(total), comparison.sampled)
+    numbers = (*compress(values, kind.is_number),)
+    text = filled(
+        kind.form,
+        (
+            comparison.elements,
+            *total,
+            comparison.equal,
+            comparison.finite,
+            comparison.differing,
+            comparison.right_zero_mismatch,
+            comparison.rtol,
+            comparison.atol,
+            comparison.absolute_error_sum,
+            *numbers,
+            *compress(places, kind.is_placed),
+            *vendor.values(),
+            *comparison.nonfinite,
+            *chain.from_iterable(worst),
+        ),
     )
-    sections = (
-        head,
-        kind.metrics % tuple(texts),
-        kind.undefined,
-        f'"where": {{{where}}}, "vendor": {{{vendor}}}',
-        _nonfinite(comparison.nonfinite),
-        f'"worst": [{", ".join([_worst(element) for element in comparison.worst])}]',
-    )
-    return ComparisonText(_keys(bool(total), bool(sampled)), sections, dict(zip(kind.names, encoded, strict=True)))
-
-
-@lru_cache(maxsize=4)
-def _keys(has_total: bool, is_sampled: bool) -> tuple[str, ...]:
-    """The keys of the first section."""
-    more = (*(("total_elements",) if has_total else ()), *(("sampled",) if is_sampled else ()))
-    rest = ("equal", "finite", "differing", "right_zero_mismatch", "rtol", "atol", "absolute_error_sum")
-    return ("elements", *more, *rest)
+    metrics = dict(zip(kind.names, numbers, strict=True))
+    for name in kind.names if not isfinite(sum(compress(values, kind.is_float))) else kind.unlike:
+        metrics[name] = encode(metrics[name])
+    return ComparisonText(kind.keys, text.split(_BETWEEN_SECTIONS), metrics)
 
 
 class _Kind(NamedTuple):
@@ -111,65 +101,71 @@ class _Kind(NamedTuple):
 
     Parameters
     ----------
-    is_number : tuple of bool
-        Which measurements have one, and no more than one.
-    is_plain : bool
-        Whether these print as JSON has them, if they are finite.
-    several : tuple of (int, int)
-        Of measurements with several: the place among `names`, and among all.
+    keys : tuple of str
+        Those of the first section.
+    form : str
+        All sections, with a ``%s`` for each number and place.
     names : tuple of str
         The metrics with numbers.
-    metrics : str
-        Their section, with a ``%s`` for each.
-    undefined : str
-        The section of those that have none.
+    is_number, is_float, is_placed : tuple of bool
+        Which measurements have a number, which one float, and which a place.
+    unlike : tuple of str
+        The metrics whose numbers JSON has in another form than Python, also if they are finite.
     """
 
-    is_number: tuple[bool, ...]
-    is_plain: bool
-    several: tuple[tuple[int, int], ...]
+    keys: tuple[str, ...]
+    form: str
     names: tuple[str, ...]
-    metrics: str
-    undefined: str
+    is_number: tuple[bool, ...]
+    is_float: tuple[bool, ...]
+    is_placed: tuple[bool, ...]
+    unlike: tuple[str, ...]
 
 
 @lru_cache(maxsize=_ALIKE)
 def _kind(
-    names: tuple[str, ...], reasons: tuple[str | None, ...], applies: tuple[bool, ...], types: tuple[type, ...]
+    names: tuple[str, ...],
+    reasons: tuple[str | None, ...],
+    applies: tuple[bool, ...],
+    types: tuple[type, ...],
+    places: tuple[type, ...],
+    vendor: tuple[str, ...],
+    worst: int,
+    has_total: bool,
+    is_sampled: bool,
 ) -> _Kind:
-    """Return what is known of a pair's measurements without their values and places."""
-    numbered = [column for column, one in enumerate(types) if one is not _NOTHING]
-    rows = list(zip(names, reasons, applies, types, strict=True))
-    undefined = [
-        (name, reason) for name, reason, does, one in rows if does and not (reason is None and one is not _NOTHING)
-    ]
+    """Return what is known of a pair's numbers without their values."""
+    is_number = tuple(one is not _NOTHING for one in types)
+    is_placed = tuple(one is not _NOTHING for one in places)
+    rows = list(zip(names, reasons, applies, is_number, strict=True))
+    undefined = [(name, reason) for name, reason, does, has in rows if does and not (reason is None and has)]
     left_out = [(name, why) for name, why, does, _ in rows if not does]
-    template = ", ".join([f'"{names[column]}": %s' for column in numbered])
-    is_number = tuple(one is not _NOTHING and one is not tuple for one in types)
-    return _Kind(
-        is_number=is_number,
-        is_plain=PRINTED_AS_JSON.issuperset(compress(types, is_number)),
-        several=tuple((place, column) for place, column in enumerate(numbered) if types[column] is tuple),
-        names=tuple(names[column] for column in numbered),
-        metrics=f'"metrics": {{{template}}}',
-        undefined=f'"undefined": {{{_reasons(undefined)}}}, "not_applicable": {{{_reasons(left_out)}}}',
+    more = (*(("total_elements",) if has_total else ()), *(("sampled",) if is_sampled else ()))
+    keys = ("elements", *more, *_FIRST_KEYS)
+    numbered = tuple(compress(names, is_number))
+    sections = (
+        _members(keys).replace('"sampled": %s', '"sampled": true'),
+        f'"metrics": {{{_members(numbered)}}}',
+        f'"undefined": {{{_reasons(undefined)}}}, "not_applicable": {{{_reasons(left_out)}}}',
+        f'"where": {{{_members(compress(names, is_placed))}}}, "vendor": {{{_members(vendor)}}}',
+        f'"nonfinite": {{{_members(Nonfinite._fields)}}}',
+        f'"worst": [{", ".join([_WORST] * worst)}]',
     )
+    return _Kind(
+        keys=keys,
+        form=_BETWEEN_SECTIONS.join(sections),
+        names=numbered,
+        is_number=is_number,
+        is_float=tuple(one is float for one in types),
+        is_placed=is_placed,
+        unlike=tuple(name for name, one in zip(names, types, strict=True) if one is not _NOTHING and one not in _PLAIN),
+    )
+
+
+def _members(names: Iterable[str]) -> str:
+    """Members of an object, with a ``%s`` for each value."""
+    return ", ".join([f'"{name}": %s' for name in names])
 
 
 def _reasons(found: Sequence[tuple[str, str | None]]) -> str:
-    return ", ".join([f'"{name}": {text_json(reason)}' for name, reason in found])
-
-
-@lru_cache(maxsize=_ALIKE)
-def _nonfinite(counts: Nonfinite) -> str:
-    """How many elements are NaN or Inf, and where the first ones are."""
-    return f'"nonfinite": {dumps(counts._asdict())}'
-
-
-def _worst(element: WorstElement) -> str:
-    """One of the worst elements."""
-    index, left, right, ratio = element
-    return (
-        f'{{"index": {index_json(index)}, "left": {number_json(left)}, '
-        f'"right": {number_json(right)}, "ratio": {number_json(ratio)}}}'
-    )
+    return form_text(", ".join([f'"{name}": {text_json(reason)}' for name, reason in found]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from pytest_msdump.model.report import CheckRow
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.values import dumps, encode, number_json, text_json
+from pytest_msdump.reporting.values import dumps, encode, filled, form_text, text_json
 
 __all__ = ["OPINION", "opinion_text"]
 
@@ -66,29 +67,23 @@ def _notes(found: tuple[tuple[str, str | None, str | None, str], ...]) -> str:
 
 def _checks(checks: Sequence[CheckRow]) -> str:
     """The table of limits."""
-    metrics, values, limits, levels, rules, outcomes = zip(*checks, strict=True)
-    # Limits that are equal may print otherwise: 0, 0.0 and -0.0.
-    form = _check_form(metrics, limits, repr(limits), levels, rules, outcomes)
-    return form % tuple([number_json(value) for value in values])
+    metrics, values, limits, *words = zip(*checks, strict=True)
+    # Limits that are equal may print otherwise, as 0, 0.0 and -0.0 do: they are numbers of the record as well.
+    return filled(_check_form(metrics, *words), tuple(chain.from_iterable(zip(values, limits, strict=True))))
 
 
 @lru_cache(maxsize=_ALIKE)
 def _check_form(
     metrics: tuple[str, ...],
-    limits: tuple[float | None, ...],
-    _printed: str,
     levels: tuple[str | None, ...],
     rules: tuple[str | None, ...],
     outcomes: tuple[str, ...],
 ) -> str:
-    """The section of checks with a ``%s`` for each value."""
+    """The section of checks with a ``%s`` for each value and each limit."""
     lines = []
-    for metric, limit, level, rule, outcome in zip(metrics, limits, levels, rules, outcomes, strict=True):
-        about = (
-            f'"limit": {number_json(limit)}, "level": {text_json(level)}, "rule": {text_json(rule)}, '
-            f'"outcome": {text_json(outcome.lower())}}}'
-        )
-        lines.append(f'{{"metric": "{metric}", "value": %s, {about.replace("%", "%%")}')
+    for metric, level, rule, outcome in zip(metrics, levels, rules, outcomes, strict=True):
+        about = f'"level": {text_json(level)}, "rule": {text_json(rule)}, "outcome": {text_json(outcome.lower())}}}'
+        lines.append(f'{{"metric": "{metric}", "value": %s, "limit": %s, {form_text(about)}')
     return f'"checks": [{", ".join(lines)}]'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from judging.cases import SLIGHT, limits_of, measured, told, verdict_of
 
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.judging.judge import judge, rows
+from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.judging.policy import KnownDrift, Policy, Rule
 from pytest_msdump.model.comparison import Comparison, Nonfinite
 from pytest_msdump.model.verdict import Limits
@@ -365,6 +367,28 @@ def test_an_expired_known_drift_fails_and_is_mentioned() -> None:
     verdict = verdict_of(measured(cosine_similarity=0.95), drifting(cosine=0.9), today=day)
     assert verdict.outcome == "fail"
     assert told(verdict, "note") == ['known drift "exp approximation" expired on 2027-01-31: normal limits hold']
+
+
+class _Unusual(float):
+    """A number that judging holds against its limits the long way round."""
+
+
+@pytest.mark.parametrize("levels", [(0.5, None), (0.5, 0.25), (None, 0.25)])
+@pytest.mark.parametrize("drift", [None, 0.25, 0.75])
+def test_the_short_way_says_what_the_long_way_says(
+    levels: tuple[float | None, float | None], drift: float | None
+) -> None:
+    high = levels[::-1] if None not in levels else levels
+    rules = tuple(Rule({name: high if METRICS[name].direction == "high" else levels}) for name in LIMITED)
+    drifts = () if drift is None else drifting(cosine=drift, max_rel=drift).known_drift
+    limits = limits_of(Policy(rules=rules, known_drift=drifts), today=TODAY)
+    for value, *counts in product([0.2, 0.25, 0.4, 0.5, 0.6, math.nan], [2, 0], [3, 0], [0, 1], [(), (COSINE,)]):
+        named = dict(zip(("elements", "differing", "right_zero_mismatch", "skipped"), counts, strict=True))
+        short, long = (
+            judgements(measured(**named, **dict.fromkeys(LIMITED, number)), limits)
+            for number in (value, _Unusual(value))
+        )
+        assert repr(short) == repr(long)
 
 
 # --- The table ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,14 @@
+"""What `form.c` defines."""
+
+from collections.abc import Callable
+from typing import Any
+
+VERSION: int
+
+def filled(
+    form: str,
+    values: tuple[Any, ...],
+    otherwise: Callable[[Any], str],
+    power: Callable[[int], tuple[int, int]],
+    /,
+) -> str: ...
