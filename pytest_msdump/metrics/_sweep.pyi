@@ -10,9 +10,11 @@ from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Peak, Sum
 from pytest_msdump.metrics.worst import Candidate
+from pytest_msdump.model.comparison import Measurement, Nonfinite, WorstElement
 
 MOST_WORST: int
 
+ToldTypes = tuple[type[Measurement], type[WorstElement], type[Nonfinite]]
 _Types = tuple[type[Partial], type[Classes], type[Moments], type[Sum], type[Peak], type[Errors], type[Candidate]]
 
 class Sweep:
@@ -29,6 +31,17 @@ class Sweep:
     ) -> Sweep: ...
     def add(self, left: npt.NDArray[Any], right: npt.NDArray[Any], start: int, /) -> bool: ...
     def found(self, types: _Types, /) -> Partial: ...
+    def told(
+        self,
+        left: npt.NDArray[Any],
+        right: npt.NDArray[Any],
+        shape: tuple[int, ...],
+        tolerance: tuple[float, float],
+        types: ToldTypes,
+        names: tuple[str, ...],
+        bits: str | None,
+        /,
+    ) -> tuple[Any, ...] | None: ...
 
 class Divergence:
     def __new__(

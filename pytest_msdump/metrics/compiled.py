@@ -21,7 +21,7 @@ VARIABLE = "MSDUMP_KERNEL"
 _EXTENSION = "pytest_msdump.metrics._sweep"
 _NAMES = ("compiled", "numpy")
 # What the extension and this package agree on: a checkout that moves on keeps the extension that was built before.
-_FORM = 2
+_FORM = 3
 
 
 class Kernel(NamedTuple):

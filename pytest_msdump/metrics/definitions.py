@@ -1,18 +1,20 @@
-"""From what was summed, counted and maximised to the metrics themselves, or to the reason why there is none."""
+"""From what was summed, counted and maximised to the metrics themselves, or to the reason why there is none.
+
+The compiled kernel defines the metrics of usual pairs once more, for speed; a test holds both to the same bits.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 from typing import TypeAlias
 
-from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.metrics.kernel import Partial, Task
+from pytest_msdump.metrics.kernel import EXACT_KINDS, Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import first_of
 from pytest_msdump.metrics.pointwise import Errors
@@ -55,7 +57,6 @@ _ERRORS = (
     "relative_euclidean_distance",
     "normalized_max_error",
 )
-_EXACT = frozenset({"integer", "bool"})
 
 _EMPTY: Mapping[str, _Value] = dict.fromkeys(METRICS, _NO_ELEMENTS)
 _NO_FINITE_VALUES: Mapping[str, _Value] = {metric: _NOTHING_FINITE for metric in METRICS if metric not in _COUNTS}
@@ -77,7 +78,7 @@ class Totals(NamedTuple):
     @property
     def exact(self) -> bool:
         """Whether both sides are integers or bools."""
-        return _kinds(self.task.left, self.task.right) <= _EXACT
+        return self.task.kinds <= EXACT_KINDS
 
     @property
     def makers(self) -> dict[str, int | None]:
@@ -89,12 +90,6 @@ class Totals(NamedTuple):
             "nonfinite_mismatch": classes.first_mismatch,
             "saturated_count": first_of(classes.first_left_only, errors.first_saturated),
         }
-
-
-# A network has many tensors and few types.
-@cache
-def _kinds(left: str, right: str) -> frozenset[str]:
-    return frozenset({DTYPES[left].kind, DTYPES[right].kind})
 
 
 def unravel(index: int, shape: tuple[int, ...]) -> _Index:
@@ -180,7 +175,7 @@ def _values(totals: Totals) -> Mapping[str, _Value]:
         "nonfinite_mismatch": classes.mismatch,
         "saturated_count": classes.left_only + errors.saturated,
         "allclose": errors.outside + classes.mismatch,
-        "bitwise_mismatch": f"dtypes differ: {task.left} and {task.right}" if bits is None else bits,
+        "bitwise_mismatch": task.unlike if bits is None else bits,
     }
     values.update(_finite_values(totals) if partial.finite else _NO_FINITE_VALUES)
     return values
@@ -276,7 +271,7 @@ def _no_relative_error(used: int, right_peak: float, largest: float) -> str | No
 
 
 def _divergence(totals: Totals) -> float | str:
-    if "complex" in _kinds(totals.task.left, totals.task.right):
+    if "complex" in totals.task.kinds:
         return _COMPLEX
     if not totals.partial.errors.differing:
         return 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,13 @@ from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
 from pytest_msdump.metrics.worst import Candidate, Ranking, candidates, mismatches, select
 
-__all__ = ["NOTHING", "Partial", "Task", "measure_block"]
+__all__ = ["EXACT_KINDS", "NOTHING", "Partial", "Task", "measure_block"]
 
 Parts = tuple[Doubles, ...]
 Ranges = tuple[tuple[float, float], ...]
+
+# Of types whose differences are exact.
+EXACT_KINDS = frozenset({"integer", "bool"})
 
 # At most four bits are lost to a difference that is this part of its terms.
 _CANCELS_LITTLE = 1 / 8
@@ -34,9 +38,25 @@ class Task(NamedTuple):
     worst: int = 5
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of both types, as `facts.dtypes` has them."""
+        return _kinds(self.left, self.right)
+
+    @property
     def has_classes(self) -> bool:
         """Whether a side may hold NaN or Inf at all."""
-        return any(DTYPES[name].kind in {"float", "complex"} for name in (self.left, self.right))
+        return not self.kinds.isdisjoint({"float", "complex"})
+
+    @property
+    def unlike(self) -> str:
+        """Why bits are not compared, where they are not."""
+        return f"dtypes differ: {self.left} and {self.right}"
+
+
+# A network has many tensors and few types.
+@cache
+def _kinds(left: str, right: str) -> frozenset[str]:
+    return frozenset({DTYPES[left].kind, DTYPES[right].kind})
 
 
 class Partial(NamedTuple):

@@ -84,12 +84,19 @@ def measure(
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     task, size = _task(left.dtype, right.dtype, rtol, atol, worst), left.size
-    blocks: Iterable[_Block] = _Blocks(left, right, block_elements)
-    if size <= block_elements:
-        # Both passes take it as it was read once.
-        blocks = ((0, left.read(0, size), right.read(0, size)),) if size else ()
+    # Both passes take what is held as it was read once.
+    blocks: _Blocks | tuple[_Block] = (
+        ((0, left.read(0, size), right.read(0, size)),)
+        if 0 < size <= block_elements
+        else _Blocks(left, right, block_elements)
+    )
     swept, workspace = SweptPair(task), Workspace()
-    partial = _first_pass(blocks, task, swept, workspace)
+    rest = _first_pass(blocks, task, swept, workspace)
+    if rest is NOTHING and isinstance(blocks, tuple) and not without:
+        told = swept.told(*blocks[0][1:], left.shape)
+        if told is not None:
+            return told
+    partial = _with_swept(rest, swept, task)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, swept.module, workspace)
     return _comparison(Totals(task, partial, left.shape, divergence, without))
 
@@ -122,14 +129,20 @@ def _tiles(start: int, left: Array, right: Array) -> Iterator[tuple[int, Array, 
 
 
 def _first_pass(blocks: Iterable[_Block], task: Task, swept: SweptPair, workspace: Workspace) -> Partial:
+    """Measure all blocks, and return what numpy found in those that the compiled kernel could not measure."""
     total = NOTHING
     for start, left, right in blocks:
         if not swept.add(left, right, start):
             total = _measured(total, (start, left, right), task, workspace)
+    return total
+
+
+def _with_swept(rest: Partial, swept: SweptPair, task: Task) -> Partial:
+    """Return what both kernels found."""
     found = swept.partial()
     if found is NOTHING:
-        return total
-    return found if total is NOTHING else total.merge(found, task.worst)
+        return rest
+    return found if rest is NOTHING else rest.merge(found, task.worst)
 
 
 def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -> Partial:

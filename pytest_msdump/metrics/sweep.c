@@ -9,6 +9,10 @@
  *
  * What would need scaled sums (magnitudes beyond 2**300) is refused, and the block is left as if it had not been seen:
  * the caller measures it with numpy.
+ *
+ * Of a pair of one block in which every metric is a number, as most are, the metrics themselves are told, bit by bit as
+ * `definitions.py` defines them, which takes five times as long as measuring a small pair. What needs a reason beside
+ * it, a merge or a scale is left to Python.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -46,7 +50,7 @@ enum {
     GROUPS = TILE / GROUP,
     MOST_WORST = 16,
     /* What compiled.py and this file agree on: a change of it changes the number, there and here. */
-    FORM = 2,
+    FORM = 3,
 };
 
 #define EACH_LANE for (int j = 0; j < LANES; j++)
@@ -1176,6 +1180,97 @@ static void add_divergence(const char *left, const char *right, Py_ssize_t count
     }
 }
 
+/* -- the metrics of a usual pair ----------------------------------------------------------------------------------- */
+
+/* As `facts.metrics` orders them. */
+enum {
+    COSINE,
+    MAX_ABSOLUTE,
+    ACCUMULATED_RELATIVE,
+    EUCLIDEAN,
+    DIVERGENCE,
+    DEVIATIONS,
+    MEAN_ABSOLUTE,
+    ROOT_MEAN_SQUARE,
+    MAX_RELATIVE,
+    MEAN_RELATIVE,
+    NORMALIZED_MAX,
+    FINITE_METRICS,
+    NONFINITE_MISMATCH = FINITE_METRICS,
+    SATURATED,
+    ALLCLOSE,
+    BITWISE,
+    METRICS
+};
+
+/* Numbers of the finite metrics, but for DEVIATIONS: mean and deviation of the left and of the right side. */
+typedef struct {
+    double of[FINITE_METRICS], deviations[4], vendor_mean_relative;
+} Numbers;
+
+/* Whether `definitions.py` may have a number for every metric: a side of zeros shows when they are defined. Of a sum of
+ * integers beyond 2**53, Python divides more than a double holds. */
+static int is_usual(const Found *f)
+{
+    return f->elements > 1 && f->left.elements == f->elements && f->right_zero < f->elements &&
+           f->exact_high < (1u << 20) && f->exact_low < (1ull << 52);
+}
+
+/* The sum of squares, and `mean` and `deviation`, as `moments.Moments` has them. */
+static double squares_of(const Moments *side)
+{
+    double total = value_of(&side->total);
+    Sum squares = side->deviations;
+    add_to(&squares, total * total * (1.0 / (double)side->elements));
+    return value_of(&squares);
+}
+
+static void put_deviation(const Moments *side, double *mean, double *deviation)
+{
+    double count = (double)side->elements, factor = 1.0 / count;
+    *mean = side->minimum == side->maximum ? side->minimum : value_of(&side->total) / count;
+    *deviation = sqrt(side->deviations.high * factor + side->deviations.low * factor);
+}
+
+/* Define all metrics, as `definitions.py` does, operation by operation. Return whether each of them is a number. */
+static int define(const Found *f, const Divergence *divergence, Numbers *n)
+{
+    double count = (double)f->elements, squares = value_of(&f->squares), right_squares = squares_of(&f->right);
+    double relative = value_of(&f->relative);
+    n->of[COSINE] = 1.0;
+    n->of[DIVERGENCE] = 0.0;
+    if (f->differing) {
+        double cosine = value_of(&f->product) / (sqrt(squares_of(&f->left)) * sqrt(right_squares));
+        double left = value_of(&divergence->left), right = value_of(&divergence->right);
+        double nats = value_of(&divergence->weighted) / left + log(right / left);
+        n->of[COSINE] = cosine >= 1.0 ? 1.0 : cosine <= -1.0 ? -1.0 : cosine;
+        n->of[DIVERGENCE] = nats <= 0.0 ? 0.0 : nats;
+    }
+    n->of[MAX_ABSOLUTE] = f->largest.value;
+    n->of[ACCUMULATED_RELATIVE] = relative;
+    n->of[EUCLIDEAN] = sqrt(squares / right_squares);
+    put_deviation(&f->left, &n->deviations[0], &n->deviations[1]);
+    put_deviation(&f->right, &n->deviations[2], &n->deviations[3]);
+    n->of[DEVIATIONS] = (n->deviations[0] + n->deviations[1]) + (n->deviations[2] + n->deviations[3]);
+    n->of[MEAN_ABSOLUTE] = value_of(&f->absolute) / count;
+    n->of[ROOT_MEAN_SQUARE] = sqrt(squares / count);
+    n->of[MAX_RELATIVE] = f->largest_relative.value;
+    n->of[MEAN_RELATIVE] = relative / (double)(f->elements - f->right_zero);
+    n->of[NORMALIZED_MAX] = f->largest.value / f->right_peak;
+    n->vendor_mean_relative = relative / count;
+    int are_numbers = 1;
+    for (int i = 0; i < FINITE_METRICS; i++)
+        are_numbers &= isfinite(n->of[i]) != 0;
+    return are_numbers;
+}
+
+/* A range by which places can be told without dividing by what has no reciprocal. */
+static int take_span(const Moments *side, Span *span)
+{
+    *span = (Span){side->minimum, side->maximum - side->minimum};
+    return isfinite(span->width) && (span->width == 0.0 || isfinite(1.0 / span->width));
+}
+
 /* -- Python -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -1286,21 +1381,21 @@ static PyObject *sweep_add(SweepObject *self, PyObject *const *args, Py_ssize_t 
 /* The named tuples of `kernel.Partial`, in the order that `swept.py` gives them. */
 enum { PARTIAL, CLASSES, MOMENTS, SUM, PEAK, ERRORS, CANDIDATE, TYPES };
 
-static int check_types(PyObject *types)
+static int check_types(PyObject *types, Py_ssize_t count)
 {
-    if (PyTuple_Check(types) && PyTuple_GET_SIZE(types) == TYPES) {
+    if (PyTuple_Check(types) && PyTuple_GET_SIZE(types) == count) {
         Py_ssize_t known = 0;
-        while (known < TYPES) {
+        while (known < count) {
             PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(types, known);
             if (!PyType_Check(type) || !PyType_IsSubtype(type, &PyTuple_Type) ||
                 type->tp_basicsize != PyTuple_Type.tp_basicsize)
                 break;
             known++;
         }
-        if (known == TYPES)
+        if (known == count)
             return 0;
     }
-    PyErr_SetString(PyExc_TypeError, "found takes the types of what it returns, which are tuples");
+    PyErr_SetString(PyExc_TypeError, "the types of what it returns are asked for, which are tuples");
     return -1;
 }
 
@@ -1427,11 +1522,193 @@ static PyObject *sweep_found(SweepObject *self, PyObject *types)
 {
     const Found *f = &self->found;
     const Job *job = &self->job;
-    if (check_types(types) < 0)
+    if (check_types(types, TYPES) < 0)
         return NULL;
     return MADE_AS(PARTIAL, INTEGER(f->elements), job->compare_bits ? INTEGER(f->bits) : none(),
                    of_classes(types, f), of_moments(types, &f->left), of_moments(types, &f->right),
                    of_sum(types, f->product), of_errors(types, job, f), of_worst(types, job, f));
+}
+
+/* The named tuples of `model.comparison`, in the order that `swept.py` gives them. */
+enum { MEASUREMENT, WORST_ELEMENT, NONFINITE, TOLD_TYPES };
+
+/* What Python tells once for all pairs of a kind, and the shape of this one. */
+enum { MOST_AXES = 64 };
+typedef struct {
+    PyObject *types, *names, *tolerance, *bits;
+    Py_ssize_t axes;
+    long long lengths[MOST_AXES];
+} Telling;
+
+static PyObject *owned(PyObject *one)
+{
+    Py_INCREF(one);
+    return one;
+}
+
+/* The index of an element in C order. */
+static PyObject *of_index(const Telling *telling, long long element)
+{
+    if (element < 0)
+        return none();
+    PyObject *index = PyTuple_New(telling->axes);
+    for (Py_ssize_t axis = telling->axes - 1; index && axis >= 0; axis--) {
+        PyObject *place = INTEGER(element % telling->lengths[axis]);
+        element /= telling->lengths[axis];
+        if (place)
+            PyTuple_SET_ITEM(index, axis, place);
+        else
+            Py_CLEAR(index);
+    }
+    return index;
+}
+
+/* An element as a report prints it. */
+static PyObject *of_element(double value, Kind kind)
+{
+    return kind == BOOL ? PyBool_FromLong(value != 0.0) : of_value(value, is_integer(kind));
+}
+
+static PyObject *told_worst(const Telling *telling, const Job *job, const Found *found)
+{
+    PyObject *types = telling->types, *tuple = PyTuple_New(LESS(found->worst_count, job->worst));
+    for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); i++) {
+        const Candidate *c = &found->worst[i];
+        PyObject *item =
+            MADE_AS(WORST_ELEMENT, of_index(telling, c->element), of_element(c->left, job->left),
+                    of_element(c->right, job->right), REAL(c->forbidden ? INFINITY : c->score));
+        if (item)
+            PyTuple_SET_ITEM(tuple, i, item);
+        else
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* Put a number that belongs to the dictionary from now on under the name of its metric. */
+static int put(PyObject *numbers, const Telling *telling, int metric, PyObject *number)
+{
+    int failed = !number || PyDict_SetItem(numbers, PyTuple_GET_ITEM(telling->names, metric), number) < 0;
+    Py_XDECREF(number);
+    return failed ? -1 : 0;
+}
+
+/* A metric's number; none where bits were not compared. */
+static PyObject *told_value(const Job *job, const Found *f, const Numbers *n, int metric)
+{
+    const double *d = n->deviations;
+    switch (metric) {
+    case DEVIATIONS: return MADE((PyObject *)&PyTuple_Type, REAL(d[0]), REAL(d[1]), REAL(d[2]), REAL(d[3]));
+    case MAX_ABSOLUTE: return of_value(n->of[metric], is_integer(job->left) && is_integer(job->right));
+    case NONFINITE_MISMATCH: return INTEGER(0);
+    case SATURATED: return INTEGER(f->saturated);
+    case ALLCLOSE: return INTEGER(f->outside);
+    case BITWISE: return job->compare_bits ? INTEGER(f->bits) : none();
+    default: return REAL(n->of[metric]);
+    }
+}
+
+static PyObject *told_measurements(const Telling *telling, const Job *job, const Found *f, const Numbers *n)
+{
+    PyObject *types = telling->types, *measurements = PyDict_New();
+    for (int metric = 0; measurements && metric < METRICS; metric++) {
+        int is_missing = metric == BITWISE && !job->compare_bits;
+        long long maker = metric == MAX_ABSOLUTE   ? f->largest.element
+                          : metric == MAX_RELATIVE ? f->largest_relative.element
+                          : metric == SATURATED    ? f->first_saturated
+                                                   : -1;
+        PyObject *one = MADE_AS(MEASUREMENT, owned(PyTuple_GET_ITEM(telling->names, metric)),
+                                told_value(job, f, n, metric), is_missing ? owned(telling->bits) : none(),
+                                PyBool_FromLong(1), of_index(telling, maker));
+        if (put(measurements, telling, metric, one) < 0)
+            Py_CLEAR(measurements);
+    }
+    return measurements;
+}
+
+static PyObject *told_vendor(const Telling *telling, const Numbers *n)
+{
+    PyObject *numbers = PyDict_New();
+    if (numbers && (put(numbers, telling, ACCUMULATED_RELATIVE, REAL(n->of[ACCUMULATED_RELATIVE])) < 0 ||
+                    put(numbers, telling, MAX_RELATIVE, REAL(n->of[MAX_RELATIVE])) < 0 ||
+                    put(numbers, telling, MEAN_RELATIVE, REAL(n->vendor_mean_relative)) < 0))
+        Py_CLEAR(numbers);
+    return numbers;
+}
+
+static PyObject *told_nonfinite(const Telling *telling, const Found *f)
+{
+    PyObject *types = telling->types;
+    return MADE_AS(NONFINITE, INTEGER(0), INTEGER(0), INTEGER(0), INTEGER(0), INTEGER(0), INTEGER(0),
+                   INTEGER(f->saturated), INTEGER(0), none(), none());
+}
+
+/* Return what `Comparison` begins with, field by field. */
+static PyObject *told(const Telling *telling, const Job *job, const Found *f, const Numbers *n)
+{
+    int integers = is_integer(job->left) && is_integer(job->right);
+    return MADE((PyObject *)&PyTuple_Type, INTEGER(f->elements), INTEGER(f->left.elements), INTEGER(f->differing),
+                INTEGER(f->right_zero), told_measurements(telling, job, f, n), told_nonfinite(telling, f),
+                told_worst(telling, job, f), owned(PyTuple_GET_ITEM(telling->tolerance, 0)),
+                owned(PyTuple_GET_ITEM(telling->tolerance, 1)),
+                integers ? of_exact(f) : REAL(value_of(&f->absolute)), told_vendor(telling, n));
+}
+
+static int take_telling(PyObject *const *args, Telling *telling)
+{
+    PyObject *shape = args[0];
+    *telling = (Telling){.tolerance = args[1], .types = args[2], .names = args[3], .bits = args[4]};
+    if (check_types(telling->types, TOLD_TYPES) < 0)
+        return -1;
+    if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > MOST_AXES || !PyTuple_Check(telling->names) ||
+        PyTuple_GET_SIZE(telling->names) != METRICS || !PyTuple_Check(telling->tolerance) ||
+        PyTuple_GET_SIZE(telling->tolerance) != 2) {
+        PyErr_Format(PyExc_ValueError, "a shape has at most %d axes, %d metrics have names, and a tolerance is two",
+                     MOST_AXES, METRICS);
+        return -1;
+    }
+    telling->axes = PyTuple_GET_SIZE(shape);
+    for (Py_ssize_t axis = 0; axis < telling->axes; axis++) {
+        telling->lengths[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis));
+        if (telling->lengths[axis] > 0)
+            continue;
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "an axis of a shape that has elements is no shorter than 1");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *sweep_told(SweepObject *self, PyObject *const *args, Py_ssize_t given)
+{
+    if (given != 7) {
+        PyErr_SetString(PyExc_TypeError, "told takes two blocks, a shape, a tolerance, types, names and a reason");
+        return NULL;
+    }
+    Telling telling;
+    Blocks blocks;
+    const Found *f = &self->found;
+    DivergenceJob job = {.left = self->job.left, .right = self->job.right, .all_finite = 1};
+    if (take_telling(args + 2, &telling) < 0)
+        return NULL;
+    if (!is_usual(f) || !take_span(&f->left, &job.left_span) || !take_span(&f->right, &job.right_span))
+        return none();
+    if (take_blocks(args[0], args[1], job.left, job.right, &blocks) < 0)
+        return NULL;
+    Divergence divergence;
+    memset(&divergence, 0, sizeof divergence);
+    if (f->differing && blocks.count == f->elements) {
+        Py_BEGIN_ALLOW_THREADS
+        add_divergence(blocks.left.buf, blocks.right.buf, blocks.count, &job, &divergence);
+        Py_END_ALLOW_THREADS
+    }
+    release_blocks(&blocks);
+    if (blocks.count != f->elements) {
+        PyErr_SetString(PyExc_ValueError, "the blocks are not the only ones that were added");
+        return NULL;
+    }
+    Numbers numbers;
+    return define(f, &divergence, &numbers) ? told(&telling, &self->job, f, &numbers) : none();
 }
 
 static PyObject *divergence_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -1485,6 +1762,8 @@ static PyMethodDef sweep_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sweep_add, METH_FASTCALL,
      "Add two blocks; False, and nothing added, where magnitudes ask for scaled sums. In ascending order."},
     {"found", (PyCFunction)sweep_found, METH_O, "Return what is known of the blocks added so far, in these types."},
+    {"told", (PyCFunction)(void (*)(void))sweep_told, METH_FASTCALL,
+     "Return the metrics of the only block, which is given again; None where one of them has no number."},
     {NULL, NULL, 0, NULL},
 };
 

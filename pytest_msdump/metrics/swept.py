@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.metrics.distribution import Divergence, Span
-from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
+from pytest_msdump.metrics.kernel import EXACT_KINDS, NOTHING, Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Peak, Sum
 from pytest_msdump.metrics.values import Array
 from pytest_msdump.metrics.worst import Candidate
+from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 
 if TYPE_CHECKING:
     from pytest_msdump.metrics import _sweep
@@ -30,9 +33,29 @@ _ORDER = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16",
 _KINDS = {np.dtype(name): number for number, name in enumerate(_ORDER) if name != "bfloat16"}
 # As the enumeration of types in sweep.c.
 _TYPES = (Partial, Classes, Moments, Sum, Peak, Errors, Candidate)
+_TOLD_TYPES = (Measurement, WorstElement, Nonfinite)
+# As the enumeration of metrics in sweep.c.
+_NAMES = tuple(METRICS)
 
 # Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
 _LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
+# Of an index that the kernel tells.
+_MOST_AXES = 64
+
+
+class _Telling(NamedTuple):
+    """What the kernel is to tell metrics in: types, names, and why bits were not compared, if they were not."""
+
+    types: _sweep.ToldTypes
+    names: tuple[str, ...]
+    bits: str | None
+
+
+class _Kind(NamedTuple):
+    """What the kernel is to measure a kind of pairs by; how it tells of usual ones, ``None`` where it does not."""
+
+    terms: tuple[int, int, float, float, float, int, bool]
+    telling: _Telling | None
 
 
 class SweptPair:
@@ -44,10 +67,11 @@ class SweptPair:
         What to measure by.
     """
 
-    __slots__ = ("_sweep", "_task", "module")
+    __slots__ = ("_sweep", "_task", "_telling", "module")
 
     def __init__(self, task: Task) -> None:
         self._task = task
+        self._telling: _Telling | None = None
         self._sweep: _sweep.Sweep | None = None
         self.module = chosen().module
 
@@ -64,11 +88,32 @@ class SweptPair:
         if self.module is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
             return False
         if self._sweep is None:
-            terms = _terms(self._task, left.dtype, right.dtype, self.module.MOST_WORST)
-            if terms is None:
+            kind = _kind(self._task, left.dtype, right.dtype, self.module.MOST_WORST)
+            if kind is None:
                 return False
+            terms, self._telling = kind
             self._sweep = self.module.Sweep(*terms)
         return self._sweep.add(left, right, start)
+
+    def told(self, left: Array, right: Array, shape: tuple[int, ...]) -> Comparison | None:
+        """Return all that is to be told of a usual pair: one in which each metric has a number.
+
+        Parameters
+        ----------
+        left, right : ndarray
+            The only block that was added.
+        shape : tuple of int
+            The tensors' shape.
+
+        Returns
+        -------
+        Comparison or None
+            As `definitions` defines it. ``None`` of any other pair, of which `partial` tells what was found.
+        """
+        if self._sweep is None or self._telling is None or len(shape) > _MOST_AXES:
+            return None
+        found = self._sweep.told(left, right, shape, self._task.tolerance, *self._telling)
+        return None if found is None else Comparison(*found)
 
     def partial(self) -> Partial:
         """Return what is known of all blocks that were added."""
@@ -80,17 +125,22 @@ class SweptPair:
 
 # A network has many tensors and few kinds of them.
 @lru_cache(maxsize=256)
-def _terms(
-    task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: int
-) -> tuple[int, int, float, float, float, int, bool] | None:
-    """Return what the kernel is to measure by; ``None`` where it cannot."""
+def _kind(task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: int) -> _Kind | None:
+    """Return what the kernel is told of such pairs; ``None`` where it cannot measure them."""
     a, b, (rtol, atol) = _KINDS.get(left), _KINDS.get(right), task.tolerance
     compare_bits = task.left == task.right
     is_simple = _is_usual(rtol) and _is_usual(atol) and task.worst <= most_worst
     if not is_simple or a is None or b is None or (compare_bits and a != b):
         return None
     maximum = DTYPES[task.left].maximum
-    return a, b, rtol, atol, math.inf if maximum is None else maximum, task.worst, compare_bits
+    terms = (a, b, rtol, atol, math.inf if maximum is None else maximum, task.worst, compare_bits)
+    # What is exact, and what is a bool, follows from the types that tensors claim; the kernel sees only the blocks'.
+    means_alike = all(
+        (name == "bool") == (dtype == np.bool_) and (DTYPES[name].kind in EXACT_KINDS) == (dtype.kind in "iub")
+        for name, dtype in ((task.left, left), (task.right, right))
+    )
+    telling = _Telling(_TOLD_TYPES, _NAMES, None if compare_bits else task.unlike)
+    return _Kind(terms, telling if means_alike else None)
 
 
 def _is_usual(bound: float) -> bool:

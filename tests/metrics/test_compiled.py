@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics import compiled, swept
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.compiled import VARIABLE, Kernel, chosen, kernel_line
@@ -33,7 +34,7 @@ from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Sum
 from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.comparison import Comparison, Measurement
 
 Array = npt.NDArray[Any]
 
@@ -190,6 +191,109 @@ def test_kernel_and_numpy_give_one_answer(
         by("compiled", left, right, block_elements=block, **wanted),
         by("numpy", left, right, block_elements=512, **wanted),
     )
+
+
+# -- what the kernel defines itself ------------------------------------------------------------------------------------
+
+
+def defined_by_python(left: Array, right: Array, **wanted: Any) -> Comparison:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SweptPair, "told", lambda *_: None)
+        return by("compiled", left, right, **wanted)
+
+
+def folded(side: Array, shape: tuple[int, ...]) -> Array:
+    return side.reshape(shape) if math.prod(shape) == side.size else side
+
+
+@needs_kernel
+@settings(deadline=None, max_examples=CASES, suppress_health_check=list(HealthCheck))
+@given(
+    pair=pairs(),
+    tolerance=st.sampled_from([*TOLERANCES, (1, 0)]),
+    shape=st.sampled_from([(), (1,), (2, 1), (2, 5, 50), (4, 8, 2, 16), (1, 3, 683), (64, 64), (1,) * 20 + (32,)]),
+    worst=st.sampled_from([5, 0, 16]),
+)
+def test_a_metric_is_the_same_bit_by_bit_whoever_defines_it(
+    pair: tuple[Array, Array], tolerance: tuple[float, float], shape: tuple[int, ...], worst: int
+) -> None:
+    left, right = (folded(side, shape) for side in pair)
+    wanted: dict[str, Any] = {"rtol": tolerance[0], "atol": tolerance[1], "worst": worst}
+    # As texts: an int is not to become a float, and their last bits count.
+    assert repr(by("compiled", left, right, **wanted)) == repr(defined_by_python(left, right, **wanted))
+
+
+def told(left: Array, right: Array, task: Task | None = None, shape: tuple[int, ...] | None = None) -> Any:
+    pair = SweptPair(task or Task(left.dtype.name, right.dtype.name))
+    assert pair.add(left, right, 0)
+    return pair.told(left, right, left.shape if shape is None else shape)
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "kinds", [("float32", "float32"), ("float16", "float32"), ("uint8", "uint8"), ("bool", "bool")]
+)
+def test_usual_pairs_are_defined_by_the_kernel(kinds: tuple[str, str]) -> None:
+    left, right = (np.resize([1, 0, 1, side], 40).astype(kind) for side, kind in enumerate(kinds))
+    found = told(left, right, shape=(5, 8))
+    assert repr(found) == repr(defined_by_python(left.reshape(5, 8), right.reshape(5, 8)))
+    assert tuple(found.measurements) == tuple(METRICS) == swept._NAMES
+    assert told(right, right) is not None
+
+
+@needs_kernel
+def test_where_a_reason_is_to_be_given_python_gives_it() -> None:
+    some, none, nan = np.arange(1.0, 9.0), np.zeros(8), np.full(8, math.nan)
+    assert told(some, some * 2) is not None
+    for left, right in ((none, some), (some, none), (some, nan), (nan, some), (some[:1], some[1:2])):
+        assert told(left, right) is None
+    assert told(some, some * 2, shape=(1,) * 64 + (8,)) is None
+
+
+@needs_kernel
+def test_types_that_a_tensor_claims_decide_what_is_exact() -> None:
+    # Blocks of a logical type that has no numbers of its own: what numpy finds in them is what holds.
+    left, right = np.arange(8, dtype="uint8"), np.arange(8, dtype="uint8")[::-1].copy()
+    assert told(left, right, Task("uint4", "uint4")) is not None
+    assert told(left, right, Task("bool", "bool")) is None
+    assert told(left, right, Task("float32", "uint8")) is None
+
+
+@needs_kernel
+def test_the_kernel_refuses_to_tell_of_what_it_does_not_know() -> None:
+    extension = compiled._chosen("compiled").module
+    assert extension is not None
+    left, right = np.arange(1, 9, dtype="float32"), np.ones(8, "float32")
+    sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True)
+    assert sweep.add(left, right, 0)
+    usual = ((8,), (0.0, 0.0), swept._TOLD_TYPES, swept._NAMES, None)
+    assert sweep.told(left, right, *usual) is not None
+    for place, wrong in ((0, [8]), (0, (1,) * 65), (1, (0.0,)), (1, None), (3, swept._NAMES[1:]), (3, None)):
+        with pytest.raises(ValueError, match="a shape has at most 64 axes, 15 metrics have names"):
+            sweep.told(left, right, *usual[:place], wrong, *usual[place + 1 :])
+    for shape in ((0,), (-8,)):
+        with pytest.raises(ValueError, match="no shorter than 1"):
+            sweep.told(left, right, shape, *usual[1:])
+    with pytest.raises(TypeError, match="integer"):
+        sweep.told(left, right, ("8",), *usual[1:])
+    with pytest.raises(TypeError, match="which are tuples"):
+        sweep.told(left, right, *usual[:2], swept._TYPES, *usual[3:])
+    with pytest.raises(TypeError, match="told takes"):
+        sweep.told(left, right)
+    with pytest.raises(ValueError, match="not the only ones"):
+        sweep.told(left[:4], right[:4], *usual)
+
+
+@needs_kernel
+def test_what_was_told_belongs_to_who_asked_for_it() -> None:
+    left, right = np.arange(1, 9, dtype="float32"), np.ones(8, "int8")
+    pair = SweptPair(Task("float32", "int8", worst=16))
+    assert pair.add(left, right, 0)
+    kept = (None, True, Measurement, Comparison, swept._NAMES[0], pair._telling.bits if pair._telling else "")
+    before = [sys.getrefcount(one) for one in kept]
+    for _ in range(1000):
+        assert pair.told(left, right, (2, 4)) is not None
+    assert all(sys.getrefcount(one) < then + 500 for one, then in zip(kept, before, strict=True))
 
 
 def blocks_of(size: int, scale: float = 1.0) -> tuple[Array, Array]:
@@ -485,7 +589,7 @@ def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
     assert extension is not None
     sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True)
     assert sweep.add(np.ones(3, "float32"), np.zeros(3, "float32"), 0)
-    with pytest.raises(TypeError, match="the types of what it returns"):
+    with pytest.raises(TypeError, match="which are tuples"):
         sweep.found(types)
 
 
@@ -494,7 +598,7 @@ def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
 def test_tuples_that_hold_more_than_items_are_refused() -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
-    with pytest.raises(TypeError, match="the types of what it returns"):
+    with pytest.raises(TypeError, match="which are tuples"):
         extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True).found((type("Wide", (tuple,), {}),) * 7)
 
 
