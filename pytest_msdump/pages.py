@@ -13,12 +13,12 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["pages"]
+__all__ = ["SMALL_BYTES", "pages"]
 
 Array = npt.NDArray[Any]
 
 # Of fewer bytes numpy's own memory is as good.
-_SMALL_BYTES = 2**16
+SMALL_BYTES = 2**16
 # Lengths are rounded up to this, so that tensors of nearly one size share pages.
 _STEP_BYTES = 2**17
 # What is kept for the next one, at most: two windows of a memory format.
@@ -42,7 +42,7 @@ def pages(count: int, dtype: np.dtype[Any]) -> Array:
     Some CPUs copy several times slower into memory that does not begin at a page.
     """
     needed = count * dtype.itemsize
-    if needed <= _SMALL_BYTES:
+    if needed <= SMALL_BYTES:
         return np.empty(count, dtype)
     mapping = _taken(needed)
     whole = np.frombuffer(mapping, np.uint8)

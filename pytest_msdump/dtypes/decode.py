@@ -173,7 +173,8 @@ def stored_as(name: str) -> StoredAs:
         return StoredAs(bits, np.dtype(np.uint8), lambda raw: raw != 0)
     if known == "complex32":
         return StoredAs(bits, np.dtype("<f2"), lambda raw: raw.astype(np.float32).view(np.complex64))
-    return StoredAs(bits, native.newbyteorder("<"), lambda raw: raw.astype(native, copy=False))
+    stored = native.newbyteorder("<")
+    return StoredAs(bits, stored, _as_native(stored, native))
 
 
 def bytes_needed(name: str, elements: int) -> int:
@@ -237,7 +238,16 @@ def _storage_of(descr: object, claimed: str | None, where: str) -> Storage:
     if logical == "complex32":
         # The real part is the first half in memory, whatever the order of bytes in each half.
         return Storage(logical, stored, lambda raw: stored_as(logical).unpack(raw.astype("<u4").view("<f2")))
-    return Storage(logical, stored, lambda raw: raw.astype(native, copy=False))
+    return Storage(logical, stored, _as_native(stored, native))
+
+
+def _as_native(stored: np.dtype[Any], native: np.dtype[Any]) -> Callable[[Array], Array]:
+    """Return what makes values of stored numbers that differ from them by the order of their bytes, if at all."""
+    return _as_it_is if stored == native else lambda raw: raw.astype(native, copy=False)
+
+
+def _as_it_is(raw: Array) -> Array:
+    return raw
 
 
 def _float4_values(raw: Array, where: str) -> Array:

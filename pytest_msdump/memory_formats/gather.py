@@ -21,7 +21,7 @@ from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.blocks import Move, Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
-from pytest_msdump.pages import pages
+from pytest_msdump.pages import SMALL_BYTES, pages
 
 __all__ = ["WINDOW_BYTES", "BlockedView"]
 
@@ -149,8 +149,12 @@ class BlockedView:
     def _whole(self) -> Array:
         """Read a small tensor at once."""
         axes, moves = self._placement.whole
-        stored = self._view.read(0, self._placement.stored_elements).reshape(self._sizes)
-        return _copied(stored.transpose(axes), moves, self._shape)
+        stored = self._view.read(0, self._placement.stored_elements).reshape(self._sizes).transpose(axes)
+        if len(moves) == 1 and stored.nbytes <= SMALL_BYTES:
+            # One copy in logical order fills all of it.
+            whole: Array = stored[moves[0].stored].flatten()
+            return whole
+        return _copied(stored, moves, self._shape)
 
     def _around(self, element: int) -> _Window:
         """Choose the window that has an element: as many leading indexes fixed as the limit needs."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -100,9 +101,14 @@ class AscendReader(Reader):
             from pytest_msdump.readers.ffts import open_sliced
 
             return open_sliced(ref.source.pieces, ref.source.part)
+        return self._open_part(ref.source.location, ref.source.part, ref.source.noted)
+
+    # Importing it costs as much as all else that happens above, and it brings numpy.
+    @cached_property
+    def _open_part(self) -> Callable[[Path | str, int | None, object], TensorView]:
         from pytest_msdump.readers.ascend_file import open_part
 
-        return open_part(ref.source.location, ref.source.part, ref.source.noted)
+        return open_part
 
 
 def _is_certain(name: str) -> bool:

@@ -20,7 +20,7 @@ from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorSpec, mangle
 from pytest_msdump.readers.buffers import BLOCK_BYTES, StoredFile
-from pytest_msdump.readers.stored import StoredView
+from pytest_msdump.readers.stored import StoredView, laid_out
 
 __all__ = ["FlatName", "open_flat", "parse_flat", "parse_flat_npy"]
 
@@ -136,8 +136,7 @@ def open_flat(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES
     except BaseException:
         file.close()
         raise
-    shape = claimed.shape or ()
-    return StoredView(file, 0, claimed, tuple(range(len(shape))), block_bytes=block_bytes)
+    return StoredView(file, 0, laid_out(claimed), block_bytes=block_bytes)
 
 
 def _check(file: StoredFile, claimed: TensorSpec) -> None:

@@ -8,11 +8,13 @@ MindSpore "Dump" documentation, releases 1.2 to 2.10; trees written by 2.10 on C
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.readers.ascend import AscendReader
 from pytest_msdump.readers.ascend_index import Remarks, refs_of
 from pytest_msdump.readers.base import Reader
@@ -94,15 +96,24 @@ class MindSporeReader(Reader):
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
         if ref.reader == AscendReader.name:
-            return AscendReader().open(ref)
+            return self._ascend.open(ref)
         if ref.source.name.endswith(_RAW):
             from pytest_msdump.readers.flat_bin import open_flat
 
             return open_flat(ref.source.path, ref.spec)
+        view = self._open_npy(ref.source.location, ref.spec)
+        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
+
+    @cached_property
+    def _ascend(self) -> AscendReader:
+        return AscendReader()
+
+    # Importing it costs more than all else that happens above, and it brings numpy, which listing needs not.
+    @cached_property
+    def _open_npy(self) -> Callable[[Path | str, TensorSpec], TensorView]:
         from pytest_msdump.readers.npy import open_npy
 
-        view = open_npy(ref.source.location, ref.spec)
-        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
+        return open_npy
 
 
 def _add_labels(labels: defaultdict[str, set[str]], root: Path, relative: Path, remarks: Remarks) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import Storage, storage_of
 from pytest_msdump.errors import TensorFileError, TensorShapeError
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.buffers import BLOCK_BYTES, StoredFile, StridedReader
 from pytest_msdump.readers.npy_header import NpyHeader, cut_off, extent, parse_header
@@ -31,33 +32,23 @@ class NpyView:
     """
 
     def __init__(
-        self,
-        file: StoredFile,
-        header: NpyHeader,
-        storage: Storage,
-        axes: tuple[int, ...],
-        *,
-        memory_format: str | None,
-        block_bytes: int,
+        self, file: StoredFile, header: NpyHeader, storage: Storage, layout: _Layout, *, block_bytes: int
     ) -> None:
-        self._file, self._header, self._storage, self._axes = file, header, storage, axes
-        self._memory_format, self._block_bytes = memory_format, block_bytes
-        self._shape, strides = _laid_out(header.shape, axes, fortran=header.fortran_order)
-        self._size = prod(self._shape)
-        self._spec = TensorSpec(storage.logical, header.shape, memory_format, self._shape)
+        self._file, self._header, self._storage, self._layout = file, header, storage, layout
+        self._block_bytes = block_bytes
         self._reader = StridedReader(
-            file, header.data_offset, storage.stored, self._shape, strides, block_bytes=block_bytes
+            file, header.data_offset, storage.stored, layout.shape, layout.steps, block_bytes=block_bytes
         )
 
     @property
     def spec(self) -> TensorSpec:
         """Logical dtype, the header's shape, the claimed memory format, and the shape after `permuted`."""
-        return self._spec
+        return self._layout.spec
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Logical shape; ``()`` for a 0-d tensor."""
-        return self._shape
+        return self._layout.shape
 
     @property
     def dtype(self) -> str:
@@ -67,7 +58,7 @@ class NpyView:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self._size
+        return self._layout.size
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop` of the logical shape in C order: 1-D, native, bfloat16 as exact float32.
@@ -81,14 +72,14 @@ class NpyView:
         TensorFileError
             When the file has shrunk meanwhile or the disk refuses.
         """
-        if not 0 <= start <= stop <= self._size:
-            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self._size}")
+        if not 0 <= start <= stop <= self._layout.size:
+            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self._layout.size}")
         return self._storage.decode(self._reader.read(start, stop))
 
     def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
         """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
-        for start in range(0, self._size, block_elements):
-            yield self.read(start, min(start + block_elements, self._size))
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> NpyView:
         """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data.
@@ -98,21 +89,18 @@ class NpyView:
         TensorShapeError
             When `axes` is not a permutation of this tensor's axes.
         """
-        rank = len(self._shape)
+        layout = self._layout
+        rank = len(layout.shape)
         order = tuple(axis + rank if axis < 0 else axis for axis in axes)
         if sorted(order) != list(range(rank)):
             raise TensorShapeError(
-                f"{self._file.path}: axes {list(axes)} do not permute its shape {self._shape}; name each of 0 to "
+                f"{self._file.path}: axes {list(axes)} do not permute its shape {layout.shape}; name each of 0 to "
                 f"{rank - 1} once"
             )
-        return NpyView(
-            self._file,
-            self._header,
-            self._storage,
-            tuple(self._axes[axis] for axis in order),
-            memory_format=self._memory_format,
-            block_bytes=self._block_bytes,
+        moved = _laid_out(
+            self._header, layout.spec.dtype, layout.spec.memory_format, tuple(layout.axes[axis] for axis in order)
         )
+        return NpyView(self._file, self._header, self._storage, moved, block_bytes=self._block_bytes)
 
     def close(self) -> None:
         """Close the file, for every view of it."""
@@ -125,15 +113,30 @@ class NpyView:
         self.close()
 
 
+class _Layout(NamedTuple):
+    """What is told of a kind of tensors, its axes in some order, and stored elements per step of each of them."""
+
+    axes: tuple[int, ...]
+    spec: TensorSpec
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    size: int
+
+
+# A dump has many files and few headers.
 @lru_cache(maxsize=1024)
 def _laid_out(
-    shape: tuple[int, ...], axes: tuple[int, ...], *, fortran: bool
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return lengths, and elements per step, of axes in this order, for a tensor stored without gaps."""
-    lengths = shape if fortran else shape[::-1]
+    header: NpyHeader, dtype: str | None, memory_format: str | None, axes: tuple[int, ...] | None = None
+) -> _Layout:
+    """Return how a tensor lies that is stored without gaps, in another order of its axes if told so."""
+    stored, fortran = header.shape, header.fortran_order
+    lengths = stored if fortran else stored[::-1]
     strides = tuple(accumulate((1, *lengths[:-1]), mul)) if lengths else ()
     steps = strides if fortran else strides[::-1]
-    return tuple(shape[axis] for axis in axes), tuple(steps[axis] for axis in axes)
+    axes = tuple(range(len(stored))) if axes is None else axes
+    shape = tuple(stored[axis] for axis in axes)
+    spec = TensorSpec(dtype, stored, memory_format, shape)
+    return _Layout(axes, spec, shape, tuple(steps[axis] for axis in axes), prod(stored))
 
 
 def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> NpyView:
@@ -159,12 +162,12 @@ def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_
         file.hold()
         header = parse_header(_head(file), where=str(path))
         storage = storage_of(header.descr, claimed.dtype, where=str(path))
-        _check_size(file, header, storage.stored.itemsize)
+        layout = _laid_out(header, storage.logical, claimed.memory_format)
+        _check_size(file, header, layout.size * storage.stored.itemsize)
     except BaseException:
         file.close()
         raise
-    axes = tuple(range(len(header.shape)))
-    return NpyView(file, header, storage, axes, memory_format=claimed.memory_format, block_bytes=block_bytes)
+    return NpyView(file, header, storage, layout, block_bytes=block_bytes)
 
 
 def _head(file: StoredFile) -> bytes:
@@ -177,8 +180,8 @@ def _head(file: StoredFile) -> bytes:
     return file.read_bytes(0, min(file.size, end)) if end > len(head) else head
 
 
-def _check_size(file: StoredFile, header: NpyHeader, item_bytes: int) -> None:
-    needed, there = prod(header.shape) * item_bytes, file.size - header.data_offset
+def _check_size(file: StoredFile, header: NpyHeader, needed: int) -> None:
+    there = file.size - header.data_offset
     if there < needed:
         raise cut_off(str(file.path), f"after {there} of {needed} bytes")
     if there > needed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from pytest_msdump.lazy_dataclass import replace
@@ -65,9 +66,14 @@ class NpyFolderReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
+        return self._open_npy(ref.source.location, ref.spec)
+
+    # Importing it costs more than all else that happens above, and it brings numpy, which listing needs not.
+    @cached_property
+    def _open_npy(self) -> Callable[[Path | str, TensorSpec], TensorView]:
         from pytest_msdump.readers.npy import open_npy
 
-        return open_npy(ref.source.location, ref.spec)
+        return open_npy
 
 
 class _Found(NamedTuple):

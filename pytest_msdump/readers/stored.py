@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -17,11 +17,12 @@ from pytest_msdump.dtypes.decode import StoredAs, bytes_needed, can_decode, stor
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.ascend_header import StoredTensor
 from pytest_msdump.readers.buffers import BLOCK_BYTES, Scratch, StoredFile, StridedReader
 
-__all__ = ["PackedReader", "StoredView", "WholeReader", "open_stored", "ordered_axes"]
+__all__ = ["Layout", "PackedReader", "StoredView", "laid_out", "open_stored", "ordered_axes"]
 
 Array = npt.NDArray[Any]
 
@@ -72,77 +73,87 @@ class PackedReader:
         return values
 
 
-class WholeReader:
-    """Elements of whole bytes, in any order of the axes."""
+class Layout(NamedTuple):
+    """How a kind of tensors lies in files, its axes in some order, and what is told of it.
 
-    def __init__(
-        self,
-        file: StoredFile,
-        offset: int,
-        form: StoredAs,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        *,
-        block_bytes: int,
-    ) -> None:
-        self._form = form
+    `stored_spec` is what headers say, `axes` the order of the stored axes, `spec` what is told of the tensor in that
+    order. `steps` are stored elements per step of each axis of `shape`. `item` is what one element is read as, and
+    `decode` makes values of what was read.
+    """
+
+    stored_spec: TensorSpec
+    axes: tuple[int, ...]
+    spec: TensorSpec
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    size: int
+    form: StoredAs
+    item: np.dtype[Any]
+    decode: Callable[[Array], Array]
+
+
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=1024)
+def laid_out(spec: TensorSpec, axes: tuple[int, ...] | None = None) -> Layout:
+    """Return how a tensor of which a header says this lies in its file, in another order of its axes if told so."""
+    stored, order = spec.shape or (), tuple(range(len(spec.shape or ())))
+    axes = order if axes is None else axes
+    strides, shape = _dense_strides(stored), tuple(stored[axis] for axis in axes)
+    told = spec if axes == order else replace(spec, memory_format=None, logical_shape=shape)
+    form = stored_as(spec.dtype or "")
+    item, decode, width = form.stored, form.unpack, form.itemsize_bits // 8
+    if not width:
+        # Several elements share a byte: who reads them takes them apart.
+        decode = _as_it_is
+    elif item.itemsize != width:
         # An element of several stored numbers (complex32) travels as one.
-        width = form.itemsize_bits // 8
-        item = form.stored if form.stored.itemsize == width else np.dtype(f"V{width}")
-        self._reader = StridedReader(file, offset, item, shape, strides, block_bytes=block_bytes)
+        item, decode = np.dtype(f"V{width}"), partial(_unpacked, form)
+    steps = tuple(strides[axis] for axis in axes)
+    return Layout(spec, axes, told, shape, steps, prod(shape), form, item, decode)
 
-    def read(self, start: int, stop: int) -> Array:
-        """Return elements `start` to `stop` of the order asked for, decoded."""
-        return self._form.unpack(self._reader.read(start, stop).view(self._form.stored))
+
+def _as_it_is(values: Array) -> Array:
+    return values
+
+
+def _unpacked(form: StoredAs, raw: Array) -> Array:
+    return form.unpack(raw.view(form.stored))
 
 
 class StoredView:
-    """A tensor of a dump file (a `model.tensor.TensorView`), its axes as they are stored. Made by `open_stored`.
+    """A tensor of a dump file (a `model.tensor.TensorView`), its axes as `layout` says. Made by `open_stored`.
 
     Memory formats are undone by who knows them: `shape` is the stored shape, `spec.logical_shape` the one that the
     dump says the tensor had before. Not for several threads at a time; views made by `permuted` share the file.
     """
 
-    def __init__(
-        self,
-        file: StoredFile,
-        offset: int,
-        spec: TensorSpec,
-        axes: tuple[int, ...],
-        *,
-        block_bytes: int = BLOCK_BYTES,
-    ) -> None:
-        self._file, self._offset, self._stored_spec, self._axes = file, offset, spec, axes
-        self._block_bytes = block_bytes
-        self._shape, steps, is_as_stored = _laid_out(spec.shape or (), axes)
-        self._spec = spec if is_as_stored else replace(spec, memory_format=None, logical_shape=self._shape)
-        self._size = prod(self._shape)
-        form = stored_as(self.dtype)
-        self._reader: PackedReader | WholeReader
-        if form.itemsize_bits < 8:
-            self._reader = PackedReader(file, offset, form, self._shape, steps)
+    def __init__(self, file: StoredFile, offset: int, layout: Layout, *, block_bytes: int = BLOCK_BYTES) -> None:
+        self._file, self._offset, self._layout, self._block_bytes = file, offset, layout, block_bytes
+        self._reader: PackedReader | StridedReader
+        if layout.form.itemsize_bits < 8:
+            self._reader = PackedReader(file, offset, layout.form, layout.shape, layout.steps)
         else:
-            self._reader = WholeReader(file, offset, form, self._shape, steps, block_bytes=block_bytes)
+            self._reader = StridedReader(file, offset, layout.item, layout.shape, layout.steps, block_bytes=block_bytes)
 
     @property
     def spec(self) -> TensorSpec:
         """What the header says; after `permuted`, the memory format is gone and the logical shape is the new one."""
-        return self._spec
+        return self._layout.spec
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Stored shape, its axes in the order asked for."""
-        return self._shape
+        return self._layout.shape
 
     @property
     def dtype(self) -> str:
         """Logical data type, a name from `facts.dtypes`."""
-        return self._stored_spec.dtype or ""
+        return self._layout.stored_spec.dtype or ""
 
     @property
     def size(self) -> int:
         """Number of stored elements, padding included."""
-        return self._size
+        return self._layout.size
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded.
@@ -156,14 +167,15 @@ class StoredView:
         TensorFileError
             When the file has shrunk meanwhile or the disk refuses.
         """
-        if not 0 <= start <= stop <= self._size:
-            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self._size}")
-        return self._reader.read(start, stop)
+        layout = self._layout
+        if not 0 <= start <= stop <= layout.size:
+            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {layout.size}")
+        return layout.decode(self._reader.read(start, stop))
 
     def blocks(self, block_elements: int) -> Iterator[Array]:
         """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
-        for start in range(0, self._size, block_elements):
-            yield self.read(start, min(start + block_elements, self._size))
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> StoredView:
         """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data.
@@ -173,9 +185,10 @@ class StoredView:
         TensorShapeError
             When `axes` is not a permutation of this tensor's axes.
         """
-        order = ordered_axes(axes, self._shape, str(self._file.path))
-        moved = tuple(self._axes[axis] for axis in order)
-        return StoredView(self._file, self._offset, self._stored_spec, moved, block_bytes=self._block_bytes)
+        layout = self._layout
+        order = ordered_axes(axes, layout.shape, str(self._file.path))
+        moved = laid_out(layout.stored_spec, tuple(layout.axes[axis] for axis in order))
+        return StoredView(self._file, self._offset, moved, block_bytes=self._block_bytes)
 
     def close(self) -> None:
         """Close the file, for every view of it."""
@@ -208,14 +221,6 @@ def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> t
 
 
 @lru_cache(maxsize=1024)
-def _laid_out(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
-    """Return lengths, and elements per step, of axes in this order, and whether it is the stored one."""
-    strides = _dense_strides(shape)
-    order = tuple(range(len(axes)))
-    return tuple(shape[axis] for axis in axes), tuple(strides[axis] for axis in axes), axes == order
-
-
-@lru_cache(maxsize=1024)
 def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return elements per step of each axis, for a tensor stored without gaps."""
     return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
@@ -242,12 +247,15 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
     described = (tensor.data_type.dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
     if (found := _described(*described)) is None:
         raise _no_numbers(tensor, _where(file, tensor))
-    spec, needed = found
-    _check_shape(file, tensor)
+    layout, needed = found
+    if needed is None:
+        raise TensorFileError(
+            f"{_where(file, tensor)}: shape {tensor.shape} is more than any memory holds; the header is damaged"
+        )
     if needed > tensor.size:
         raise TensorFileError(
-            f"{_where(file, tensor)}: shape {tensor.shape} of {spec.dtype} needs {needed} bytes, the header gives it "
-            f"{tensor.size}; the dump is damaged or was cut short while writing: dump it again"
+            f"{_where(file, tensor)}: shape {tensor.shape} of {layout.spec.dtype} needs {needed} bytes, the header "
+            f"gives it {tensor.size}; the dump is damaged or was cut short while writing: dump it again"
         )
     there = file.size - tensor.start
     if needed > there:
@@ -255,19 +263,22 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
             f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {needed} bytes are there; "
             "the run was probably killed while writing: dump it again"
         )
-    return StoredView(file, tensor.start, spec, tuple(range(len(tensor.shape))), block_bytes=block_bytes)
+    return StoredView(file, tensor.start, layout, block_bytes=block_bytes)
 
 
 # A network has many tensors and few kinds of them.
 @lru_cache(maxsize=1024)
 def _described(
     dtype: str, shape: tuple[int, ...], memory_format: str, logical_shape: tuple[int, ...] | None, groups: int
-) -> tuple[TensorSpec, int] | None:
-    """Return what a header says of a tensor, and how many bytes that takes; ``None`` where it holds no numbers."""
+) -> tuple[Layout, int | None] | None:
+    """Return how a tensor lies in its file, and in how many bytes, ``None`` of too many; ``None`` without numbers."""
     known = canonical(dtype)
     if known is None or not can_decode(known):
         return None
-    return TensorSpec(known, shape, memory_format, logical_shape, groups), bytes_needed(known, prod(shape))
+    # Of an empty tensor too, since nothing else would hold back what numpy makes of the other lengths.
+    is_possible = prod(filter(None, shape)) <= _MAX_ELEMENTS
+    layout = laid_out(TensorSpec(known, shape, memory_format, logical_shape, groups))
+    return layout, bytes_needed(known, prod(shape)) if is_possible else None
 
 
 def _where(file: StoredFile, tensor: StoredTensor) -> str:
@@ -285,12 +296,3 @@ def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
         f"{where}: data type {label} cannot be decoded; cast the tensor to float32 in the network, or leave it out "
         "with deselect"
     )
-
-
-def _check_shape(file: StoredFile, tensor: StoredTensor) -> None:
-    shape = tensor.shape
-    # Of an empty tensor too, since nothing else would hold back what numpy makes of the other lengths.
-    if prod(filter(None, shape)) > _MAX_ELEMENTS:
-        raise TensorFileError(
-            f"{_where(file, tensor)}: shape {shape} is more than any memory holds; the header is damaged"
-        )

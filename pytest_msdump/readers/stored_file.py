@@ -63,9 +63,9 @@ class StoredFile:
     _descriptor = -1
     _whole: bytes | None = None
 
-    # A file on object storage, and what it is until it was written anew.
+    # Of a file on object storage, and of one of this machine.
     _copy: LazyCopy | None = None
-    state: FileState | None = None
+    _status: os.stat_result | None = None
 
     def __init__(self, path: Path | str) -> None:
         self._location = path
@@ -73,13 +73,22 @@ class StoredFile:
             self._copy = path.local_copy()
             self._descriptor, self.size = self._copy.descriptor, self._copy.size
         else:
-            self._descriptor, self.state = _open_regular(path)
-            self.size = self.state[0]
+            self._descriptor, self._status = _open_regular(path)
+            self.size = self._status.st_size
 
     @property
     def path(self) -> Path:
         """What was opened."""
         return Path(self._location) if isinstance(self._location, str) else self._location
+
+    @property
+    def state(self) -> FileState | None:
+        """What it is until it is written anew; ``None`` on object storage."""
+        status = self._status
+        if status is None:
+            return None
+        found = (status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        return tuple.__new__(FileState, found)
 
     @property
     def descriptor(self) -> int:
@@ -176,8 +185,8 @@ class StoredFile:
             done += count
 
 
-def _open_regular(path: Path | str) -> tuple[int, FileState]:
-    """Return descriptor and state."""
+def _open_regular(path: Path | str) -> tuple[int, os.stat_result]:
+    """Return the descriptor, and what the system says of the file."""
     try:
         descriptor = os.open(path, _FLAGS)
     except (OSError, ValueError) as error:
@@ -187,8 +196,7 @@ def _open_regular(path: Path | str) -> tuple[int, FileState]:
         raise TensorFileError(f"{path}: cannot be opened: {reason}; {hint}") from error
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
-        found = (status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-        return descriptor, tuple.__new__(FileState, found)
+        return descriptor, status
     os.close(descriptor)
     kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
     raise TensorFileError(f"{path}: is {kind}, not a file; a tensor is read from regular files only")
