@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Nonfinite
-from pytest_msdump.reporting.values import encode, filled, form_text, text_json
+from pytest_msdump.reporting.values import dumps, encode, filled, text_json
 
 __all__ = ["SECTIONS", "UNMEASURED", "ComparisonText", "comparison_text"]
 
@@ -36,14 +36,14 @@ class ComparisonText(NamedTuple):
     ----------
     keys : tuple of str
         Those of the first section; the others have `SECTIONS`.
-    sections : sequence of str
+    sections : tuple of str
         The text.
     metrics : mapping of str to JSON value
         The numbers that the section `metrics` is the text of.
     """
 
     keys: tuple[str, ...]
-    sections: Sequence[str]
+    sections: tuple[str, ...]
     metrics: Mapping[str, Any]
 
 
@@ -86,14 +86,15 @@ def comparison_text(comparison: Comparison) -> ComparisonText:
             *numbers,
             *compress(places, kind.is_placed),
             *vendor.values(),
-            *comparison.nonfinite,
             *chain.from_iterable(worst),
         ),
     )
     metrics = dict(zip(kind.names, numbers, strict=True))
     for name in kind.names if not isfinite(sum(compress(values, kind.is_float))) else kind.unlike:
         metrics[name] = encode(metrics[name])
-    return ComparisonText(kind.keys, text.split(_BETWEEN_SECTIONS), metrics)
+    head, metrics_text, where, found = text.split(_BETWEEN_SECTIONS)
+    sections = head, metrics_text, kind.undefined, where, _nonfinite(comparison.nonfinite), found
+    return ComparisonText(kind.keys, sections, metrics)
 
 
 class _Kind(NamedTuple):
@@ -104,7 +105,9 @@ class _Kind(NamedTuple):
     keys : tuple of str
         Those of the first section.
     form : str
-        All sections, with a ``%s`` for each number and place.
+        Its other sections with a ``%s`` for each number and place.
+    undefined : str
+        The section of the metrics that have no number.
     names : tuple of str
         The metrics with numbers.
     is_number, is_float, is_placed : tuple of bool
@@ -115,6 +118,7 @@ class _Kind(NamedTuple):
 
     keys: tuple[str, ...]
     form: str
+    undefined: str
     names: tuple[str, ...]
     is_number: tuple[bool, ...]
     is_float: tuple[bool, ...]
@@ -146,14 +150,13 @@ def _kind(
     sections = (
         _members(keys).replace('"sampled": %s', '"sampled": true'),
         f'"metrics": {{{_members(numbered)}}}',
-        f'"undefined": {{{_reasons(undefined)}}}, "not_applicable": {{{_reasons(left_out)}}}',
         f'"where": {{{_members(compress(names, is_placed))}}}, "vendor": {{{_members(vendor)}}}',
-        f'"nonfinite": {{{_members(Nonfinite._fields)}}}',
         f'"worst": [{", ".join([_WORST] * worst)}]',
     )
     return _Kind(
         keys=keys,
         form=_BETWEEN_SECTIONS.join(sections),
+        undefined=f'"undefined": {{{_reasons(undefined)}}}, "not_applicable": {{{_reasons(left_out)}}}',
         names=numbered,
         is_number=is_number,
         is_float=tuple(one is float for one in types),
@@ -168,4 +171,10 @@ def _members(names: Iterable[str]) -> str:
 
 
 def _reasons(found: Sequence[tuple[str, str | None]]) -> str:
-    return form_text(", ".join([f'"{name}": {text_json(reason)}' for name, reason in found]))
+    return ", ".join([f'"{name}": {text_json(reason)}' for name, reason in found])
+
+
+@lru_cache(maxsize=_ALIKE)
+def _nonfinite(counts: Nonfinite) -> str:
+    """How many elements are NaN or Inf, and where the first ones are."""
+    return f'"nonfinite": {dumps(counts._asdict())}'

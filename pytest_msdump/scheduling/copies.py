@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, Generic, NoReturn, TypeVar
 
 __all__ = ["Copies", "is_possible"]
@@ -29,7 +30,8 @@ _TICKET_BYTES = 4
 # A message is pickled results, after their length.
 _LENGTH_BYTES = 8
 _PIPE_BYTES = 1 << 20
-_READ_BYTES = 1 << 16
+# To look whether something has arrived takes a hundredth of the time that a small pair takes.
+_BETWEEN_LOOKS_SECONDS = 0.005
 
 
 def is_possible() -> bool:
@@ -69,15 +71,19 @@ class Copies(Generic[T]):
         with _started(self._function, batches, self._jobs - 1) as (tickets, arriving):
             here = _here(self._function, batches, tickets)
             done: dict[int, T] = {}
+            look_again = 0.0
             for number in self._numbers:
                 while number not in done:
                     mine = next(here, None)
                     if mine is not None:
                         done[mine[0]] = mine[1]
+                        if monotonic() < look_again:
+                            continue
                     elif not arriving.is_open:
                         break
                     # Who has nothing to do waits.
                     done.update(arriving.taken(None if mine is None else 0))
+                    look_again = monotonic() + _BETWEEN_LOOKS_SECONDS
                 if number in done:
                     yield number, done.pop(number)
                 else:
@@ -201,11 +207,33 @@ class _Leaving:
             del self._waiting[: os.write(self._end, self._waiting)]
 
 
+class _Message:
+    """What has arrived of a message, straight where it is to be: its length, and then as much as that says."""
+
+    def __init__(self) -> None:
+        self._content, self._arrived, self._is_length = bytearray(_LENGTH_BYTES), 0, True
+
+    @property
+    def missing(self) -> memoryview:
+        """Where the rest is to be."""
+        return memoryview(self._content)[self._arrived :]
+
+    def whole(self, count: int) -> bytearray | None:
+        """Return the message, if the bytes that came now, `count` of them, were its last; then the next begins."""
+        self._arrived += count
+        if self._arrived < len(self._content):
+            return None
+        content, was_length = self._content, self._is_length
+        size = int.from_bytes(content, "little") if was_length else _LENGTH_BYTES
+        self._content, self._arrived, self._is_length = bytearray(size), 0, not was_length
+        return None if was_length else content
+
+
 class _Arriving:
     """What copies send, by the end of the pipe that it comes from."""
 
     def __init__(self) -> None:
-        self._found: dict[int, bytearray] = {}
+        self._found: dict[int, _Message] = {}
         self._poll = select.poll()
 
     @property
@@ -216,9 +244,10 @@ class _Arriving:
     def opened(self) -> int:
         """Open a pipe and return the end for a copy."""
         here, there = os.pipe()
+        os.set_blocking(here, False)
         with suppress(OSError):
             _widen(here)
-        self._found[here] = bytearray()
+        self._found[here] = _Message()
         self._poll.register(here, select.POLLIN)
         return there
 
@@ -228,15 +257,19 @@ class _Arriving:
 
         results: dict[int, Any] = {}
         for end, _ in self._poll.poll(wait_milliseconds):
-            content = os.read(end, _READ_BYTES)
-            if not content:
-                # It has ended, in the midst of a message perhaps.
-                self._closed(end)
-                continue
-            self._found[end] += content
-            for message in _messages(self._found[end]):
+            for message in self._messages(end):
                 results.update(loads(message))  # noqa: S301 - of a copy of this process
         return results
+
+    def _messages(self, end: int) -> Iterator[bytearray]:
+        """Yield the messages that are there as a whole by now."""
+        found = self._found[end]
+        with suppress(BlockingIOError):
+            while count := os.readv(end, [found.missing]):
+                if (message := found.whole(count)) is not None:
+                    yield message
+            # It has ended, in the midst of a message perhaps.
+            self._closed(end)
 
     def close(self) -> None:
         for end in list(self._found):
@@ -253,13 +286,3 @@ def _widen(end: int) -> None:
     import fcntl
 
     fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-
-
-def _messages(found: bytearray) -> Iterator[bytearray]:
-    """Take whole messages off the front of what has arrived."""
-    while len(found) >= _LENGTH_BYTES:
-        stop = _LENGTH_BYTES + int.from_bytes(found[:_LENGTH_BYTES], "little")
-        if len(found) < stop:
-            return
-        yield found[_LENGTH_BYTES:stop]
-        del found[:stop]

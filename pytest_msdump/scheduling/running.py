@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.pipeline.conditions import conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import completed
 
@@ -19,13 +18,8 @@ __all__ = ["Measured", "Runner", "has_code"]
 # A thread costs a small pair more than it gains: what is done beside NumPy's loops holds the interpreter's lock.
 _WORTH_A_THREAD_BYTES = 256 * 1024
 
-
-class Measured(NamedTuple):
-    """A record, its key in the cache, and whether it came from there."""
-
-    entry: Mapping[str, Any]
-    key: str | None = None
-    is_reused: bool = False
+# A record, its key in the cache, and whether it came from there: plain, since very many travel between processes.
+Measured: TypeAlias = tuple[Mapping[str, Any], str | None, bool]
 
 
 def has_code(plan: Plan) -> bool:
@@ -79,11 +73,12 @@ class Runner:
 
     def taken(self, number: int, measured: Measured) -> Mapping[str, Any]:
         """Return the record of pair `number` that was measured anywhere."""
-        if measured.key is not None:
-            self.keys[number] = measured.key
-        if measured.is_reused:
+        entry, key, is_reused = measured
+        if key is not None:
+            self.keys[number] = key
+        if is_reused:
             self.reused.add(number)
-        return completed(self._plan, number, measured.entry)
+        return completed(self._plan, number, entry)
 
     def close(self) -> None:
         """Stop measuring ahead."""
@@ -94,14 +89,14 @@ class Runner:
         """Compare pair `number`, or find it in the cache. Changes nothing here."""
         pair = self._plan.pairing.pairs[number]
         if self._cache is None:
-            return Measured(entry_of(pair, self._conditions))
+            return entry_of(pair, self._conditions), None, False
         key = self._cache.key(pair)
         found = self._cache.get(key, pair)
         if found is not None:
-            return Measured(found, key, is_reused=True)
+            return found, key, True
         entry = entry_of(pair, self._conditions)
         # What changed while it was read is nobody's record.
-        return Measured(entry, key if key is not None and key == self._cache.key(pair) else None)
+        return entry, key if key is not None and key == self._cache.key(pair) else None, False
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""
