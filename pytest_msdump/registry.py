@@ -6,14 +6,22 @@ A dump format, metric, converter or report is one file; entry points of the same
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from types import ModuleType
 
 __all__ = ["find", "load"]
+
+# How directories end that tell of an installed package, in any case.
+_INSTALLED = (".dist-info", "egg-info")
 
 
 def load(room: str, base: str) -> dict[str, Any]:
@@ -31,13 +39,11 @@ def load(room: str, base: str) -> dict[str, Any]:
     dict
         `name` → instance: the room's own in alphabetical order of their modules, then those of other packages.
     """
-    from pkgutil import iter_modules
-
     package = import_module(f"pytest_msdump.{room}")
     parent: type = getattr(import_module(f"pytest_msdump.{room}.base"), base)
     found: dict[str, Any] = {}
-    for module_info in sorted(iter_modules(package.__path__), key=lambda info: info.name):
-        module = import_module(f"pytest_msdump.{room}.{module_info.name}")
+    for name in sorted(_modules_with(package, base)):
+        module = import_module(f"pytest_msdump.{room}.{name}")
         for member in vars(module).values():
             if _is_leaf(member, parent) and member.__module__ == module.__name__:
                 found[member.name] = member()
@@ -76,11 +82,55 @@ def find(room: str, base: str, name: str) -> Any:
     return load(room, base)[name]
 
 
+def _modules_with(package: ModuleType, base: str) -> Iterator[str]:
+    """Name the modules of a room that may have a class whose base is called so, or ends so, as `AscendReader` does.
+
+    Many others are there to open what these list, and load numpy. Of a module without a text nothing is known.
+    """
+    from pkgutil import iter_modules
+
+    naming = re.compile(rf"^class \w+\([^:]*{base}\b".encode(), re.MULTILINE)
+    for module_info in iter_modules(package.__path__):
+        path = os.path.join(getattr(module_info.module_finder, "path", ""), f"{module_info.name}.py")  # noqa: PTH118
+        text = _content(path)
+        if text is None or naming.search(text):
+            yield module_info.name
+
+
 def _entry_points(group: str) -> Iterable[EntryPoint]:
     # Takes longer to import than all that a comparison of two files needs of this package.
+    if "importlib.metadata" not in sys.modules and not _may_be_named(group):
+        return ()
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
+
+
+def _may_be_named(group: str) -> bool:
+    """Whether what `importlib.metadata` reads names the group anywhere, or would be found in other ways than here."""
+    if any(finder is not PathFinder and hasattr(finder, "find_distributions") for finder in sys.meta_path):
+        return True
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")  # noqa: PTH208 - an entry of sys.path is a text, and there are many names
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+        for name in names:
+            if name.lower().endswith(_INSTALLED):
+                text = _content(os.path.join(place, name, "entry_points.txt"))  # noqa: PTH118 - as above
+                if text is not None and group.encode() in text:
+                    return True
+    return False
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return file.read()
+    except OSError:
+        return None
 
 
 def _is_leaf(member: object, parent: type) -> bool:

@@ -39,8 +39,8 @@ _COMMANDS = (
     "tfdbg",
 )
 
-# Those that look at tensors.
-_NUMERIC = frozenset({"compare", "match", "inspect", "convert", "overflow", "tfdbg"})
+# Those that look at tensors; `match` does where it is asked to suggest.
+_NUMERIC = frozenset({"compare", "inspect", "convert", "overflow", "tfdbg"})
 
 
 class _Formatter(argparse.HelpFormatter):

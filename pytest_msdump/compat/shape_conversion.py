@@ -102,7 +102,8 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
 
 
 def _opened(path: Path, io: str, index: int) -> StoredView:
-    from pytest_msdump.readers.ascend_file import open_part, read_header
+    from pytest_msdump.readers.ascend_file import read_header
+    from pytest_msdump.readers.ascend_view import open_part
 
     if not path.is_file():
         raise ConfigError(f"-i {path}: no such file; give one dump file")

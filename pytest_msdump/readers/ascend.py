@@ -106,7 +106,7 @@ class AscendReader(Reader):
     # Importing it costs as much as all else that happens above, and it brings numpy.
     @cached_property
     def _open_part(self) -> Callable[[Path | str, int | None, object], TensorView]:
-        from pytest_msdump.readers.ascend_file import open_part
+        from pytest_msdump.readers.ascend_view import open_part
 
         return open_part
 

@@ -1,4 +1,4 @@
-"""One Ascend dump file: opened, its header read, its tensors opened by number."""
+"""One Ascend dump file: opened, and its header read. Needs no numpy, so that dumps can be listed without it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from pathlib import Path
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_forms import HeaderForms
 from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
-from pytest_msdump.readers.buffers import StoredFile
-from pytest_msdump.readers.stored import StoredView, open_stored
+from pytest_msdump.readers.stored_file import StoredFile
 from pytest_msdump.readers.wire import Span
 
-__all__ = ["DumpFile", "FileSource", "open_dump_file", "open_output", "open_part", "part_of", "read_header"]
+__all__ = ["DumpFile", "FileSource", "open_dump_file", "part_of", "read_header"]
 
 _WINDOW_BYTES = 2**12
 
@@ -113,53 +111,6 @@ def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Hea
         return header, header.op_name, file
     finally:
         file.close()
-
-
-def open_part(path: Path | str, part: int | None, noted: object = None) -> StoredView:
-    """Open one tensor of a dump file lazily.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file; text is a path of this machine.
-    part : int, optional
-        Its number among inputs, then outputs. ``None`` for a file whose header could not be read when it was indexed:
-        now it is said why.
-    noted : Noted, optional
-        What the header said of the tensor when the dump was indexed; it is read again where the file is another now.
-
-    Raises
-    ------
-    TensorFileError
-        When the header cannot be read, the tensor is not there, or its data is not what the header says.
-    """
-    file = StoredFile(path)
-    try:
-        file.hold()
-        if isinstance(noted, Noted) and noted.state == file.state:
-            return open_stored(file, noted.tensor)
-        return open_stored(file, part_of(parse_header(FileSource(file)), part, path))
-    except BaseException:
-        file.close()
-        raise
-
-
-def open_output(path: Path, index: int) -> StoredView:
-    """Open the output that a file of an original model holds: its only one, else the one of this index.
-
-    Raises
-    ------
-    TensorFileError
-        As `open_part`.
-    """
-    opened = open_dump_file(path)
-    try:
-        outputs = [tensor for tensor in opened.header.tensors if tensor.io == "output"]
-        part = index if len(outputs) > 1 else 0
-        return open_stored(opened.file, part_of(opened.header._replace(tensors=tuple(outputs)), part, path))
-    except BaseException:
-        opened.file.close()
-        raise
 
 
 def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:

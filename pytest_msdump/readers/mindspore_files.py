@@ -12,7 +12,7 @@ from pytest_msdump.readers.ascend_index import Found, Remarks
 from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted
 from pytest_msdump.readers.ascend_tree import Place
 from pytest_msdump.readers.filename import number, parse_mindspore
-from pytest_msdump.readers.flat_bin import FlatName, parse_flat, parse_flat_npy
+from pytest_msdump.readers.flat_name import FlatName, parse_flat, parse_flat_npy
 from pytest_msdump.readers.listing import Folder
 from pytest_msdump.readers.mindspore_tree import below_rank, is_first_layout
 from pytest_msdump.readers.opdebug import parse_opdebug

@@ -62,7 +62,7 @@ class ProtoFolderReader(Reader):
         TensorFileError
             When the file holds no output, or several of which none has the index of its name.
         """
-        from pytest_msdump.readers.ascend_file import open_output
+        from pytest_msdump.readers.ascend_view import open_output
 
         return open_output(ref.source.path, ref.key.slot)
 

@@ -15,7 +15,7 @@ from pytest_msdump.dtypes.decode import stored_as
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import DATA_TYPES
-from pytest_msdump.readers.ascend_file import open_output, open_part
+from pytest_msdump.readers.ascend_view import open_output, open_part
 
 # The vendor's numbers, from its published schema; those of quantised integers are the integers'.
 NUMBERS = {

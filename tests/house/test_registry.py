@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+import subprocess
+import sys
+import zipfile
+from importlib import import_module, metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
-from pytest_msdump import registry
+from pytest_msdump import readers, registry
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.readers.base import Reader
 
@@ -67,3 +71,66 @@ def test_a_reader_of_another_package_is_found_by_its_name(monkeypatch):
 def test_a_name_that_nobody_has_is_an_error():
     with pytest.raises(KeyError, match="nobody"):
         registry.find("readers", "Reader", "nobody")
+
+
+def test_no_module_of_a_reader_is_passed_over():
+    for module in iter_modules(readers.__path__):
+        import_module(f"pytest_msdump.readers.{module.name}")
+    waiting, found = [Reader], set()
+    while waiting:
+        found.update(below := waiting.pop().__subclasses__())
+        waiting += below
+    ours = {reader.name for reader in found if reader.__module__.startswith("pytest_msdump.readers.")}
+    assert set(registry.load("readers", "Reader")) == ours
+
+
+INSTALLED = """
+[pytest_msdump.readers]
+foreign = foreign_reader:ForeignReader
+"""
+FOREIGN = """
+from pytest_msdump.readers.base import Reader
+class ForeignReader(Reader):
+    name, looks_for = "foreign", "a foreign dump"
+    def recognises(self, root): return False
+    def index(self, root): raise AssertionError
+    def open(self, ref): raise AssertionError
+"""
+# What a package is asked by whom nobody has asked yet.
+ASKING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pytest_msdump import registry
+print("foreign" in registry.load("readers", "Reader"), "importlib.metadata" in sys.modules)
+"""
+
+
+def asked(folder: Path) -> str:
+    return subprocess.run([sys.executable, "-c", ASKING, folder], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("place", ["one-1.dist-info", "One-1.Dist-Info", "one.egg-info", "one.egg/EGG-INFO"])
+def test_a_package_is_found_wherever_it_was_installed(tmp_path, place):
+    (tmp_path / "foreign_reader.py").write_text(FOREIGN)
+    told = tmp_path / place
+    told.mkdir(parents=True)
+    (told / "entry_points.txt").write_text(INSTALLED)
+    (told / ("METADATA" if "dist" in place.lower() else "PKG-INFO")).write_text("Name: one\nVersion: 1\n")
+    folder = tmp_path
+    if place.startswith("one.egg/"):
+        folder = tmp_path / "one.egg"
+        (tmp_path / "foreign_reader.py").rename(folder / "foreign_reader.py")
+    assert asked(folder) == "True True\n"
+
+
+def test_nobody_is_asked_where_no_package_names_the_group(tmp_path):
+    assert asked(tmp_path) == "False False\n"
+
+
+def test_a_package_in_an_archive_is_found(tmp_path):
+    archive = tmp_path / "one.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("foreign_reader.py", FOREIGN)
+        file.writestr("one-1.dist-info/entry_points.txt", INSTALLED)
+        file.writestr("one-1.dist-info/METADATA", "Name: one\nVersion: 1\n")
+    assert asked(archive) == "True True\n"

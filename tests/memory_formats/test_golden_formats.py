@@ -9,7 +9,7 @@ import pytest
 
 from pytest_msdump.memory_formats.stored import logical, target
 from pytest_msdump.memory_formats.storing import stored
-from pytest_msdump.readers.ascend_file import open_output
+from pytest_msdump.readers.ascend_view import open_output
 
 DATA = Path(__file__).parent.parent / "data"
 CONVERTED = DATA / "e_convert"

@@ -11,7 +11,8 @@ import pytest
 
 from pytest_msdump import registry
 from pytest_msdump.memory_formats.stored import logical
-from pytest_msdump.readers.ascend_file import open_part, read_header
+from pytest_msdump.readers.ascend_file import read_header
+from pytest_msdump.readers.ascend_view import open_part
 from pytest_msdump.readers.base import index_dump
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"

@@ -26,8 +26,9 @@ from readers.dumpmade import (
 
 from pytest_msdump.errors import MsdumpError, TensorFileError
 from pytest_msdump.readers.ascend import AscendReader
-from pytest_msdump.readers.ascend_file import open_part, read_header
+from pytest_msdump.readers.ascend_file import read_header
 from pytest_msdump.readers.ascend_header import parse_header
+from pytest_msdump.readers.ascend_view import open_part
 from pytest_msdump.readers.ffts import open_sliced
 from pytest_msdump.readers.wire import Memory
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.readers.flat_bin import open_flat, parse_flat, parse_flat_npy
+from pytest_msdump.readers.flat_bin import open_flat
+from pytest_msdump.readers.flat_name import parse_flat, parse_flat_npy
 
 # The examples of the documentation of release 1.3.
 ADD = "Default--Add-op1_input_0_shape_1_3_3_4_Float32_DefaultFormat.bin"

@@ -15,7 +15,7 @@ from readers.dumpmade import BF16, FLOAT, FLOAT16, INT8, INT32, dump2, message, 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers import stored_file
-from pytest_msdump.readers.ascend_file import open_part
+from pytest_msdump.readers.ascend_view import open_part
 from pytest_msdump.readers.npy import open_npy
 from pytest_msdump.readers.stored_file import StoredFile
 

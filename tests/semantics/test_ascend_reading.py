@@ -17,7 +17,7 @@ from readers.dumpmade import TIME, dump2, message, one_output, op_output, put, s
 from semantics.ascend_made import device, original
 from semantics.gate import Answer, ask
 
-from pytest_msdump.readers.ascend_file import open_part
+from pytest_msdump.readers.ascend_view import open_part
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FLOAT = 1
