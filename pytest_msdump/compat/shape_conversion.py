@@ -107,7 +107,7 @@ def _opened(path: Path, io: str, index: int) -> StoredView:
 
     if not path.is_file():
         raise ConfigError(f"-i {path}: no such file; give one dump file")
-    header, _, _ = read_header(path)
+    header, *_ = read_header(path)
     numbers = {(one.io, one.slot): number for number, one in enumerate(header.tensors)}
     if (io, index) not in numbers:
         known = ", ".join(f"{kind} {slot}" for kind, slot in numbers) or "none"

@@ -8,7 +8,7 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_forms import HeaderForms
 from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
-from pytest_msdump.readers.stored_file import StoredFile
+from pytest_msdump.readers.stored_file import FileState, StoredFile, glimpse
 from pytest_msdump.readers.wire import Span
 
 __all__ = ["DumpFile", "FileSource", "open_dump_file", "part_of", "read_header"]
@@ -84,8 +84,8 @@ def open_dump_file(path: Path) -> DumpFile:
         raise
 
 
-def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Header, str, StoredFile]:
-    """Return what a dump file says of its tensors, its operator's name, and the file, which is closed again.
+def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Header, str, int, FileState | None]:
+    """Return what a dump file says of its tensors, its operator's name, the file's size, and its state if it has one.
 
     Parameters
     ----------
@@ -99,16 +99,19 @@ def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Hea
     TensorFileError
         As `open_dump_file`.
     """
+    # Nearly all are like one that was read before, of which no more is needed than their first bytes.
+    if forms and isinstance(path, str):
+        state, first = glimpse(path, _WINDOW_BYTES)
+        known = forms.find(first)
+        if known is not None:
+            return *known, state.size, state
     file = StoredFile(path)
     try:
         first = file.first_bytes(_WINDOW_BYTES)
-        known = forms.find(first) if forms else None
-        if known is not None:
-            return *known, file
         header = parse_header(FileSource(file, first))
-        if forms:
+        if forms is not None:
             forms.note(first, header)
-        return header, header.op_name, file
+        return header, header.op_name, file.size, file.state
     finally:
         file.close()
 

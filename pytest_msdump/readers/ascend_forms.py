@@ -24,9 +24,15 @@ class HeaderForms:
     """
 
     def __init__(self) -> None:
-        # By the length of the header, where the bytes are that differ in the last one of that length.
-        self._varying: dict[bytes, tuple[int, int, int, int]] = {}
-        self._known: dict[tuple[tuple[int, int, int, int], bytes], Header] = {}
+        # By the length of the header, where the bytes are that differ in the last one of that length, and by all other
+        # bytes the headers that differ there.
+        self._last: dict[bytes, tuple[tuple[int, int, int, int], int, dict[bytes, Header]]] = {}
+        self._known: dict[tuple[bytes, tuple[int, int, int, int]], dict[bytes, Header]] = {}
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        """Whether any header was noted."""
+        return bool(self._last)
 
     def find(self, first: bytes) -> tuple[Header, str] | None:
         """Return the header of a file by some of its first bytes, where one like it was read.
@@ -38,21 +44,23 @@ class HeaderForms:
         op_name
             The operator's.
         """
-        length = first[:_LENGTH_BYTES]
-        varying = self._varying.get(length)
-        if varying is not None:
-            time, behind, name, end = varying
-            stop = _LENGTH_BYTES + int.from_bytes(length, "little")
-            known = self._known.get((varying, first[:time] + first[behind:name] + first[end:stop]))
-            if known is not None and stop <= len(first) and _NUMBER.fullmatch(first, time, behind):
-                return known, first[name:end].decode("utf-8", "replace")
-        return None
+        last = self._last.get(first[:_LENGTH_BYTES])
+        if last is None:
+            return None
+        (time, behind, name, end), stop, alike = last
+        known = alike.get(first[:time] + first[behind:name] + first[end:stop])
+        if known is None or stop > len(first) or not _NUMBER.fullmatch(first, time, behind):
+            return None
+        return known, first[name:end].decode("utf-8", "replace")
 
     def note(self, first: bytes, header: Header) -> None:
         """Note a header that was read, for files that begin with other times and names."""
-        stop = _LENGTH_BYTES + int.from_bytes(first[:_LENGTH_BYTES], "little")
-        if header.varying is None or stop > len(first) or len(self._known) >= _MOST_FORMS:
+        length = first[:_LENGTH_BYTES]
+        stop = _LENGTH_BYTES + int.from_bytes(length, "little")
+        if header.varying is None or stop > len(first) or self._count >= _MOST_FORMS:
             return
         time, behind, name, end = header.varying
-        self._varying[first[:_LENGTH_BYTES]] = header.varying
-        self._known[header.varying, first[:time] + first[behind:name] + first[end:stop]] = header
+        alike = self._known.setdefault((length, header.varying), {})
+        alike[first[:time] + first[behind:name] + first[end:stop]] = header
+        self._last[length] = (header.varying, stop, alike)
+        self._count += 1

@@ -154,7 +154,7 @@ def _joined(members: Sequence[Found], remarks: Remarks, reader: str, forms: Head
 
 def _header(one: Found, remarks: Remarks, forms: HeaderForms) -> tuple[Header | None, str, FileState | None]:
     try:
-        header, op_name, file = read_header(location_of(one.folder, one.file), forms)
+        header, op_name, size, state = read_header(location_of(one.folder, one.file), forms)
     except TensorFileError:
         remarks.add(_UNREADABLE, one.file)
         return None, "", None
@@ -162,9 +162,9 @@ def _header(one: Found, remarks: Remarks, forms: HeaderForms) -> tuple[Header | 
         remarks.add(_WITHOUT_TENSORS, one.file)
     if header.raw:
         remarks.add(_UNTYPED, one.file)
-    if file.size > header.end:
+    if size > header.end:
         remarks.add(_TRAILING, one.file)
-    return header, op_name, file.state
+    return header, op_name, state
 
 
 def _key(one: Found, header_name: str) -> OpKey:

@@ -156,11 +156,15 @@ def parse_ascend(name: str) -> AscendName | None:
     match = _TIMED.fullmatch(name)
     if match is None:
         return _by_place(name)
-    op_type, op, task, stream, timestamp, *behind = match.groups()
+    op_type, op, task, stream, timestamp, task_type, context, thread, device = match.groups()
     if not op:
         return None
-    first = (op_type, op, int(task), None if stream is None else int(stream), int(timestamp))
-    return AscendName(*first, *[None if text is None else int(text) for text in behind])
+    number_of_stream = None if stream is None else int(stream)
+    # Hardly any name goes on behind the time.
+    if device is None:
+        return AscendName(op_type, op, int(task), number_of_stream, int(timestamp))
+    behind = (None if task_type is None else int(task_type), int(context), int(thread), int(device))
+    return AscendName(op_type, op, int(task), number_of_stream, int(timestamp), *behind)
 
 
 def _by_place(name: str) -> AscendName | None:

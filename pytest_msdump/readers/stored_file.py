@@ -22,7 +22,7 @@ from pytest_msdump.storage.paths import RemotePath
 if TYPE_CHECKING:
     from pytest_msdump.storage.copies import LazyCopy
 
-__all__ = ["FileState", "StoredFile"]
+__all__ = ["FileState", "StoredFile", "glimpse"]
 
 # Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
 _SMALL_BYTES = 2**15
@@ -84,11 +84,7 @@ class StoredFile:
     @property
     def state(self) -> FileState | None:
         """What it is until it is written anew; ``None`` on object storage."""
-        status = self._status
-        if status is None:
-            return None
-        found = (status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-        return tuple.__new__(FileState, found)
+        return None if self._status is None else _state_of(self._status)
 
     @property
     def descriptor(self) -> int:
@@ -183,6 +179,31 @@ class StoredFile:
                     "compare again when nothing writes to it"
                 )
             done += count
+
+
+def glimpse(path: str, count: int) -> tuple[FileState, bytes]:
+    """Return the state of a file of this machine and up to `count` of its first bytes; none where they cannot be read.
+
+    What `StoredFile` tells in a third of the time, for whoever wants no more of each of very many files.
+
+    Raises
+    ------
+    TensorFileError
+        As `StoredFile`.
+    """
+    descriptor, status = _open_regular(path)
+    try:
+        first = os.pread(descriptor, count, 0)
+    except OSError:
+        first = b""
+    finally:
+        os.close(descriptor)
+    return _state_of(status), first
+
+
+def _state_of(status: os.stat_result) -> FileState:
+    found = (status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+    return tuple.__new__(FileState, found)
 
 
 def _open_regular(path: Path | str) -> tuple[int, os.stat_result]:

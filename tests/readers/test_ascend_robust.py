@@ -57,7 +57,7 @@ MANY = ("entries", "all in protobuf")
 def read_all(path):
     """Open and read what a file holds: the bytes of each tensor, ``None`` where one, or the whole file, is refused."""
     try:
-        header, _, _ = read_header(path)
+        header, *_ = read_header(path)
     except TensorFileError:
         return None
     return [read_one(path, part) for part in range(len(header.tensors))]
