@@ -146,9 +146,9 @@ def _rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
 def _pairs(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterator[str]:
     """One line a pair where that fits, else the right side below the left one."""
     titles = ("op", "left", "right", "paired by")
-    # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is.
-    widest = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    if sum(widest) <= 2 * width:
+    # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is, and never
+    # shorter than its cells together.
+    if all(len("".join(row).rstrip()) <= width for row in rows) and _widest(titles, *rows) <= 2 * width:
         lines = table(titles, rows, width=width, right=(0,), indent=0)
         if max(map(len, lines)) <= width:
             yield from lines
@@ -163,6 +163,10 @@ def _pairs(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterator[st
             yield beside + line
         for line in filled(f"<-> {right} ({how})", width - column - 4):
             yield below + line
+
+
+def _widest(*rows: Sequence[str]) -> int:
+    return sum(max(map(len, column)) for column in zip(*rows, strict=True))
 
 
 def _how(pair: Pair) -> str:

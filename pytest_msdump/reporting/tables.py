@@ -102,7 +102,8 @@ def filled(text: str, width: int) -> list[str]:
     >>> filled("右侧 12 个张量已配对 3 个，其余未配对", 16)
     ['右侧 12 个张量已', '配对 3 个，其余', '未配对']
     """
-    if len(text) <= width and text.isascii() and text.isprintable() and text.split() == text.split(" "):
+    is_plain = text.isascii() and text.isprintable() and text.strip(" ") == text != "" and "  " not in text
+    if is_plain and len(text) <= width:
         return [text]
     lines = [""]
     for word in _SPACE.split(text.strip()):
