@@ -23,11 +23,9 @@ _SUFFIX = ".npy"
 _MOST_DIGITS = 255
 _NUMBER = f"[0-9]{{1,{_MOST_DIGITS}}}"
 _REFERENCE = re.compile(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
-# The io word is the third field from the right without a dtype field, the fourth with one; it cannot be both, since the
-# field after it is a number.
-_MINDSPORE = re.compile(
-    rf"([^./]+)\.([^/]+)\.({_NUMBER})\.({_NUMBER})\.({_NUMBER})\.(input|output)\.({_NUMBER})\.([^./]+)(?:\.([^./]+))?\.npy"
-)
+_IO = frozenset({"input", "output"})
+# Of a MindSpore name without a dtype.
+_FEWEST_FIELDS = 9
 
 
 class ReferenceName(NamedTuple):
@@ -133,8 +131,20 @@ def parse_mindspore(name: str) -> MindSporeName | None:
     # Names of other writers are told by this alone, of which there may be as many.
     if not name.endswith(_SUFFIX) or not (".output." in name or ".input." in name):
         return None
-    match = _MINDSPORE.fullmatch(name)
-    if match is None:
+    fields = name.split(".")
+    # One for the suffix and eight before it, or nine: an operator's own name may hold dots.
+    if len(fields) < _FEWEST_FIELDS or "/" in name:
         return None
-    op_type, op, task, stream, timestamp, io, slot, memory_format, dtype = match.groups()
+    # The io word is the fourth field from the right without a dtype field, the fifth with one. It cannot be both, since
+    # the field after it is a number.
+    dtype = None if fields[-4] in _IO else fields.pop(-2)
+    op_type, *scope, task, stream, timestamp, io, slot, memory_format, _ = fields
+    op = ".".join(scope)
+    if io not in _IO or not (op_type and op and memory_format) or dtype == "":
+        return None
+    if not (task.isdigit() and stream.isdigit() and timestamp.isdigit() and slot.isdigit()):
+        return None
+    # Digits of other scripts are some, too, and there may be very many: only then each number is looked at.
+    if not (name.isascii() and len(name) <= _MOST_DIGITS) and None in map(number, (task, stream, timestamp, slot)):
+        return None
     return MindSporeName(op_type, op, int(task), int(stream), int(timestamp), io, int(slot), memory_format, dtype)

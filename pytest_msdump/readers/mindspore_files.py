@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.readers.ascend_index import Found, Remarks
-from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted
+from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_converted
 from pytest_msdump.readers.ascend_tree import Place
-from pytest_msdump.readers.filename import number, parse_mindspore
+from pytest_msdump.readers.filename import MindSporeName, number, parse_mindspore
 from pytest_msdump.readers.flat_name import FlatName, parse_flat, parse_flat_npy
 from pytest_msdump.readers.listing import Folder
 from pytest_msdump.readers.mindspore_tree import below_rank, is_first_layout
@@ -44,7 +45,7 @@ _SHAPE = re.compile(r"[0-9x]+")
 
 
 class _Array(NamedTuple):
-    """A tensor in a file of its own; `dump` identifies the dump file that it may have been made of."""
+    """A tensor in a file of its own; `dump` is what its name says of the dump file that it may have been made of."""
 
     op: str
     op_type: str | None
@@ -52,7 +53,7 @@ class _Array(NamedTuple):
     slot: int
     timestamp: int | None
     spec: TensorSpec
-    dump: tuple[object, ...] = ()
+    dump: MindSporeName | AscendName | None = None
 
 
 class Contents(NamedTuple):
@@ -113,10 +114,10 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
             dumps.append(dump)
         else:
             rest.append(name)
-    runs = {(dump.name.op_type, dump.name.task, dump.name.stream, dump.name.timestamp) for dump in dumps}
+    runs = {_run(dump.name) for dump in dumps}
     refs: list[TensorRef] = []
     for name, array in arrays:
-        if array.dump in runs:
+        if runs and array.dump and _run(array.dump) in runs:
             remarks.add(_MADE_OF_DUMPS, folder.relative(name).as_posix())
         elif place:
             refs.append(_ref(array, place.at, TensorSource.inside(path, name, array.timestamp), reader))
@@ -145,19 +146,28 @@ def _first_array(names: tuple[str, ...], *, is_first: bool) -> _Array | None:
     for name in names:
         parsed = parse_mindspore(name)
         # A shape in the place of the memory format is the mark of the vendor's first tool.
-        is_sure = parsed is not None and not _SHAPE.fullmatch(parsed.dtype or parsed.memory_format)
+        is_sure = parsed is not None and not _is_shape(parsed.dtype or parsed.memory_format)
         converted = None if is_sure else parse_converted(name)
         if parsed and (is_sure or (converted and not converted.has_shape)):
-            made_of = (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
-            return _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, made_of)
+            return _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, parsed)
         if converted:
             dump, spec = converted.dump, TensorSpec(memory_format=converted.memory_format)
-            run = (dump.op_type, dump.task, dump.stream, dump.timestamp)
-            return _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, run)
+            return _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, dump)
         flat: FlatName | None = parse_flat(name) or (parse_flat_npy(name) if is_first else None)
         if flat:
             return _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec)
     return None
+
+
+# A dump has very many names and few of these words.
+@lru_cache(maxsize=256)
+def _is_shape(word: str) -> bool:
+    return _SHAPE.fullmatch(word) is not None
+
+
+def _run(parsed: MindSporeName | AscendName) -> tuple[object, ...]:
+    """Identify one run of an operator, which arrays that were made of its dump share with it."""
+    return (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
 
 
 def _dumps(folder: Path, names: tuple[str, ...], at: Coordinates) -> Iterator[Found]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,3 +149,50 @@ def test_no_name_makes_a_parser_fail_or_fits_both_grammars(pieces):
 def test_no_text_makes_a_parser_fail(text):
     assert parse_mindspore(text) is None or text.endswith(".npy")
     assert parse_reference(text) is None or text.endswith(".npy")
+
+
+# The grammar as one expression, which takes longer.
+NUMBER = "([0-9]{1,255})"
+GRAMMAR = re.compile(
+    rf"([^./]+)\.([^/]+)\.{NUMBER}\.{NUMBER}\.{NUMBER}\.(input|output)\.{NUMBER}\.([^./]+)(?:\.([^./]+))?\.npy"
+)
+PIECES = st.sampled_from(
+    [
+        "A",
+        "input",
+        "output",
+        "0",
+        "17",
+        "٣",
+        "²",
+        "1_0",
+        "-1",
+        " 1",
+        "7" * 255,
+        "7" * 256,
+        "",
+        "/",
+        "\n",
+        "npy",
+        "é",
+        "Float32",
+    ]
+)
+
+
+@settings(max_examples=1500)
+@given(
+    st.lists(PIECES, max_size=4),
+    st.lists(PIECES, min_size=3, max_size=3) | st.just(["1", "2", "3"]),
+    st.sampled_from(["input", "output", "0"]),
+    st.lists(PIECES, max_size=4) | st.sampled_from([["0", "ND"], ["0", "ND", "Float32"], ["0", "input", "0"]]),
+    st.sampled_from([".npy", ".npy", ".npy", ".bin", "npy", ".npy\n"]),
+)
+def test_a_name_is_read_as_the_grammar_reads_it(scope, numbers, io, behind, suffix):
+    name = ".".join([*scope, *numbers, io, *behind]) + suffix
+    match = GRAMMAR.fullmatch(name)
+    read = None
+    if match:
+        op_type, op, task, stream, time, io, slot, memory_format, dtype = match.groups()
+        read = MindSporeName(op_type, op, int(task), int(stream), int(time), io, int(slot), memory_format, dtype)
+    assert parse_mindspore(name) == read
