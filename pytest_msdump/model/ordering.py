@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
 
 __all__ = ["PARAMETER", "in_order", "placed_at", "placed_by_time"]
@@ -30,7 +32,11 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     """
     tensors = list(refs)
     coordinates: dict[int, tuple[Any, ...]] = {}
-    keys = [_key(ref, coordinates) for ref in tensors]
+    # Where operators have one tensor each, their places alone are the order.
+    places = [_place(ref, coordinates) for ref in tensors]
+    if len(set(places)) == len(places):
+        return tuple([tensors[number] for number in sorted(range(len(places)), key=places.__getitem__)])
+    keys = [(*place, *_rest(ref)) for place, ref in zip(places, tensors, strict=True)]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     # Hardly ever two tensors have all of this in common, and to write out very many paths takes time and memory.
     if any(keys[one] == keys[next_one] for one, next_one in pairwise(order)):
@@ -56,36 +62,44 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     """
     tensors = list(refs)
     # By run, then by operator. Tensors of one directory share their coordinates, which are looked at once.
-    runs: dict[tuple[Any, ...], dict[tuple[str, str], list[TensorRef]]] = {}
-    known: dict[int, dict[tuple[str, str], list[TensorRef]]] = {}
+    runs: dict[tuple[Any, ...], _Run] = {}
+    known: dict[int, _Run] = {}
     placeless: list[TensorRef] = []
     for ref in tensors:
         op = ref.key.op
         if op.op_type == PARAMETER:
             placeless.append(placed_at(ref, None))
             continue
-        operators = known.get(id(op.at))
-        if operators is None:
-            operators = known[id(op.at)] = runs.setdefault(_run(op.at), {})
+        run = known.get(id(op.at))
+        if run is None:
+            run = known[id(op.at)] = runs.setdefault(_run(op.at), _Run({}, {}))
+        firsts, others = run
         operator = (op.name, op.op_type or "")
-        if operator in operators:
-            operators[operator].append(ref)
-        else:
-            operators[operator] = [ref]
+        first = firsts.setdefault(operator, ref)
+        if first is not ref:
+            others.setdefault(operator, [first]).append(ref)
     placed: list[TensorRef] = []
-    for run in sorted(runs):
-        operators = runs[run]
-        in_time = sorted([(_earliest(group), operator) for operator, group in operators.items()])
+    for _, (firsts, others) in sorted(runs.items(), key=itemgetter(0)):
+        times = {operator: first.source.timestamp or 0 for operator, first in firsts.items()}
+        times.update({operator: _earliest(group) for operator, group in others.items()})
+        in_time = sorted(zip(times.values(), times, strict=True))
         for place, (_, operator) in enumerate(in_time):
-            group = [placed_at(ref, place) for ref in operators[operator]]
-            placed += group if len(group) == 1 else in_order(group)
+            if operator in others:
+                placed += in_order([placed_at(ref, place) for ref in others[operator]])
+            else:
+                placed.append(placed_at(firsts[operator], place))
     return (*placed, *in_order(placeless))
+
+
+class _Run(NamedTuple):
+    """One run of a graph: the first tensor of each operator, and all of those that have several."""
+
+    firsts: dict[tuple[str, str], TensorRef]
+    others: dict[tuple[str, str], list[TensorRef]]
 
 
 def _earliest(group: list[TensorRef]) -> int:
     """Return the earliest time of an operator's outputs, or of its inputs where there are no others."""
-    if len(group) == 1:
-        return group[0].source.timestamp or 0
     # False sorts before True: any output wins over every input.
     return min([(ref.key.io != "output", ref.source.timestamp or 0) for ref in group])[1]
 
@@ -105,17 +119,22 @@ def _run(at: Coordinates) -> tuple[Any, ...]:
     return (_last(at.iteration), _last(at.rank), _last(at.net), _last(at.graph))
 
 
-def _key(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return what sorts a tensor, but for its path; `coordinates` keeps those that many tensors share, by identity."""
-    key = ref.key
-    op, at = key.op, key.op.at
-    time = ref.source.timestamp or 0
+def _place(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return what sorts a tensor first of all; `coordinates` keeps those that many tensors share, by identity."""
     if ref.place is None:
-        return (1, time, op.name, op.op_type or "", key.io, key.slot, time)
+        return (1, ref.source.timestamp or 0)
+    at = ref.key.op.at
     where = coordinates.get(id(at))
     if where is None:
-        where = coordinates[id(at)] = _run(at)
-    return (0, where, ref.place, _last(at.occurrence), op.name, op.op_type or "", key.io, key.slot, time)
+        where = coordinates[id(at)] = (_run(at), _last(at.occurrence))
+    run, occurrence = where
+    return (0, run, ref.place, occurrence)
+
+
+def _rest(ref: TensorRef) -> tuple[Any, ...]:
+    """Return what sorts tensors of one place, but for their paths."""
+    key = ref.key
+    return (key.op.name, key.op.op_type or "", key.io, key.slot, ref.source.timestamp or 0)
 
 
 def _last(value: int | str | None) -> tuple[bool, Any]:
