@@ -7,7 +7,6 @@ ATC user guide, ``--mode=1`` (offline model to JSON); AMCT user guides, quantisa
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -79,6 +78,8 @@ def _refuse_model(path: Path, data: bytes) -> None:
 
 
 def _command(model: Path) -> str:
+    import shlex
+
     return f"atc --mode=1 --om={shlex.quote(str(model))} --json={shlex.quote(str(model.with_suffix('.json')))}"
 
 

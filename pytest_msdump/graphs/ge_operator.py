@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.json_fields import WHOLE, checked, get, need, shown, whole
+from pytest_msdump.graphs.json_fields import WHOLE, checked, get, need, shown, whole, wholes
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput
 
 __all__ = ["named_operator"]
@@ -28,6 +28,9 @@ _GE_FORMAT = "origin_format"
 _GE_SHAPE = "origin_shape"
 _OF_OPERATORS = frozenset({_ORIGINALS, _MULTIOP, _L1_GROUP, _L2_GROUP})
 _OF_OUTPUTS = frozenset({_ORIGIN_NAME, _ORIGIN_INDEX, _ORIGIN_FORMAT, _GE_FORMAT, _GE_SHAPE})
+
+# Where messages say that these are.
+_AT_SHAPE, _AT_INDEX = f": {_GE_SHAPE}", f": {_ORIGIN_INDEX}"
 
 _SLICE_MARK = "_lxslice"
 _SLICE = re.compile(_SLICE_MARK + r"[0-9]+")
@@ -126,25 +129,25 @@ def _output(entry: Any, own_name: str, position: int) -> OriginOutput:
             checked(entry, dict, "", "it")
         attributes = _attributes(entry, _OF_OUTPUTS)
         shape = _shape(attributes[_GE_SHAPE]) if _GE_SHAPE in attributes else None
-        formats = [_text(attributes[key], key) for key in (_ORIGIN_FORMAT, _GE_FORMAT) if key in attributes]
+        own_format = _text(attributes[_ORIGIN_FORMAT], _ORIGIN_FORMAT) if _ORIGIN_FORMAT in attributes else ""
+        format_of_ge = _text(attributes[_GE_FORMAT], _GE_FORMAT) if _GE_FORMAT in attributes else ""
         index = _index(attributes[_ORIGIN_INDEX], position) if _ORIGIN_INDEX in attributes else position
         name = _text(attributes[_ORIGIN_NAME], _ORIGIN_NAME) if _ORIGIN_NAME in attributes else ""
         dtype = get(entry, "dtype", str, "", "") or None
     except ConfigError as error:
         raise ConfigError(f".output_desc[{position}]{error}") from error
-    return OriginOutput(name or own_name, index, next(filter(None, formats), None), shape, dtype)
+    return OriginOutput(name or own_name, index, own_format or format_of_ge or None, shape, dtype)
 
 
 def _index(value: Mapping[str, Any], position: int) -> int:
-    index = whole(value.get("i", position), f": {_ORIGIN_INDEX}")
+    index = whole(value.get("i", position), _AT_INDEX)
     if index < 0:
-        raise ConfigError(f": {_ORIGIN_INDEX} is {index}, and cannot be negative")
+        raise ConfigError(f"{_AT_INDEX} is {index}, and cannot be negative")
     return index
 
 
 def _shape(value: Mapping[str, Any]) -> tuple[int, ...]:
-    place = f": {_GE_SHAPE}"
-    return tuple([whole(size, place) for size in _list(value, place, "i")])
+    return wholes(_list(value, _AT_SHAPE, "i"), _AT_SHAPE)
 
 
 def _attributes(holder: Mapping[str, Any], used: frozenset[str]) -> _Attributes:

@@ -6,7 +6,6 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from difflib import SequenceMatcher, get_close_matches
 
 __all__ = ["NearestNames"]
 
@@ -61,6 +60,9 @@ class NearestNames:
         tuple of str
             Empty when nothing is alike.
         """
+        # Nobody looks for similar names where all tensors have partners.
+        from difflib import get_close_matches
+
         parts = _parts(name)
         gathered = self._gather(parts)
         if not gathered and len(self._names) <= _LOOKED_THROUGH:
@@ -86,6 +88,8 @@ class NearestNames:
         return math.fsum(self._weights.get(part, self._unknown_weight) for part in parts)
 
     def _likeness(self, name: str, number: int, share: float) -> float:
+        from difflib import SequenceMatcher
+
         ratio = SequenceMatcher(None, name.lower(), self._names[number].lower()).ratio()
         return max(0.6 * share + 0.4 * ratio, ratio if ratio >= 0.6 else 0.0)
 

@@ -260,8 +260,9 @@ def index_side(
         # The fields of an `OpKey`: its own hash is made in Python, which takes most of the time here.
         number = numbers.setdefault((op.name, op.op_type, op.true_name, here[0]), len(ops))
         if number == len(ops):
-            ops.append(Operator(op, *here))
-        ops[number].tensors.setdefault((key.io, key.slot), position)
+            ops.append(Operator(op, *here, {(key.io, key.slot): position}))
+        else:
+            ops[number].tensors.setdefault((key.io, key.slot), position)
         op_of.append(number)
     dumped = frozenset(without_occurrence(place) for _, place, kept in places.values() if kept)
     return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped)

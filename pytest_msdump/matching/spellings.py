@@ -34,6 +34,9 @@ class NameBook:
 
     @cached_property
     def _spelled(self) -> Mapping[str, list[str]]:
+        alone = {spelled: [name] for spelled, name in self._written}
+        if len(alone) == len(self._written):
+            return alone
         found: defaultdict[str, list[str]] = defaultdict(list)
         for spelled, name in self._written:
             found[spelled].append(name)
@@ -58,11 +61,9 @@ class NameBook:
         # A file's name that holds such a character was not replaced.
         if key.name in self._true and spelled != key.name:
             return [key.name]
-        labelled = spelled if key.true_name is None else file_spelling(key.label)
-        for spelling in (labelled, spelled):
-            if spelling in self._spelled:
-                return self._spelled[spelling]
-        return self._joined.get(spelled, [])
+        if key.true_name is not None and (by_label := self._spelled.get(file_spelling(key.label))):
+            return by_label
+        return self._spelled.get(spelled) or self._joined.get(spelled, [])
 
 
 def _sorted(names_of: Mapping[str, list[str]]) -> Mapping[str, list[str]]:

@@ -46,7 +46,7 @@ def test_names_without_letters_or_digits_are_survived() -> None:
 
 def test_the_work_for_one_name_is_bounded() -> None:
     names = NearestNames([f"block{n}/layer/MatMul-op0" for n in range(5000)])
-    with mock.patch("pytest_msdump.matching.candidates.SequenceMatcher", autospec=True) as measured:
+    with mock.patch("difflib.SequenceMatcher", autospec=True) as measured:
         measured.return_value.ratio.return_value = 0.0
         names.nearest("layer/MatMul-op0")
     assert measured.call_count <= 10
