@@ -91,9 +91,10 @@ def placed(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
         In the order of `model.ordering.in_order`.
     """
     tensors = list(refs)
-    timed = placed_by_time(ref for ref in tensors if ref.source.timestamp is not None)
     timeless = [ref for ref in tensors if ref.source.timestamp is None]
-    return in_order((*timed, *timeless)) if timeless else timed
+    if not timeless:
+        return placed_by_time(tensors)
+    return in_order((*placed_by_time(ref for ref in tensors if ref.source.timestamp is not None), *timeless))
 
 
 def _behind(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[TensorRef]:

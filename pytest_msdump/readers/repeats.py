@@ -52,9 +52,14 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
         Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name.
     """
     groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
+    # Tensors of one directory share their coordinates, which are looked at once.
+    known: dict[int, list[TensorRef]] = {}
     for ref in _in_time(refs):
         at = ref.key.op.at
-        groups[at.rank, at.net, at.iteration].append(ref)
+        members = known.get(id(at))
+        if members is None:
+            members = known[id(at)] = groups[at.rank, at.net, at.iteration]
+        members.append(ref)
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
     notes: list[str] = []
@@ -100,9 +105,11 @@ def _time(ref: TensorRef) -> int:
 def _in_time(refs: Iterable[TensorRef]) -> list[TensorRef]:
     """Sort tensors by time; ties go by file name."""
     tensors = list(refs)
+    times = [ref.source.timestamp or 0 for ref in tensors]
     # Names are looked at only where a time is there twice: a dump has very many of them.
-    is_told = len(set(map(_time, tensors))) == len(tensors)
-    return sorted(tensors, key=_time if is_told else _time_and_name)
+    if len(set(times)) < len(times):
+        return sorted(tensors, key=_time_and_name)
+    return [tensors[number] for number in sorted(range(len(times)), key=times.__getitem__)]
 
 
 def _time_and_name(ref: TensorRef) -> tuple[int, str, str]:
@@ -120,6 +127,9 @@ def _identity(ref: TensorRef) -> Hashable:
 
 def _are_distinct(files: Sequence[TensorRef]) -> bool:
     """Whether no tensor is there twice."""
+    # Where no operator is there twice, no tensor is.
+    if len({ref.key.op.name for ref in files}) == len(files):
+        return True
     keys = [ref.key for ref in files]
     return len({(key.op.name, key.op.op_type, key.op.at.graph, key.io, key.slot) for key in keys}) == len(keys)
 
