@@ -29,12 +29,12 @@ def pair_by_name(ledger: Ledger, transform: Transform) -> None:
     """
     right = ledger.right
 
-    def partners(op: Operator) -> list[int]:
+    def partners(op: Operator) -> Sequence[int]:
         same_file = right.files.meeting(op.key.name, op.meeting) if ledger.trusts_files else []
         if same_file:
             return same_file
         found = right.labels.meeting(op.key.label, op.meeting)
-        if op.key.true_name is None:
+        if op.key.true_name is None and right.files:
             return [*found, *right.files.meeting(op.key.name, op.meeting)]
         return found
 
@@ -53,7 +53,7 @@ def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
     """
     right = ledger.right
 
-    def partners(op: Operator) -> list[int]:
+    def partners(op: Operator) -> Sequence[int]:
         # A graph may give a file's number to another operator; where the other side has no graph, files alone tell.
         own = [] if not ledger.trusts_files else right.mangled.meeting(mangle(op.key.name), op.meeting)
         if own:
@@ -65,7 +65,7 @@ def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
 
 def _pair(
     ledger: Ledger,
-    partners: Callable[[Operator], list[int]],
+    partners: Callable[[Operator], Sequence[int]],
     *,
     how: str,
     by: Callable[[Operator], str],

@@ -191,13 +191,15 @@ def _pairs(ledger: Ledger) -> list[Pair]:
     times = {side.name: _times(side.refs) for side in (left, right)}
     is_repeated = any(times.values())
     pairs: list[Pair] = []
+    ranks: list[tuple[int, str, int]] = []
     for made in ledger.made:
-        one, other = left.refs[made.left], right.refs[made.right]
-        may_need_note = is_repeated or one.key.io == "input" or other.key.io == "input"
+        one, other, order = left.refs[made.left], right.refs[made.right], left.op_of[made.left]
+        key = one.key
+        may_need_note = is_repeated or key.io == "input" or other.key.io == "input"
         note = _note(one, other, times) if may_need_note else ""
-        pairs.append(Pair(one, other, made.how, made.by, made.transform, left.op_of[made.left], note))
+        pairs.append(Pair(one, other, made.how, made.by, made.transform, order, note))
+        ranks.append((order, key.io, key.slot))
     # Hardly any two pairs share their left tensor, and only for these the right one decides.
-    ranks = [_left_rank(pair) for pair in pairs]
     if len(set(ranks)) < len(pairs):
         return sorted(pairs, key=_rank_of)
     return [pairs[number] for number in sorted(range(len(pairs)), key=ranks.__getitem__)]
@@ -205,6 +207,9 @@ def _pairs(ledger: Ledger) -> list[Pair]:
 
 def _times(refs: Sequence[TensorRef]) -> Mapping[tuple[object, ...], int]:
     """Count how often each tensor is there but for its occurrence; empty where each is there once."""
+    # Where no operator is there twice, no tensor is.
+    if len({ref.key.op.name for ref in refs}) == len(refs):
+        return {}
     tensors = list(map(_without_occurrence, refs))
     return Counter(tensors) if len(set(tensors)) < len(tensors) else {}
 
@@ -244,10 +249,6 @@ def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tupl
         if count > 1
     ]
     return "; ".join(told)
-
-
-def _left_rank(pair: Pair) -> tuple[int, str, int]:
-    return (pair.order, pair.left.key.io, pair.left.key.slot)
 
 
 def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], ...], str, int]:

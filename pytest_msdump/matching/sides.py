@@ -72,15 +72,21 @@ class NameIndex:
         self._agreeing: dict[tuple[_Known, _Known], Mapping[Key, Sequence[Key]]] = {}
         self._meeting: dict[Key, Sequence[Key]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether there is any operator."""
+        return bool(self._first)
+
     def named(self, spelling: str) -> list[int]:
         """Return the operators of that spelling, wherever they are."""
         return [op for place in self._places_of.get(spelling, ()) for op in self._at(place, spelling)]
 
-    def meeting(self, spelling: str, place: Key) -> list[int]:
+    def meeting(self, spelling: str, place: Key) -> Sequence[int]:
         """Return the operators of that spelling whose place meets this one."""
         places = self._meeting.get(place)
         if places is None:
             places = self._meeting[place] = self._places(place)
+        if len(places) == 1:
+            return self._at(places[0], spelling)
         return [op for other in places for op in self._at(other, spelling)]
 
     @cached_property
@@ -95,7 +101,8 @@ class NameIndex:
         first = self._first[place].get(spelling)
         if first is None:
             return ()
-        return (first, *self._more[place, spelling]) if (place, spelling) in self._more else (first,)
+        others = self._more.get((place, spelling)) if self._more else None
+        return (first, *others) if others else (first,)
 
     def _places(self, place: Key) -> Sequence[Key]:
         """Return the places that meet one: those that agree in all that both have."""
@@ -172,10 +179,14 @@ class Side:
 
     def selected(self, op: Operator) -> dict[Port, int]:
         """Return an operator's selected tensors; not to be changed."""
-        for io, _ in op.tensors:
-            if io not in self.directions:
-                return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
-        return op.tensors
+        if self._is_selected:
+            return op.tensors
+        return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
+
+    @cached_property
+    def _is_selected(self) -> bool:
+        """Whether no tensor is left out for being an input, or an output."""
+        return {ref.key.io for ref in self.refs} <= self.directions
 
     def is_double(self, ref: int) -> bool:
         """Whether another tensor of this side has the same key."""
@@ -250,15 +261,16 @@ def index_side(
     # Tensors of one directory share their coordinates, which are looked at once.
     placed: dict[int, tuple[Key, Key, bool]] = {}
     for position, ref in enumerate(refs):
-        key, op = ref.key, ref.key.op
+        key = ref.key
+        op = key.op
         here = placed.get(id(op.at))
         if here is None:
             place = raw_key(op.at)
             if place not in places:
                 places[place] = (place, meeting(place), keeps(place))
             here = placed[id(op.at)] = places[place]
-        # The fields of an `OpKey`: its own hash is made in Python, which takes most of the time here.
-        number = numbers.setdefault((op.name, op.op_type, op.true_name, here[0]), len(ops))
+        # The fields of an `OpKey`, whose own hash is made in Python; of equal places there is but one.
+        number = numbers.setdefault((op.name, op.op_type, op.true_name, id(here)), len(ops))
         if number == len(ops):
             ops.append(Operator(op, *here, {(key.io, key.slot): position}))
         else:
