@@ -8,6 +8,7 @@ from typing import Any
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_cells import NOBODY
+from pytest_msdump.reporting.written import parsed_together
 
 __all__ = [
     "Entry",
@@ -19,7 +20,6 @@ __all__ = [
     "left_lines",
     "missing_of",
     "operator_of",
-    "place_of",
     "port_of",
 ]
 
@@ -29,10 +29,15 @@ Entry = Mapping[str, Any]
 # Rank, net, graph and iteration: the vendor makes one table for each.
 Place = tuple[Any, ...]
 
+# What a line says of a record.
+_TOLD = ("order", "left", "right", "rank", "net", "graph", "iteration", "transform", "elements", "total_elements")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Line:
     """What a line says; what is ``None`` is printed as NaN.
+
+    It is made of an entry, and then told what the table of its kind says otherwise: nobody else has it meanwhile.
 
     Parameters
     ----------
@@ -46,8 +51,12 @@ class Line:
         ``OP:io:slot`` of the left side; of the right where the left has no such tensor.
     shape, stored : sequence of int, optional
         As the vendor would print it, and as the left side stores it.
-    memory_format : str, optional
-        The left side's.
+    memory_format, logical_format : str, optional
+        The left side's, and how the axes of the logical shape are ordered where they were brought into an order.
+    elements : int, optional
+        How many the pair has; ``None`` where nothing was compared.
+    place : tuple
+        Where in a run the tensor was dumped, but for its occurrence; nowhere of an operator that was not dumped.
     entry : mapping, optional
         What the line was made from; ``None`` for an operator that was not dumped.
     record : mapping, optional
@@ -70,6 +79,9 @@ class Line:
     shape: Sequence[int] | None = None
     stored: Sequence[int] | None = None
     memory_format: str | None = None
+    logical_format: str | None = None
+    elements: int | None = None
+    place: Place = ()
     entry: Entry | None = None
     record: Entry | None = None
     reason: str = ""
@@ -77,12 +89,20 @@ class Line:
     sequence: int | None = None
 
 
-def compared(record: Entry, index: int) -> Line:
-    """Return the line of a pair, whether it could be measured or not."""
-    left, right = record["left"], record["right"]
+def compared(record: Entry, told: Entry, last: int) -> Line:
+    """Return the line of a pair, whether it could be measured or not.
+
+    Parameters
+    ----------
+    record, told : mapping
+        An entry of `tensors`, and what was read of it.
+    last : int
+        The number of an operator that does not belong to this run.
+    """
+    left, right, elements = told["left"], told["right"], told["elements"]
     stored = left["shape"]
     return Line(
-        index,
+        _order(told, last),
         op_type=left["op_type"],
         left=_operator(left["address"]),
         left_dtype=left["dtype"],
@@ -94,6 +114,9 @@ def compared(record: Entry, index: int) -> Line:
         shape=left.get("logical_shape", stored),
         stored=stored,
         memory_format=left.get("memory_format"),
+        logical_format=told["transform"].get("left_logical_format"),
+        elements=None if elements is None else told.get("total_elements", elements),
+        place=_place(told),
         entry=record,
         record=record,
     )
@@ -124,6 +147,7 @@ def alone(entry: Entry, index: int, missing: frozenset[tuple[str, str]]) -> Line
         right_address=None if on_left else address,
         tensor=entry["address"],
         stored=entry.get("shape"),
+        place=_place(entry),
         entry=entry,
         reason=entry["reason"],
         verdict="missing" if (entry["side"], entry["address"]) in missing else "unmatched",
@@ -140,12 +164,6 @@ def operator_of(entry: Entry) -> str:
     return _operator(entry["address"])
 
 
-def place_of(line: Line) -> Place:
-    """Return where in a run a tensor was dumped, but for its occurrence; nowhere of an operator that was not dumped."""
-    entry = line.entry
-    return () if entry is None else (entry["rank"], entry["net"], entry["graph"], entry["iteration"])
-
-
 def left_lines(report: Report) -> list[Line]:
     """Return a line for each left tensor: by operator in execution order, and inside of one inputs, then outputs.
 
@@ -157,9 +175,10 @@ def left_lines(report: Report) -> list[Line]:
     Each record is looked into once, here, and nothing is held of it but what the line says.
     """
     last, missing = report.left.operators, missing_of(report)
-    lines = [compared(record, _order(record, last)) for record in report.records]
+    told = parsed_together(report.records, _TOLD)
+    lines = [compared(record, known, last) for record, known in zip(report.records, told, strict=True)]
     lines += [alone(entry, _order(entry, last), missing) for entry in report.unmatched if entry["side"] == "left"]
-    return sorted(lines, key=lambda line: (line.index, *_rank_of_port(line)))
+    return sorted(lines, key=_position)
 
 
 def joined(texts: Iterable[str], separator: str = ", ") -> str:
@@ -172,6 +191,11 @@ def _order(entry: Entry, last: int) -> int:
     return last if order is None else order
 
 
+def _place(entry: Entry) -> Place:
+    known = entry.get
+    return known("rank"), known("net"), known("graph"), known("iteration")
+
+
 def _operator(address: str) -> str:
     return address.rsplit(":", 2)[0]
 
@@ -181,7 +205,7 @@ def port_of(line: Line) -> str:
     return ":".join((line.tensor or "").rsplit(":", 2)[1:])
 
 
-def _rank_of_port(line: Line) -> tuple[bool, int]:
-    io, _, slot = port_of(line).partition(":")
+def _position(line: Line) -> tuple[int, bool, int]:
     # Addresses of a saved report may have been edited.
-    return io != "input", int(slot) if slot.isdecimal() else 0
+    io, slot = (*(line.tensor or "").rsplit(":", 2)[1:], "", "")[:2]
+    return line.index, io != "input", int(slot) if slot.isdecimal() else 0

@@ -5,21 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.vendor_lines import (
-    Entry,
-    Line,
-    Place,
-    joined,
-    left_lines,
-    missing_of,
-    place_of,
-)
+from pytest_msdump.reporting.vendor_lines import Entry, Line, Place, joined, left_lines, missing_of
 from pytest_msdump.reporting.vendor_rows import right_lines
 
 __all__ = ["network_lines"]
@@ -58,8 +48,8 @@ def network_lines(report: Report, *, right_alone: bool = True, sequences: Contai
     """
     network = _Network(report)
     lines: list[Line] = []
-    for place in network.places:
-        lines += network.lines_at(place, len(network.groups) * network.places.index(place), sequences)
+    for number, place in enumerate(network.places):
+        lines += network.lines_at(place, len(network.groups) * number, sequences)
     if sequences is not None:
         return lines
     first = len(network.groups) * len(network.places)
@@ -83,11 +73,14 @@ class _Network:
         self._is_device = report.left.reader == "ascend"
         self._tensors: defaultdict[tuple[Place, str | None], list[Line]] = defaultdict(list)
         for line in left_lines(report):
-            self._tensors[place_of(line), line.left].append(line)
+            self._tensors[line.place, line.left].append(line)
         self.places = list(dict.fromkeys(place for place, _ in self._tensors)) or [()]
-        # Two operators may share one file name; then the reason of the one is that of the other.
+        # Two operators may share one file name; then the reason of the one is that of the other. Pairs have none.
+        alone = any(entry["side"] == "left" for entry in report.unmatched)
         self._spelled = {
-            (place, file_spelling(name)): lines[0].reason for (place, name), lines in self._tensors.items() if name
+            (place, file_spelling(name)): lines[0].reason
+            for (place, name), lines in (self._tensors.items() if alone else ())
+            if name
         }
 
     def lines_at(self, place: Place, base: int, sequences: Container[int] | None) -> Iterator[Line]:
@@ -98,41 +91,38 @@ class _Network:
 
     def strangers(self, first: int) -> list[Line]:
         """Return the lines of operators that the model does not know; call it after `lines_at` all places."""
-        return [
-            replace(line, index=index) for index, lines in enumerate(self._tensors.values(), first) for line in lines
-        ]
+        for index, lines in enumerate(self._tensors.values(), first):
+            for line in lines:
+                line.index = index
+        return [line for lines in self._tensors.values() for line in lines]
 
-    def _group(self, members: Sequence[Entry], place: Place, index: int) -> Iterator[Line]:
+    def _group(self, members: Sequence[Entry], place: Place, index: int) -> Sequence[Line]:
         found = [(member, line) for member in members for line in self._tensors.pop((place, member["name"]), ())]
+        # Before they get the types of their group's operators.
         keys = [_unlisted(line) for _, line in found]
         lines = [self._line(member, line, index) for member, line in found]
+        if not any(keys) and lines:
+            return lines
         self.unlisted += [line for line, key in zip(lines, keys, strict=True) if key]
         listed = [line for line, key in zip(lines, keys, strict=True) if not key]
-        if listed:
-            yield from listed
-        elif "quantised" not in keys:
-            yield self._undumped(members, [line for _, line in found], place, index)
+        if listed or "quantised" in keys:
+            return listed
+        return [self._undumped(members, [line for _, line in found], place, index)]
 
     def _line(self, member: Entry, line: Line, index: int) -> Line:
         """Make the line of one tensor; where nothing was compared, the vendor knows no data types."""
-        is_compared = line.record is not None and line.record["elements"] is not None
-        return _named(
-            line,
-            member,
-            index=index,
-            shape=self._shape(line),
-            left_dtype=line.left_dtype if is_compared else None,
-            right_dtype=line.right_dtype if is_compared else None,
-        )
+        if line.elements is None:
+            line.left_dtype = line.right_dtype = None
+        line.index, line.shape = index, self._shape(line)
+        return _named(line, member)
 
     def _shape(self, line: Line) -> Sequence[int] | None:
         """Return a pair's shape as the vendor compares it: logical, or flat."""
-        record = line.record
-        if record is None or record["elements"] is None or line.stored is None:
+        if line.elements is None or line.stored is None:
             return line.stored
-        wanted = record["transform"].get("left_logical_format") or line.memory_format
+        wanted = line.logical_format or line.memory_format
         if self._is_device and wanted == _FLAT and line.memory_format not in _BLOCKED:
-            return (record.get("total_elements", record["elements"]),)
+            return (line.elements,)
         return line.shape
 
     def _undumped(self, members: Sequence[Entry], found: Iterable[Line], place: Place, index: int) -> Line:
@@ -145,16 +135,11 @@ class _Network:
         return _named(Line(index, reason=reason, verdict=verdict), member)
 
 
-def _named(line: Line, member: Entry, **changes: Any) -> Line:
-    """Give a line the names of its group and the type of its operator, and what else is to change."""
-    return replace(
-        line,
-        op_type=member["op_type"],
-        left=",".join(member["left"]),
-        right=",".join(member["right"]),
-        sequence=member["sequence"],
-        **changes,
-    )
+def _named(line: Line, member: Entry) -> Line:
+    """Give a line the names of its group, and the type and number of its operator."""
+    line.left, line.right = ",".join(member["left"]), ",".join(member["right"])
+    line.op_type, line.sequence = member["op_type"], member["sequence"]
+    return line
 
 
 def _unlisted(line: Line) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import OUTCOMES
 from pytest_msdump.reporting.vendor_cells import NOBODY, reason_cell
@@ -18,7 +17,6 @@ from pytest_msdump.reporting.vendor_lines import (
     left_lines,
     missing_of,
     operator_of,
-    place_of,
     port_of,
 )
 
@@ -53,10 +51,10 @@ def device_lines(report: Report) -> list[Line]:
     """
     left: dict[tuple[Place, str | None], list[Line]] = {}
     for line in left_lines(report):
-        left.setdefault((place_of(line), line.left), []).append(line)
+        left.setdefault((line.place, line.left), []).append(line)
     right: dict[tuple[Place, str | None], list[Line]] = {}
     for line in right_lines(report, 0):
-        right.setdefault((place_of(line), line.right), []).append(line)
+        right.setdefault((line.place, line.right), []).append(line)
     operators = [(lines, right.pop(key, [])) for key, lines in left.items()]
     operators += [([], lines) for lines in right.values()]
     was_run = not report.records or any(map(_was_run, report.records))
@@ -78,18 +76,21 @@ def _device(left: Sequence[Line], right: Sequence[Line], index: int, *, may_join
     lines = [_stored(line, index) for line in (*left, *right)]
     records = [line.record for line in pairs if line.record is not None]
     if not may_join or any(record["elements"] is not None or not _was_run(record) for record in records):
-        return [replace(line, left=left_name, right=right_name) for line in lines]
+        for line in lines:
+            line.left, line.right = left_name, right_name
+        return lines
     return [_whole_operator(lines, Line(index, left=left_name, right=right_name))]
 
 
 def _stored(line: Line, index: int) -> Line:
     """Make the line of one tensor, with its stored shape."""
-    record = line.record
-    if record is None or record["elements"] is None:
-        return replace(line, index=index, shape=line.stored, left_dtype=None, right_dtype=None)
-    # The vendor takes the type from the file's name.
-    op_type = None if _HASHED.fullmatch(record["left"]["file"]) else line.op_type
-    return replace(line, index=index, shape=line.stored, op_type=op_type)
+    record, line.index, line.shape = line.record, index, line.stored
+    if record is None or line.elements is None:
+        line.left_dtype = line.right_dtype = None
+    elif _HASHED.fullmatch(record["left"]["file"]):
+        # The vendor takes the type from the file's name.
+        line.op_type = None
+    return line
 
 
 def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
@@ -100,4 +101,5 @@ def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
     several = len(lines) > 1
     reason = joined(f"{port_of(line)}: {text}" if several and line.entry else text for line, text in told if text)
     verdict = max(verdicts, key=OUTCOMES.index) if verdicts else joined(line.verdict for line in lines)
-    return replace(about, reason=reason, verdict=verdict)
+    about.reason, about.verdict = reason, verdict
+    return about

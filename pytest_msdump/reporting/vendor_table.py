@@ -11,7 +11,8 @@ Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from operator import attrgetter
 
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
@@ -24,9 +25,10 @@ from pytest_msdump.reporting.vendor_cells import (
     reason_cell,
     shape_cell,
 )
-from pytest_msdump.reporting.vendor_lines import Line
+from pytest_msdump.reporting.vendor_lines import Entry, Line
 from pytest_msdump.reporting.vendor_network import network_lines
 from pytest_msdump.reporting.vendor_rows import device_lines, plain_lines
+from pytest_msdump.reporting.written import parsed_together
 
 __all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "rows_of", "titles_of", "vendor_table"]
 
@@ -36,6 +38,8 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 _ADDRESSED = ("ascend", "proto-folder")
 _DEVICE = "ascend"
 _FIRST_SIX = ALGORITHMS[:6]
+# What the cells behind a line's names are made of.
+_READ = ("custom", "metrics", "vendor", "undefined", "not_applicable", "findings", "verdict", "elements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,14 @@ def columns_for(report: Report) -> Columns:
 
 def titles_of(columns: Columns) -> tuple[str, ...]:
     """Return the first line; scripts read by position, so two titles are there twice."""
-    return tuple(title for titles, _ in _columns(columns) for title in titles)
+    return (
+        *[title for title, _ in _texts(columns)],
+        "Shape",
+        *(("OverFlow",) if columns.overflow else ()),
+        *map(algorithm_title, columns.algorithms),
+        "CompareFailReason",
+        *(("Verdict", "Reason") if columns.verdict else ()),
+    )
 
 
 def vendor_table(
@@ -104,17 +115,24 @@ def rows_of(
     report: Report, columns: Columns, *, right_alone: bool = True, sequences: Container[int] | None = None
 ) -> Iterator[tuple[str, ...]]:
     """Yield the rows of `vendor_table`, one at a time."""
-    parts = [cells for _, cells in _columns(columns)]
-    for line in _lines(report, sequences, right_alone=right_alone):
-        yield tuple([cell for cells in parts for cell in cells(line)])
+    texts = attrgetter(*[field for _, field in _texts(columns)])
+    for line, record in _with_records(_lines(report, sequences, right_alone=right_alone)):
+        yield (
+            *[UNDEFINED if value is None else str(value) for value in texts(line)],
+            shape_cell(line.shape),
+            *((_overflow(line),) if columns.overflow else ()),
+            *_numbers(record, columns.algorithms),
+            line.reason if record is None else reason_cell(record, columns.algorithms),
+            *(_verdict(line, record) if columns.verdict else ()),
+        )
 
 
 def nine_columns(report: Report) -> Table:
     """Return a report as the first releases wrote it: both operators, the tensor, six metrics."""
     titles = ("LeftOp", "RightOp", "TensorIndex", *map(algorithm_title, _FIRST_SIX))
     rows = [
-        (_text(line.left), _text(line.right), _text(line.tensor), *_numbers(line, _FIRST_SIX))
-        for line in _lines(report, None, right_alone=False)
+        (_text(line.left), _text(line.right), _text(line.tensor), *_numbers(record, _FIRST_SIX))
+        for line, record in _with_records(_lines(report, None, right_alone=False))
     ]
     return titles, rows
 
@@ -127,35 +145,35 @@ def _lines(report: Report, sequences: Container[int] | None, *, right_alone: boo
     return plain_lines(report, right_alone=right_alone)
 
 
-def _columns(columns: Columns) -> Iterator[tuple[tuple[str, ...], Callable[[Line], Sequence[str]]]]:
-    """Yield titles, and what makes the cells below them."""
-    yield ("Index",), lambda line: (str(line.index),)
-    if columns.sequence:
-        yield ("OpSequence",), lambda line: (_text(line.sequence),)
-    yield (
-        ("OpType", "NPUDump", "DataType"),
-        lambda line: (_text(line.op_type), _text(line.left), _text(line.left_dtype)),
+def _texts(columns: Columns) -> Sequence[tuple[str, str]]:
+    """The titles of the first columns, and the field of a line that is below each."""
+    return (
+        ("Index", "index"),
+        *((("OpSequence", "sequence"),) if columns.sequence else ()),
+        ("OpType", "op_type"),
+        ("NPUDump", "left"),
+        ("DataType", "left_dtype"),
+        *((("Address", "left_address"),) if columns.left_address else ()),
+        ("GroundTruth", "right"),
+        ("DataType", "right_dtype"),
+        *((("Address", "right_address"),) if columns.right_address else ()),
+        ("TensorIndex", "tensor"),
     )
-    if columns.left_address:
-        yield ("Address",), lambda line: (_text(line.left_address),)
-    yield ("GroundTruth", "DataType"), lambda line: (_text(line.right), _text(line.right_dtype))
-    if columns.right_address:
-        yield ("Address",), lambda line: (_text(line.right_address),)
-    yield ("TensorIndex", "Shape"), lambda line: (_text(line.tensor), shape_cell(line.shape))
-    if columns.overflow:
-        yield ("OverFlow",), lambda line: (_overflow(line),)
-    yield tuple(map(algorithm_title, columns.algorithms)), lambda line: _numbers(line, columns.algorithms)
-    yield ("CompareFailReason",), lambda line: (_reason(line, columns.algorithms),)
-    if columns.verdict:
-        yield ("Verdict", "Reason"), _verdict
+
+
+def _with_records(lines: Sequence[Line]) -> Iterator[tuple[Line, Entry | None]]:
+    """Yield each line, and what was read of its record for the cells behind its names."""
+    read = parsed_together((line.record for line in lines if line.record is not None), _READ)
+    for line in lines:
+        yield line, None if line.record is None else next(read)
 
 
 def _text(value: object) -> str:
     return UNDEFINED if value is None else str(value)
 
 
-def _numbers(line: Line, names: Sequence[str]) -> Sequence[str]:
-    return [UNDEFINED] * len(names) if line.record is None else number_cells(line.record, names)
+def _numbers(record: Entry | None, names: tuple[str, ...]) -> Sequence[str]:
+    return [UNDEFINED] * len(names) if record is None else number_cells(record, names)
 
 
 def _overflow(line: Line) -> str:
@@ -165,13 +183,9 @@ def _overflow(line: Line) -> str:
     return overflow_cell(side["dtype"], side.get("overflow"))
 
 
-def _reason(line: Line, algorithms: tuple[str, ...]) -> str:
-    return line.reason if line.record is None else reason_cell(line.record, algorithms)
-
-
-def _verdict(line: Line) -> tuple[str, str]:
+def _verdict(line: Line, record: Entry | None) -> tuple[str, str]:
     """The verdict, and what it rests on."""
-    if line.record is None:
+    if record is None:
         return line.verdict, line.reason
-    sentences = [finding["sentence"] for finding in line.record["findings"] if finding["outcome"] != "note"]
-    return str(line.record["verdict"]), "; ".join(sentences)
+    sentences = [finding["sentence"] for finding in record["findings"] if finding["outcome"] != "note"]
+    return str(record["verdict"]), "; ".join(sentences)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from math import isfinite
 from typing import Any
 
 from pytest_msdump.reporting.values import dumps, text_json
 
-__all__ = ["Layout", "WrittenRecord", "layout_of", "line_of", "with_more"]
+__all__ = ["Layout", "WrittenRecord", "layout_of", "line_of", "parsed_together", "with_more"]
+
+# So many records are parsed together: more take no less time, and are held at a time.
+_TOGETHER = 64
 
 
 class Layout:
@@ -100,11 +104,30 @@ class WrittenRecord(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"WrittenRecord({self.line})"
 
-    def with_more(self, more: Mapping[str, Any]) -> WrittenRecord:
-        """Return the record with further keys, none of which it has, after its own."""
-        layout = layout_of((*self._layout.sections, tuple(more)))
+    def sections_of(self, keys: tuple[str, ...]) -> list[str]:
+        """Return the text that has these keys, but for what is known without parsing it."""
+        sections = self._sections
+        return [sections[number] for number in _places(self._layout, tuple(self._told), keys)]
+
+    def opened(self, parsed: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what is known of the record, and what was parsed of it."""
+        found = dict(self._told)
+        for values in parsed:
+            found.update(values)
+        return found
+
+    def with_more(self, more: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the record with further keys after its own; one that it has stays where it was."""
+        if not self._layout.places.keys().isdisjoint(more):
+            return {**self, **more}
+        layout = _longer(self._layout, tuple(more))
         section = ", ".join([_member(key, value) for key, value in more.items()])
         return WrittenRecord(layout, (*self._sections, section), {**self._told, **more})
+
+
+@lru_cache(maxsize=1024)
+def _longer(layout: Layout, keys: tuple[str, ...]) -> Layout:
+    return layout_of((*layout.sections, keys))
 
 
 def _member(key: str, value: Any) -> str:
@@ -120,13 +143,33 @@ def _parsed(section: str) -> Mapping[str, Any]:
     return found
 
 
+@lru_cache(maxsize=1024)
+def _places(layout: Layout, told: tuple[str, ...], keys: tuple[str, ...]) -> tuple[int, ...]:
+    """The sections to parse for these keys, each once."""
+    return tuple(dict.fromkeys(layout.places[key] for key in keys if key in layout.places and key not in told))
+
+
+def parsed_together(records: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+    """Yield of each record what it has of these keys, and perhaps of others.
+
+    Notes
+    -----
+    To parse the text of many records at once takes half the time, and what is alike in them is parsed once.
+    """
+    waiting = iter(records)
+    while some := list(islice(waiting, _TOGETHER)):
+        sections = [record.sections_of(keys) if isinstance(record, WrittenRecord) else () for record in some]
+        texts = list(dict.fromkeys(chain.from_iterable(sections)))
+        parsed = dict(zip(texts, json.loads(f"[{{{'}, {'.join(texts)}}}]"), strict=True)) if texts else {}
+        for record, own in zip(some, sections, strict=True):
+            yield record.opened([parsed[text] for text in own]) if isinstance(record, WrittenRecord) else record
+
+
 def with_more(record: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a record with further keys."""
     if not more:
         return record
-    if isinstance(record, WrittenRecord) and not any(key in record for key in more):
-        return record.with_more(more)
-    return {**record, **more}
+    return record.with_more(more) if isinstance(record, WrittenRecord) else {**record, **more}
 
 
 def line_of(record: Mapping[str, Any]) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from functools import lru_cache
+import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reporting import samples
 
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.model.pairing import Unmatched
-from pytest_msdump.reporting import written as module
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import TITLES, csv_rows, write_csv
 from pytest_msdump.reporting.records import not_run, to_json, written
+from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
 VENDOR = (
@@ -145,12 +147,44 @@ def test_any_name_is_written_whole_and_stops_no_later_row(tmp_path, name):
 
 def test_a_table_of_records_that_are_text_is_that_of_their_values_and_looks_into_each_once(tmp_path, monkeypatch):
     roots = {"left_root": samples.LEFT_ROOT, "right_root": samples.RIGHT_ROOT}
-    found = [samples.drifted(pair=samples.pair(order=number, by=str(number))) for number in range(60)]
+    found = [samples.drifted(pair=samples.pair(order=number, by=f"rule {number}")) for number in range(70)]
     found += [samples.passed(), samples.unreadable()]
     values = write_csv(a_report([to_json(one, **roots) for one in found]), tmp_path).read_bytes()
-    sections, whole = [], module._parsed.__wrapped__
-    monkeypatch.setattr(module, "_parsed", lru_cache(maxsize=32)(lambda text: sections.append(text) or whole(text)))
+    texts, whole = [], json.loads
+    monkeypatch.setattr(json, "loads", lambda text: texts.append(text) or whole(text))
     assert write_csv(a_report([written(one, **roots) for one in found]), tmp_path).read_bytes() == values
-    assert sum('"left": {"address"' in section for section in sections) == len(found)
+    assert sum(text.count('"left": {"address"') for text in texts) == len(found)
     # By which rule they met is nothing that the table asks for.
-    assert not any(section.startswith('"how"') for section in sections)
+    assert not any("rule 7" in text for text in texts)
+
+
+def cell(name, value):
+    """One number as the vendor writes it."""
+    if value is None:
+        return "NaN"
+    if name == "standard_deviation":
+        a, b, c, d = ["0.000" if abs(float(one)) < 0.001 else f"{float(one):.3f}" for one in value]
+        return f"({a};{b}),({c};{d})"
+    return f"{value}.000000" if isinstance(value, int) else f"{float(value):.6f}"
+
+
+NOT_FINITE = st.sampled_from(["NaN", "Infinity", "-Infinity"])
+REAL = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.none() | REAL | st.integers() | st.booleans() | NOT_FINITE
+DEVIATIONS = st.none() | st.lists(REAL | NOT_FINITE | st.integers(-5, 5), min_size=4, max_size=4)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_all_numbers_of_a_row_are_written_as_each_alone(data):
+    names = data.draw(st.lists(st.sampled_from([*ALGORITHMS, "mine"]), unique=True))
+    measured = st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(ALGORITHMS, NUMBERS) | {"standard_deviation": DEVIATIONS}
+    )
+    metrics, vendor = data.draw(measured), data.draw(measured)
+    custom = data.draw(st.none() | st.just({"mine": {"value": "two\nlines"}}))
+    record = {"metrics": metrics, "vendor": vendor} | ({} if custom is None else {"custom": custom})
+    known = metrics | vendor
+    assert number_cells(record, names) == [
+        "two\nlines" if custom and name == "mine" else cell(name, known.get(name)) for name in names
+    ]

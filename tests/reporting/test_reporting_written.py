@@ -20,7 +20,7 @@ from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.reporting import written as module
 from pytest_msdump.reporting.records import to_json, written
 from pytest_msdump.reporting.values import dumps
-from pytest_msdump.reporting.written import WrittenRecord, layout_of, line_of, with_more
+from pytest_msdump.reporting.written import WrittenRecord, layout_of, line_of, parsed_together, with_more
 
 ROOTS = {"left_root": samples.LEFT_ROOT, "right_root": samples.RIGHT_ROOT}
 
@@ -111,6 +111,33 @@ def test_what_was_parsed_of_many_records_is_not_kept():
     found = [written(samples.drifted(pair=samples.pair(order=number)), **ROOTS) for number in range(200)]
     assert [record["left"]["address"] for record in found] == [found[0]["left"]["address"]] * 200
     assert module._parsed.cache_info().currsize <= module._parsed.cache_info().maxsize < 100
+
+
+DIFFERENT = (samples.drifted(), samples.passed(), *OTHERS)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(DIFFERENT), st.sampled_from(["text", "more", "values"])), max_size=150))
+def test_records_that_are_parsed_together_say_what_each_says(drawn):
+    forms = {
+        "text": lambda record: written(record, **ROOTS),
+        "more": lambda record: with_more(written(record, **ROOTS), {"amplification": 0.5}),
+        "values": lambda record: to_json(record, **ROOTS),
+    }
+    records = [forms[form](record) for record, form in drawn]
+    keys = ("left", "verdict", "vendor", "total_elements", "pair_note", "metrics", "amplification", "nobody")
+    found = list(parsed_together(iter(records), keys))
+    assert len(found) == len(records)
+    for record, one in zip(records, found, strict=True):
+        for key in keys:
+            assert repr(one.get(key)) == repr(record.get(key))
+            assert (key in one) == (key in record)
+
+
+def test_a_record_that_tells_less_is_parsed_further():
+    record = WrittenRecord(layout_of((("order", "verdict"),)), ('"order": 3, "verdict": "pass"',), {"order": 3})
+    (found,) = parsed_together([record], ("verdict",))
+    assert found["verdict"] == "pass"
 
 
 @pytest.mark.parametrize("record", [samples.passed(), *OTHERS])

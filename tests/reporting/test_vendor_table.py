@@ -256,6 +256,15 @@ class TestNetwork:
         assert table(rows, *NAMES, right_alone=False) == []
         assert table(rows, *NAMES) == [("0", "a", "o", "a:output:0", "unmatched")]
 
+    @pytest.mark.parametrize(
+        ("dumped", "in_model", "is_listed"), [("Quant", "AscendQuant", True), ("AscendQuant", "Quant", False)]
+    )
+    def test_of_what_type_an_operator_is_the_dump_says(self, dumped, in_model, is_listed):
+        entries = [alone("a:output:0", REASONS["quant_output"], op_type=dumped)]
+        rows = report([record("a:output:1")], entries, [operator(0, "a", op_type=in_model)])
+        expected = [("a:output:0", in_model)] * is_listed + [("a:output:1", in_model)]
+        assert table(rows, "TensorIndex", "OpType", right_alone=False) == expected
+
     def test_operators_that_share_a_file_name_share_the_reason(self):
         entries = [alone("c_x:output:0", "ambiguous")]
         rows = report(unmatched=entries, network=[operator(0, "c/x"), operator(1, "c_x")])
