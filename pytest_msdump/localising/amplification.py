@@ -29,8 +29,11 @@ def amplification(output: float | None, inputs: Iterable[float | None]) -> float
     50.0
     """
     known = [value for value in inputs if value is not None]
-    largest = max(known, default=0.0)
-    if output is None or not all(map(isfinite, [output, *known])) or largest <= 0:
+    if output is None or not known or not all(map(isfinite, known)):
+        return None
+    largest = max(known)
+    if largest <= 0:
         return None
     ratio = output / largest
+    # What is not finite stays so.
     return ratio if isfinite(ratio) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -76,11 +76,14 @@ class Group:
         What tells who feeds whom: ``"graph"``, ``"fusion"``, or ``"execution order"`` where nothing does.
     tensors : mapping of OpKey to sequence of TensorRef
         In the dump's order.
+    namesakes : set of OpKey
+        Operators for which another one stands, that comes first and cannot be told from them.
     """
 
     at: Coordinates
     by: str
     tensors: Mapping[OpKey, Sequence[TensorRef]]
+    namesakes: Set[OpKey] = frozenset()
     _graph: _Graph | None = None
     _runs: Mapping[OpKey, Run] = field(default_factory=dict)
     _dumped: Mapping[str, Mapping[int, tuple[OpKey, int]]] = field(default_factory=dict)
@@ -104,9 +107,10 @@ class Group:
 
     def inputs(self, run: Run) -> list[Input] | None:
         """What feeds an operator; ``None`` where nobody knows."""
-        if run not in self._inputs:
-            self._inputs[run] = self._found_inputs(run)
-        return self._inputs[run]
+        found = self._inputs.get(run)
+        if found is None and run not in self._inputs:
+            found = self._inputs[run] = self._found_inputs(run)
+        return found
 
     def edges(self) -> Iterator[tuple[int, int]]:
         """Pairs of operators that were dumped, producer first, by their number in the dump; each once."""
@@ -209,11 +213,15 @@ def _group(
         names, graph = [None] * len(tensors), None
     runs: dict[OpKey, Run] = {}
     dumped: dict[str, dict[int, tuple[OpKey, int]]] = {}
+    namesakes: set[OpKey] = set()
     for op, name, order in zip(tensors, names, orders, strict=True):
-        run = _run_of(op, name)
-        runs[op] = run
-        dumped.setdefault(_dumped_as(run), {}).setdefault(run.occurrence, (op, order))
-    return Group(at, graph.by if graph else BY_ORDER, tensors, graph, runs, dumped, orders)
+        run = runs[op] = _run_of(op, name)
+        passes = dumped.setdefault(_dumped_as(run), {})
+        if run.occurrence in passes:
+            namesakes.add(op)
+        else:
+            passes[run.occurrence] = (op, order)
+    return Group(at, graph.by if graph else BY_ORDER, tensors, namesakes, graph, runs, dumped, orders)
 
 
 def _indexed(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:

@@ -69,7 +69,7 @@ def _entries(
     plan: Plan, records: Mapping[int, Mapping[str, Any]], found: Iterable[_Found]
 ) -> Mapping[int, dict[str, Any]]:
     by_place = {(at.rank, at.net, at.graph, at.iteration): one for one in found for at in (one.group.at,)}
-    asked: list[tuple[int, _Found, TensorKey, Run, Mapping[str, Any]]] = []
+    asked: list[tuple[int, _Found, TensorKey, Run, str]] = []
     for number, pair in enumerate(plan.pairing.pairs):
         record = records.get(number)
         if record is not None:
@@ -77,10 +77,12 @@ def _entries(
             at = key.op.at
             one = by_place[at.rank, at.net, at.graph, at.iteration]
             run = one.group.run_of(key.op)
-            asked.append((number, one, key, run, record))
-            if record["verdict"] != "not_run":
+            verdict = record["verdict"]
+            if key.io == "output" or verdict in FAILING:
+                asked.append((number, one, key, run, verdict))
+            if verdict != "not_run":
                 one.amplified.add(key, run, record)
-    entries = ((number, one.entry(key, run, record)) for number, one, key, run, record in asked)
+    entries = ((number, one.entry(key, run, verdict)) for number, one, key, run, verdict in asked)
     return {number: entry for number, entry in entries if entry}
 
 
@@ -132,10 +134,10 @@ class _Found:
         """Whether an earlier pass of a loop fails."""
         return run.occurrence > self._first_pass
 
-    def entry(self, key: TensorKey, run: Run, record: Mapping[str, Any]) -> dict[str, Any]:
+    def entry(self, key: TensorKey, run: Run, verdict: str) -> dict[str, Any]:
         """What the record of a tensor gets; `run` is its operator."""
         told: dict[str, Any] = {}
-        if record["verdict"] in FAILING:
+        if verdict in FAILING:
             role = self._role(run, key)
             why = self._why(role, run)
             told = {
@@ -148,7 +150,9 @@ class _Found:
         if key.io != "output":
             return told
         grown = self.amplified.of(run)
-        return told if grown is None else {**told, "amplification": grown}
+        if grown is not None:
+            told["amplification"] = grown
+        return told
 
     def _why(self, role: Role[Run], run: Run) -> dict[str, Any] | None:
         """Why it has its role, for a sentence in any language; an inherited failure mostly needs none."""

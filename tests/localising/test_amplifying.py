@@ -83,3 +83,15 @@ def test_each_is_the_largest_error_out_over_the_largest_in(
     assert list(group.edges()) == [
         (above, op) for op, inputs in feeds.items() for above in sorted({other for other, _ in inputs})
     ]
+
+
+def test_of_two_operators_of_one_name_the_first_stands_for_it() -> None:
+    above, first, second = OpKey("above"), OpKey("a_b", true_name="a/b"), OpKey("a/b")
+    model = OperatorGraph(operators=(Operator("above", "Add"), Operator("a/b", "Add", 1, (Edge("above", 0),))))
+    refs = tuple(ref(key, "output", 0) for key in (above, first, second))
+    (group,) = groups(Dump(Path(), "npy-folder", refs), model)
+    assert group.run_of(first) == group.run_of(second)
+    amplified = Amplified(group)
+    for key, error in ((second, 8.0), (above, 0.5), (first, 2.0)):
+        amplified.add(TensorKey(key, "output", 0), group.run_of(key), record(error))
+    assert amplified.of(group.run_of(first)) == 4.0
