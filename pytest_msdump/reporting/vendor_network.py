@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
 from pytest_msdump.model.graph import file_spelling
@@ -22,7 +23,6 @@ _UNLISTED: Mapping[str, frozenset[str]] = {
     "dequant_input": frozenset(),
     "quant_output": QUANT_TYPES,
 }
-_PATTERNS = {key: re.compile(re.sub(r"\\\{\w+\\\}", ".*", re.escape(REASONS[key]))) for key in _UNLISTED}
 
 # The vendor compares a tensor in this format flat, unless its blocks say where each element belongs.
 _FLAT = "ND"
@@ -147,6 +147,12 @@ def _unlisted(line: Line) -> str | None:
     if line.record is not None:
         return None
     for key, types in _UNLISTED.items():
-        if (not types or line.op_type in types) and _PATTERNS[key].fullmatch(line.reason):
+        if (not types or line.op_type in types) and _pattern(key).fullmatch(line.reason):
             return key
     return None
+
+
+@cache
+def _pattern(key: str) -> re.Pattern[str]:
+    """What reasons of one kind look like, whatever names are in them."""
+    return re.compile(re.sub(r"\\\{\w+\\\}", ".*", re.escape(REASONS[key])))
