@@ -169,19 +169,22 @@ def gate(
         The language; the vendor's command lines speak English, as the vendor's do.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
-    from pytest_msdump.pipeline.gathering import gathered, write_report
-    from pytest_msdump.scheduling.whole import records_of
+    from pytest_msdump.pipeline.gathering import looked_over, put_together, write_report
+    from pytest_msdump.scheduling.whole import records_of, table_meanwhile
 
     tell_header(planned, say)
     progress = Progress("msdump compare", quiet=quiet)
     records, notes = records_of(planned, progress, scheduler=scheduler)
-    report = gathered(planned, records)
-    report = replace(report, notes=(*report.notes, *notes))
-    if suggests:
-        from pytest_msdump.pipeline.suggestion_entries import with_suggestions
+    report = put_together(planned, records)
+    with table_meanwhile(planned.suite, report) as table:
+        report = looked_over(planned, records, report)
+        report = replace(report, notes=(*report.notes, *notes))
+        if suggests:
+            from pytest_msdump.pipeline.suggestion_entries import with_suggestions
 
-        report = with_suggestions(planned, report, watch=progress)
-    files = [*write_report(report, planned.suite.report, planned.suite.report_dir), *write(report)]
+            report = with_suggestions(planned, report, watch=progress)
+        files = write_report(report, planned.suite.report, planned.suite.report_dir, table=table)
+    files += write(report)
     code = tell_report(report, files, unfolded=unfolded, say=say)
     detail.tell_failing(planned, report)
     tell_github([report] if "github" in planned.suite.report else [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,25 @@ if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["WRITERS", "completed", "gathered", "measured", "paired", "policy_entry", "write_report"]
+__all__ = [
+    "completed",
+    "gathered",
+    "looked_over",
+    "measured",
+    "paired",
+    "policy_entry",
+    "put_together",
+    "write_report",
+]
 
 
 # What only some reports need is loaded with the first of them: a pair of files that agree is told of at once.
 
 
-def _csv(report: Report, directory: Path) -> Path:
+def _csv(report: Report, directory: Path, content: bytes | None) -> Path:
     from pytest_msdump.reporting.csv_report import write_csv
 
-    return write_csv(report, directory)
+    return write_csv(report, directory, content)
 
 
 def _html(report: Report, directory: Path) -> Path:
@@ -46,13 +55,6 @@ def _markdown(report: Report, directory: Path) -> Path:
     return write_markdown(report, directory)
 
 
-# Report kind → writer: (report, directory) → the file.
-WRITERS: Mapping[str, Callable[[Report, Path], Path]] = {
-    "json": write_json,
-    "csv": _csv,
-    "html": _html,
-    "md": _markdown,
-}
 # What is printed and not written.
 _PRINTED = ("github",)
 
@@ -73,7 +75,7 @@ def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> Mapping[str,
 
 
 def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
-    """Put the report together; a pair without a record is `not_run`.
+    """Put the report together, and look over it; a pair without a record is `not_run`.
 
     Parameters
     ----------
@@ -82,24 +84,38 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
     records : mapping of int to record
         What was done, by number of the pair.
     """
+    return looked_over(plan, records, put_together(plan, records))
+
+
+def put_together(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
+    """Return the report as each pair by itself gives it; ops.csv tells no more. Parameters are those of `gathered`."""
+    roots = {"left_root": plan.left.root, "right_root": plan.right.root}
+    found = ((records.get(number), pair) for number, pair in enumerate(plan.pairing.pairs))
+    with collector_at_rest():
+        return _assembled(plan, [not_run(pair, **roots) if record is None else record for record, pair in found])
+
+
+def looked_over(plan: Plan, records: Mapping[int, Mapping[str, Any]], report: Report) -> Report:
+    """Return the report with what is found by looking at all pairs together.
+
+    Parameters
+    ----------
+    plan, records
+        As for `gathered`.
+    report : Report
+        Of `put_together`.
+    """
     with collector_at_rest():
         found = _found(plan, records)
-        report = _assembled(plan, _told(plan, records, found))
-        return replace(report, localised_by=found.by, edges=found.edges)
+        told = tuple([_told(record, found, number) for number, record in enumerate(report.records)])
+        return replace(report, records=told, localised_by=found.by, edges=found.edges)
 
 
-def _told(plan: Plan, records: Mapping[int, Mapping[str, Any]], found: _Found) -> Iterator[Mapping[str, Any]]:
-    """The records of all pairs with what was found by looking at them together."""
-    roots = {"left_root": plan.left.root, "right_root": plan.right.root}
-    for number, pair in enumerate(plan.pairing.pairs):
-        record = records.get(number)
-        if record is None:
-            yield not_run(pair, **roots)
-            continue
-        more, suspicious = found.entries.get(number), found.suspicious.get(number)
-        if suspicious:
-            more = {**(more or {}), "suspicious": suspicious}
-        yield with_more(record, more) if more else record
+def _told(record: Mapping[str, Any], found: _Found, number: int) -> Mapping[str, Any]:
+    more, suspicious = found.entries.get(number), found.suspicious.get(number)
+    if suspicious:
+        more = {**(more or {}), "suspicious": suspicious}
+    return with_more(record, more) if more else record
 
 
 def paired(plan: Plan) -> Report:
@@ -137,10 +153,14 @@ def _found(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> _Found:
     if not records or plan.left.root.is_file():
         return _Found({}, {})
     from pytest_msdump.pipeline.localising import localised
-    from pytest_msdump.pipeline.suspecting import suspicious_pairs
 
     found = localised(plan, records)
-    return _Found(found.entries, suspicious_pairs(plan, records, found.entries), found.by, found.edges)
+    suspicious: Mapping[int, list[dict[str, Any]]] = {}
+    if any(record["verdict"] in FAILING for record in records.values()):
+        from pytest_msdump.pipeline.suspecting import suspicious_pairs
+
+        suspicious = suspicious_pairs(plan, records, found.entries)
+    return _Found(found.entries, suspicious, found.by, found.edges)
 
 
 def _network(plan: Plan) -> tuple[dict[str, Any], ...]:
@@ -178,7 +198,14 @@ def _thresholds(policy: Policy) -> tuple[str, ...]:
     return tuple(f"--threshold={metric}={bound!r}" for metric, bound in policy.thresholds.items())
 
 
-def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
+def write_report(
+    report: Report,
+    kinds: tuple[str, ...],
+    directory: Path,
+    *,
+    root: Path | None = None,
+    table: Callable[[], bytes | None] = lambda: None,
+) -> list[Path]:
     """Write the wanted kinds of report and return the files; ``md`` also where a job of GitHub shows it.
 
     Parameters
@@ -191,17 +218,23 @@ def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, roo
         Where to.
     root : Path, optional
         The project's folder, where the paths in ``gitlab`` begin; see `pipeline.annotating`.
+    table : callable
+        Returns the content of ops.csv, where somebody has worked it out meanwhile.
 
     Raises
     ------
     MsdumpError
         A file cannot be written; the text says which.
     """
-    files = [
-        _gitlab(report, directory, root) if kind == "gitlab" else WRITERS[kind](report, directory)
-        for kind in kinds
-        if kind not in _PRINTED
-    ]
+    writers: Mapping[str, Callable[[], Path]] = {
+        "json": lambda: write_json(report, directory),
+        "csv": lambda: _csv(report, directory, table()),
+        "html": lambda: _html(report, directory),
+        "md": lambda: _markdown(report, directory),
+        "gitlab": lambda: _gitlab(report, directory, root),
+    }
+    with collector_at_rest():
+        files = [writers[kind]() for kind in kinds if kind not in _PRINTED]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and "md" in kinds:
         from pytest_msdump.reporting.markdown import append_summary

@@ -20,21 +20,35 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, rows_of, titles_of, vendor_table
 
-__all__ = ["TITLES", "csv_rows", "csv_text", "write_csv"]
+__all__ = ["TITLES", "csv_content", "csv_rows", "csv_text", "write_csv"]
 
 TITLES = titles_of(Columns())
 
 
-def write_csv(report: Report, directory: Path) -> Path:
+def write_csv(report: Report, directory: Path, content: bytes | None = None) -> Path:
     """Write ops.csv into `directory` and return its path.
+
+    Parameters
+    ----------
+    report : Report
+        The whole result of one suite.
+    directory : Path
+        Where to.
+    content : bytes, optional
+        Of `csv_content`, where it is known.
 
     Raises
     ------
     MsdumpError
         The file cannot be written.
     """
+    return write_file(directory, "ops.csv", csv_content(report) if content is None else content)
+
+
+def csv_content(report: Report) -> bytes:
+    """Return what ops.csv holds. Nothing of it comes of looking at all pairs together."""
     columns = columns_for(report)
-    return write_file(directory, "ops.csv", csv_text(titles_of(columns), rows_of(report, columns)))
+    return csv_text(titles_of(columns), rows_of(report, columns))
 
 
 def csv_rows(report: Report) -> list[tuple[str, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,9 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Generic, NoReturn, TypeVar
 
-__all__ = ["Copies", "is_possible"]
+from pytest_msdump.scheduling.messages import Arriving, Leaving
+
+__all__ = ["Copies", "is_possible", "meanwhile"]
 
 T = TypeVar("T")
 
@@ -27,9 +28,6 @@ _MOST_TOGETHER = 64
 # All tickets wait in one pipe, which holds a page wherever there is one.
 _MOST_BATCHES = 1000
 _TICKET_BYTES = 4
-# A message is pickled results, after their length.
-_LENGTH_BYTES = 8
-_PIPE_BYTES = 1 << 20
 # To look whether something has arrived takes a hundredth of the time that a small pair takes.
 _BETWEEN_LOOKS_SECONDS = 0.005
 
@@ -68,7 +66,11 @@ class Copies(Generic[T]):
         What was raised anywhere is raised where the number comes by, as without copies.
         """
         batches = _batches(self._numbers, self._jobs)
-        with _started(self._function, batches, self._jobs - 1) as (tickets, arriving):
+        count = min(self._jobs, len(batches)) - 1
+        with (
+            _tickets(len(batches)) as tickets,
+            _started(self._function, lambda: _taken(batches, tickets), count) as arriving,
+        ):
             here = _here(self._function, batches, tickets)
             done: dict[int, T] = {}
             look_again = 0.0
@@ -120,26 +122,52 @@ def _here(function: Callable[[int], T], batches: Sequence[Sequence[int]], ticket
 
 
 @contextmanager
+def meanwhile(make: Callable[[], T]) -> Iterator[Callable[[], T | None]]:
+    """Let a copy of this process make something, while this process goes on.
+
+    Parameters
+    ----------
+    make : callable
+        Its result can be pickled.
+
+    Yields
+    ------
+    callable
+        Waits for the result; ``None`` where nobody made it: where there can be no copy, or it ended before.
+    """
+    if not is_possible():
+        yield lambda: None
+        return
+    with _started(lambda _: make(), lambda: iter([(0,)]), 1) as arriving:
+        yield lambda: _only(arriving)
+
+
+def _only(arriving: Arriving) -> Any:
+    while arriving.is_open:
+        for result in arriving.taken(None).values():
+            return result
+    return None
+
+
+@contextmanager
 def _started(
-    function: Callable[[int], Any], batches: Sequence[Sequence[int]], count: int
-) -> Iterator[tuple[int, _Arriving]]:
-    """Start copies, hand out where tickets are and where results arrive, and end them."""
-    tickets = _tickets(len(batches))
-    arriving = _Arriving()
+    function: Callable[[int], Any], take: Callable[[], Iterator[Sequence[int]]], count: int
+) -> Iterator[Arriving]:
+    """Start copies, of which each takes its batches, hand out where results arrive, and end them."""
+    arriving = Arriving()
     copies: list[int] = []
     try:
         # Ctrl-C reaches all processes of a terminal, and the original ends its copies.
         with _uninterrupted():
-            for _ in range(min(count, len(batches) - 1)):
+            for _ in range(count):
                 there = arriving.opened()
                 copy = os.fork()
                 if not copy:
-                    _work(function, _taken(batches, tickets), there, arriving)
+                    _work(function, take(), there, arriving)
                 copies.append(copy)
                 os.close(there)
-        yield tickets, arriving
+        yield arriving
     finally:
-        os.close(tickets)
         arriving.close()
         for copy in copies:
             with suppress(OSError):
@@ -157,15 +185,19 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _tickets(count: int) -> int:
-    """Return what everybody reads the number of the next batch from; it ends after the last one."""
+@contextmanager
+def _tickets(count: int) -> Iterator[int]:
+    """What everybody reads the number of the next batch from; it ends after the last one."""
     reading, writing = os.pipe()
-    os.write(writing, b"".join(number.to_bytes(_TICKET_BYTES, "little") for number in range(count)))
-    os.close(writing)
-    return reading
+    try:
+        os.write(writing, b"".join(number.to_bytes(_TICKET_BYTES, "little") for number in range(count)))
+        os.close(writing)
+        yield reading
+    finally:
+        os.close(reading)
 
 
-def _work(function: Callable[[int], Any], batches: Iterator[Sequence[int]], there: int, others: _Arriving) -> NoReturn:
+def _work(function: Callable[[int], Any], batches: Iterator[Sequence[int]], there: int, others: Arriving) -> NoReturn:
     """What a copy does, and all it does. Whatever goes wrong goes wrong again where the original does what is missing.
 
     It leaves without tidying up: files and buffers that it has of the original are the original's.
@@ -177,112 +209,9 @@ def _work(function: Callable[[int], Any], batches: Iterator[Sequence[int]], ther
         others.close()
         # To look for garbage among what the original has would copy all of it.
         gc.freeze()
-        leaving = _Leaving(there)
+        leaving = Leaving(there)
         for batch in batches:
             leaving.send(dumps([(number, function(number)) for number in batch], HIGHEST_PROTOCOL))
         leaving.finish()
     finally:
         os._exit(0)
-
-
-class _Leaving:
-    """Sends messages without waiting for the original, which may be in the midst of a large tensor."""
-
-    def __init__(self, end: int) -> None:
-        self._end = end
-        self._waiting = bytearray()
-        os.set_blocking(end, False)
-
-    def send(self, message: bytes) -> None:
-        self._waiting += len(message).to_bytes(_LENGTH_BYTES, "little") + message
-        with suppress(BlockingIOError):
-            self._write()
-
-    def finish(self) -> None:
-        os.set_blocking(self._end, True)
-        self._write()
-
-    def _write(self) -> None:
-        while self._waiting:
-            del self._waiting[: os.write(self._end, self._waiting)]
-
-
-class _Message:
-    """What has arrived of a message, straight where it is to be: its length, and then as much as that says."""
-
-    def __init__(self) -> None:
-        self._content, self._arrived, self._is_length = bytearray(_LENGTH_BYTES), 0, True
-
-    @property
-    def missing(self) -> memoryview:
-        """Where the rest is to be."""
-        return memoryview(self._content)[self._arrived :]
-
-    def whole(self, count: int) -> bytearray | None:
-        """Return the message, if the bytes that came now, `count` of them, were its last; then the next begins."""
-        self._arrived += count
-        if self._arrived < len(self._content):
-            return None
-        content, was_length = self._content, self._is_length
-        size = int.from_bytes(content, "little") if was_length else _LENGTH_BYTES
-        self._content, self._arrived, self._is_length = bytearray(size), 0, not was_length
-        return None if was_length else content
-
-
-class _Arriving:
-    """What copies send, by the end of the pipe that it comes from."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, _Message] = {}
-        self._poll = select.poll()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any copy may send more."""
-        return bool(self._found)
-
-    def opened(self) -> int:
-        """Open a pipe and return the end for a copy."""
-        here, there = os.pipe()
-        os.set_blocking(here, False)
-        with suppress(OSError):
-            _widen(here)
-        self._found[here] = _Message()
-        self._poll.register(here, select.POLLIN)
-        return there
-
-    def taken(self, wait_milliseconds: int | None) -> dict[int, Any]:
-        """Return what has arrived; wait for something where nothing has, for ever with ``None``."""
-        from pickle import loads
-
-        results: dict[int, Any] = {}
-        for end, _ in self._poll.poll(wait_milliseconds):
-            for message in self._messages(end):
-                results.update(loads(message))  # noqa: S301 - of a copy of this process
-        return results
-
-    def _messages(self, end: int) -> Iterator[bytearray]:
-        """Yield the messages that are there as a whole by now."""
-        found = self._found[end]
-        with suppress(BlockingIOError):
-            while count := os.readv(end, [found.missing]):
-                if (message := found.whole(count)) is not None:
-                    yield message
-            # It has ended, in the midst of a message perhaps.
-            self._closed(end)
-
-    def close(self) -> None:
-        for end in list(self._found):
-            self._closed(end)
-
-    def _closed(self, end: int) -> None:
-        self._poll.unregister(end)
-        del self._found[end]
-        os.close(end)
-
-
-def _widen(end: int) -> None:
-    """Let a pipe hold as much as anybody may have in one."""
-    import fcntl
-
-    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

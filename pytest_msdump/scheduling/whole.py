@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.scheduling.running import Runner, has_code
 
 if TYPE_CHECKING:
+    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.pipeline.watching import Watch
     from pytest_msdump.scheduling.cache import Cache
     from pytest_msdump.scheduling.copies import Copies
     from pytest_msdump.scheduling.running import Measured
     from pytest_msdump.scheduling.threads import Workers
+    from pytest_msdump.suite import Suite
 
-__all__ = ["records_of"]
+__all__ = ["records_of", "table_meanwhile"]
+
+# A table of fewer records is written in the time that it takes to copy the process.
+_FEWEST_TABLED = 500
 
 
 def records_of(
@@ -64,6 +70,33 @@ def records_of(
         finally:
             notes = () if cache is None else _kept(cache, runner, records)
     return records, (*notes, *_ended_early(by_copies))
+
+
+def table_meanwhile(suite: Suite, report: Report) -> AbstractContextManager[Callable[[], bytes | None]]:
+    """Let a copy of this process work out ops.csv, where several may work, while this one looks over the report.
+
+    Parameters
+    ----------
+    suite : Suite
+        Says how many may work, and which reports are wanted.
+    report : Report
+        Of `pipeline.gathering.put_together`.
+
+    Returns
+    -------
+    context manager
+        Gives the `table` of `pipeline.gathering.write_report`.
+    """
+    if suite.jobs <= 1 or "csv" not in suite.report or len(report.records) < _FEWEST_TABLED:
+        return nullcontext(lambda: None)
+    from pytest_msdump.reporting.csv_report import csv_content
+    from pytest_msdump.scheduling.copies import meanwhile
+
+    def table() -> bytes:
+        with collector_at_rest():
+            return csv_content(report)
+
+    return meanwhile(table)
 
 
 def _helpers(plan: Plan) -> tuple[type[Copies[Measured]] | None, AbstractContextManager[Workers | None]]:

@@ -41,17 +41,21 @@ def told_by(program: str, folder: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+_IS_CHILDLESS = (
+    "def is_childless():\n"
+    "    try: os.waitpid(-1, os.WNOHANG)\n"
+    "    except ChildProcessError: return True\n"
+    "    return False\n"
+)
+
+
 def copies(body: str, count: int, jobs: int, folder: Path, take: str = "list(copies)") -> Any:
     """Results of a function whose body is given; `home` is the original's number, `before` what the process had."""
     return told_by(
         "import json, os, signal, time\nfrom pathlib import Path\n"
         "from pytest_msdump.scheduling.copies import Copies\n"
         "home, before = os.getpid(), []\ndef function(number):\n"
-        f"    before.append(number)\n    {body}\n"
-        "def is_childless():\n"
-        "    try: os.waitpid(-1, os.WNOHANG)\n"
-        "    except ChildProcessError: return True\n"
-        "    return False\n"
+        f"    before.append(number)\n    {body}\n{_IS_CHILDLESS}"
         f"copies = Copies(function, range({count}), {jobs})\nfound = {take}\n"
         "print(json.dumps([found, copies.again, is_childless()]))\n",
         folder,
@@ -135,6 +139,42 @@ def test_a_process_with_threads_is_not_copied(tmp_path: Path) -> None:
     assert told_by(program, tmp_path) == [True, False]
 
 
+# -- one thing meanwhile -----------------------------------------------------------------------------------------------
+
+
+def made(body: str, folder: Path, take: str = "take()", before: str = "pass") -> Any:
+    """What a copy made by a function whose body is given, and whether no copy is left."""
+    return told_by(
+        "import json, os, signal, threading, time\nfrom pathlib import Path\n"
+        "from pytest_msdump.scheduling.copies import meanwhile\n"
+        f"home = os.getpid()\ndef make():\n    {body}\n{_IS_CHILDLESS}{before}\n"
+        f"with meanwhile(make) as take:\n    found = {take}\nprint(json.dumps([found, is_childless()]))\n",
+        folder,
+    )
+
+
+def test_a_copy_makes_it_however_large_it_is_while_the_original_goes_on(tmp_path: Path) -> None:
+    body = "while not Path('gone on').exists(): time.sleep(0.01)\n    return [os.getpid() != home, 'x' * 3_000_000]"
+    (is_copy, text), is_childless = made(body, tmp_path, "(Path('gone on').touch(), take())[1]")
+    assert (is_copy, len(text), is_childless) == (True, 3_000_000, True)
+
+
+@pytest.mark.parametrize("body", ["os.kill(os.getpid(), signal.SIGKILL)", "raise ValueError(7)", "os._exit(0)"])
+def test_what_no_copy_could_make_is_left_to_who_asks(tmp_path: Path, body: str) -> None:
+    assert made(body, tmp_path) == [None, True]
+
+
+def test_who_does_not_ask_does_not_wait(tmp_path: Path) -> None:
+    assert made("time.sleep(600)", tmp_path, "'nothing'") == ["nothing", True]
+
+
+def test_beside_threads_nobody_makes_it(tmp_path: Path) -> None:
+    thread = "event = threading.Event(); thread = threading.Thread(target=event.wait); thread.start()"
+    found = made("Path('made').touch()", tmp_path, "(take(), event.set(), thread.join())[0]", thread)
+    assert found == [None, True]
+    assert not (tmp_path / "made").exists()
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
 
 _COMMAND = (
@@ -170,6 +210,43 @@ def test_the_report_is_the_same_to_the_byte(tmp_path: Path) -> None:
     assert (code, as_written(tmp_path)) == (1, alone)
     assert len(workers(tmp_path)) == 1 + 3
     assert "op6" in said
+
+
+_TABLE = (
+    "import os, signal, sys\nfrom pathlib import Path\n"
+    "from pytest_msdump import cli\nfrom pytest_msdump.reporting import csv_report\n"
+    "from pytest_msdump.scheduling import whole\n"
+    "whole._FEWEST_TABLED = {fewest}\n"
+    "home, content = os.getpid(), csv_report.csv_content\n"
+    "def csv_content(report):\n"
+    "    Path('table by original' if os.getpid() == home else 'table by copy').touch()\n"
+    "    {here}\n"
+    "    return content(report)\n"
+    "csv_report.csv_content = csv_content\n"
+    "sys.exit(cli.main(sys.argv[1:]))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "fewest", "here", "makers"),
+    [
+        (1, 0, "pass", {"original"}),
+        (2, 17, "pass", {"original"}),
+        (2, 16, "pass", {"copy"}),
+        (2, 0, "os.getpid() == home or os.kill(os.getpid(), signal.SIGKILL)", {"copy", "original"}),
+    ],
+)
+def test_whoever_makes_the_table_it_is_the_same_to_the_byte(
+    tmp_path: Path, jobs: int, fewest: int, here: str, makers: set[str]
+) -> None:
+    write_pairs(tmp_path, [12, 30, 7, 50] * 4, drifting=(2, 9))
+    assert command(tmp_path, "--report", "json,csv")[0] == 1
+    alone = [(tmp_path / "msdump-report" / name).read_bytes() for name in ("results.json", "ops.csv")]
+    program = _TABLE.format(here=here, fewest=fewest)
+    done = run(tmp_path, program, "compare", "left", "right", "--report", "json,csv", "--jobs", str(jobs))
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert [(tmp_path / "msdump-report" / name).read_bytes() for name in ("results.json", "ops.csv")] == alone
+    assert {file.name.removeprefix("table by ") for file in tmp_path.glob("table by *")} == makers
 
 
 def test_a_killed_worker_is_told_and_loses_nothing(tmp_path: Path) -> None:
