@@ -613,6 +613,9 @@ INLINE Scale scale_of(const Job *job)
     return forbidden ? (Scale){0.0, 1.0, 1} : (Scale){job->rtol, job->atol, 0};
 }
 
+/* Lifts what is subnormal; no safe magnitude is lifted beyond a double. */
+static const double LIFTING = 0x1p200;
+
 /* A bound that n/d exceeds only if n > bound·d, also when a few such products are rounded. */
 INLINE double lowered(double bound)
 {
@@ -639,9 +642,14 @@ typedef struct {
 static void search_group(const Elements *x, Py_ssize_t from, Py_ssize_t to, const Job *job, Found *found)
 {
     const Scale scale = scale_of(job);
+    Bounds bounds = bounds_of(found, job, &scale);
     for (Py_ssize_t i = from; i < to; i++) {
         double l = x->left[i], r = x->right[i];
-        double a = fabs(l - r), m = fabs(r), allowed = m * scale.rtol + scale.atol;
+        double a = fabs(l - r), m = fabs(r), allowed = m * scale.rtol + scale.atol, lifted = a * LIFTING;
+        /* In the first tile all groups are marked, and most of their elements are passed over without a division. */
+        if (!(a > bounds.largest || lifted > bounds.largest_relative * (m * LIFTING) ||
+              lifted > bounds.worst * (allowed * LIFTING)))
+            continue;
         if (a > found->largest.value)
             found->largest = (Peak){a, element_at(x, i)};
         double relative = m == 0.0 ? 0.0 : a / m;
@@ -651,6 +659,7 @@ static void search_group(const Elements *x, Py_ssize_t from, Py_ssize_t to, cons
         double score = allowed == 0.0 ? a : a / allowed;
         if (score > floor_of(found, job, forbidden))
             insert(found, job, (Candidate){score, l, r, element_at(x, i), forbidden});
+        bounds = bounds_of(found, job, &scale);
     }
 }
 
@@ -688,8 +697,8 @@ INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict 
     const double largest = sweeping->bounds.largest, relative = sweeping->bounds.largest_relative;
     const double worst = sweeping->bounds.worst;
     const double left_middle = sweeping->left_middle, right_middle = sweeping->right_middle;
-    /* Lifts what is subnormal; where nothing can be (`shared`), it is none. */
-    const double lift = shared ? 1.0 : 0x1p600;
+    /* Where nothing can be subnormal (`shared`), nothing is lifted. */
+    const double lift = shared ? 1.0 : LIFTING;
     Lanes any;
     Errors e = *errors;
     EACH_LANE any.v[j] = 0.0;

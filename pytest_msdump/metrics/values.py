@@ -93,6 +93,8 @@ def components(block: Array, name: str, workspace: Workspace) -> tuple[Doubles, 
 
 def inner(left: Doubles, right: Doubles) -> float:
     """Return Σ l·r of two contiguous arrays, in one thread."""
+    if left.size < _STRIP:
+        return float(np.dot(left, right))
     whole = left.size - left.size % _STRIP
     total = float(np.dot(left[whole:], right[whole:])) if whole < left.size else 0.0
     if whole:

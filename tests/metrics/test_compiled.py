@@ -373,6 +373,19 @@ def test_worst_elements_of_equal_ratio_are_the_first_ones() -> None:
 
 
 @needs_kernel
+@pytest.mark.parametrize("tolerance", [(1e90, 0.0), (1e100, 1e100), (0.0, 1e99), (1e-100, 0.0), (0.0, 1e-100)])
+@pytest.mark.parametrize(("kind", "scale"), [("float64", 1e80), ("float64", 1e-80), ("float32", 1e30)])
+def test_tolerances_far_from_all_magnitudes_rank_alike(kind: str, scale: float, tolerance: tuple[float, float]) -> None:
+    rng = np.random.default_rng(4)
+    right = (rng.normal(size=1500) * scale).astype(kind)
+    # Elements of no magnitude worth mentioning among the others.
+    right[::3] *= np.finfo(kind).smallest_subnormal / scale
+    left = (right * (1 + rng.normal(size=right.size))).astype(kind)
+    wanted = {"rtol": tolerance[0], "atol": tolerance[1]}
+    assert_same(by("compiled", left, right, **wanted), by("numpy", left, right, **wanted))
+
+
+@needs_kernel
 def test_float16_is_read_bit_by_bit() -> None:
     every = np.arange(65536, dtype="uint16").view("float16")
     exact = every.astype("float64")
