@@ -106,12 +106,10 @@ def unravel(index: int, shape: tuple[int, ...]) -> _Index:
 def indexes(elements: Iterable[int | None], shape: tuple[int, ...]) -> dict[int | None, _Index | None]:
     """Return the logical index of each of some elements, of ``None`` none."""
     steps = _steps(shape)
-    found: dict[int | None, _Index | None] = {
-        element: tuple([element // step % length for step, length in steps])
-        for element in set(elements)
-        if element is not None
-    }
-    found[None] = None
+    found: dict[int | None, _Index | None] = {None: None}
+    for element in elements:
+        if element is not None and element not in found:
+            found[element] = tuple([element // step % length for step, length in steps])
     return found
 
 
@@ -133,12 +131,13 @@ def define(totals: Totals, where: Mapping[int | None, _Index | None]) -> dict[st
         The logical index of each element that `Totals.makers` names, of ``None`` none.
     """
     # One that nobody defines is an error here: it may never look as if it were fine.
-    values, makers, made = _values(totals), totals.makers, tuple.__new__
+    values, made = _values(totals), tuple.__new__
+    places = {metric: where[element] for metric, element in totals.makers.items() if element is not None}
     found: dict[str, Measurement] = {
         # Half the time of the class's own constructor.
         metric: made(Measurement, (metric, None, value, True, None))
-        if isinstance(value := values[metric], str)
-        else made(Measurement, (metric, value, None, True, where[makers.get(metric)]))
+        if type(value := values[metric]) is str
+        else made(Measurement, (metric, value, None, True, places.get(metric)))
         for metric in METRICS
     }
     if totals.partial.elements == 1:

@@ -69,15 +69,15 @@ def divergence_of_block(
         a, b = a[kept], b[kept]
         if not a.size:
             return NO_DIVERGENCE
-    _normalise(a, spans[0], workspace)
-    _normalise(b, spans[1], workspace)
+    _normalise(a, spans[0])
+    _normalise(b, spans[1])
     sums = float(np.add.reduce(a)), float(np.add.reduce(b))
     np.divide(a, b, out=b)
     np.log(b, out=b)
     return Divergence(Sum(sums[0]), Sum(sums[1]), Sum(inner(a, b)))
 
 
-def _normalise(values: Doubles, span: Span, workspace: Workspace) -> None:
+def _normalise(values: Doubles, span: Span) -> None:
     """Replace values by their place in the range, in place."""
     width = span.width
     if width == 0.0:
@@ -93,6 +93,4 @@ def _normalise(values: Doubles, span: Span, workspace: Workspace) -> None:
         np.divide(values, width, out=values)
     else:
         np.multiply(values, 1.0 / width, out=values)
-    if float(np.minimum.reduce(values)) < least:
-        low = np.less(values, least, out=workspace.mask("nonzero", values.size))
-        np.copyto(values, least, where=low)
+    np.maximum(values, least, out=values)

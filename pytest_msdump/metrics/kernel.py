@@ -25,6 +25,9 @@ Ranges = tuple[tuple[float, float], ...]
 # Of types whose differences are exact.
 EXACT_KINDS = frozenset({"integer", "bool"})
 
+# What elements of so many bytes are compared as.
+_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
+
 # At most four bits are lost to a difference that is this part of its terms.
 _CANCELS_LITTLE = 1 / 8
 
@@ -134,9 +137,9 @@ def measure_block(
             return Partial(size, bits, classes, worst=tuple(worst))
         sides, ranges = _prepare(left, right, bits == 0, workspace)
     finite = _Finite(left, right, sides, ranges, places, unequal)
-    partial = _measure_finite(finite, bits == 0, task, workspace, last)
-    found = select((*worst, *partial.worst), task.worst) if worst or partial.worst else ()
-    return partial._replace(elements=size, bits=bits, classes=classes, worst=found)
+    stats, product, found, among = _measure_finite(finite, bits == 0, task, workspace, last)
+    chosen = select((*worst, *among), task.worst) if worst or among else ()
+    return Partial(size, bits, classes, *stats, product, found, chosen)
 
 
 def _prepare(
@@ -164,14 +167,15 @@ class _Finite(NamedTuple):
 
 def _measure_finite(
     block: _Finite, identical: bool, task: Task, workspace: Workspace, last: Candidate | None
-) -> Partial:
+) -> tuple[tuple[tuple[Moments, ...], tuple[Moments, ...]], Sum, Errors, list[Candidate]]:
+    """Return moments of both sides, their product, errors, and elements that may be among the worst."""
     left = _moments(block.sides[0], block.ranges[0], workspace)
     if identical:
         product = ZERO
         for part in left:
             product = product.merge(part.squares)
         peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
-        return Partial(left=left, right=left, product=product, errors=no_difference(peak))
+        return (left, left), product, no_difference(peak), []
     right = _moments(block.sides[1], block.ranges[1], workspace)
     # From here on the components are overwritten: left by |l−r|, right by |r|.
     difference = differences(block.left, block.right, block.sides)
@@ -188,7 +192,7 @@ def _measure_finite(
     worst = [one for ranking in rankings for one in _candidates(block, ranking, task, last)]
     found = _with_saturation(found, block, left, task, workspace)
     product = _product_by_squares(left, right, found.squares) or _product(block, (left, right), workspace)
-    return Partial(left=left, right=right, product=product, errors=found, worst=tuple(worst))
+    return (left, right), product, found, worst
 
 
 def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | None) -> list[Candidate]:
@@ -202,10 +206,10 @@ def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
     """Count positions whose bytes differ; the views of one dtype store alike."""
     a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    width = min(a.dtype.itemsize, 8)
-    words = a.view(f"u{width}"), b.view(f"u{width}")
+    word = _WORDS.get(a.dtype.itemsize, _WORDS[8])
+    words = a.view(word), b.view(word)
     differ = np.not_equal(*words, out=workspace.mask("nonzero", words[0].size))
-    if a.dtype.itemsize > width:
+    if a.dtype.itemsize > word.itemsize:
         differ = differ.reshape(a.size, -1).any(axis=1)
     return int(np.count_nonzero(differ))
 
@@ -214,7 +218,7 @@ def _ranges(block: Array, parts: Parts) -> Ranges:
     """Return the range of each component; NaN in it shows that there is a NaN."""
     # The narrower the elements the faster, but for float16, which few processors compare.
     sources = parts if block.dtype.kind == "c" or block.dtype == np.float16 else (block,)
-    return tuple((float(np.minimum.reduce(part)), float(np.maximum.reduce(part))) for part in sources)
+    return tuple([(float(np.minimum.reduce(part)), float(np.maximum.reduce(part))) for part in sources])
 
 
 def _all_finite(ranges: tuple[Ranges, Ranges]) -> bool:

@@ -122,8 +122,12 @@ class _Blocks:
             yield start, self._left.read(start, stop), self._right.read(start, stop)
 
 
-def _tiles(start: int, left: Array, right: Array) -> Iterator[tuple[int, Array, Array]]:
+def _tiles(start: int, left: Array, right: Array) -> Iterable[_Block]:
     """Hand out a block tile by tile: numpy's passes want less at a time than reading does."""
+    return ((start, left, right),) if left.size <= _TILE_ELEMENTS else _cut(start, left, right)
+
+
+def _cut(start: int, left: Array, right: Array) -> Iterator[_Block]:
     for tile in range(0, left.size, _TILE_ELEMENTS):
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
