@@ -28,8 +28,8 @@ _UNCOMPILED = frozenset({".air", ".pb", ".onnx", ".caffemodel"})
 # The first bytes of an offline model, whatever its file is called.
 _MAGIC = b"IMOD"
 
-# From this length on, the objects of a whole text take more memory, and then time, than it costs to do without.
-_LARGE = 2**23
+# From this length on, the objects of a whole text take more memory, and so more time, than it costs to do without.
+_LARGE = 2**16
 
 _MOST_LISTED = 3
 
@@ -144,8 +144,7 @@ def _entries(walk: Walk) -> Iterator[Any]:
             walk.value()
             continue
         has_operators = True
-        for _ in walk.items():
-            yield walk.value()
+        yield from walk.values()
     if not has_operators:
         raise UnusualJsonError
 

@@ -10,6 +10,7 @@ from typing import Any
 __all__ = ["UnusualJsonError", "Walk"]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
+_BETWEEN = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 
 
 class UnusualJsonError(ValueError):
@@ -59,6 +60,20 @@ class Walk:
         while self._goes_on("]", is_first=not number):
             yield number
             number += 1
+
+    def values(self) -> Iterator[Any]:
+        """Yield the value of each item of the list here."""
+        self._take("[")
+        if not self._goes_on("]", is_first=True):
+            return
+        while True:
+            yield self.value()
+            # Spelled out: there are very many, and between nearly all of them is no more than this.
+            between = _BETWEEN.match(self._text, self._at)
+            if between is None:
+                break
+            self._at = between.end()
+        self._goes_on("]", is_first=False)
 
     def end(self) -> None:
         """Refuse whatever follows."""
