@@ -30,7 +30,7 @@ class _Partners:
     """For each tensor of one side, where its partners on the other side are."""
 
     def __init__(self, others: Side) -> None:
-        places = {op.at for op in others.ops}
+        places = others.operators_at
         self._mixed = len({known(place) for place in places}) > 1
         self.is_one_place = len(places) == 1
         # Nearly all have one: a set of its own for each would take more memory than all else here.
@@ -121,6 +121,13 @@ class Ledger:
     def right_free(self, ref: int, partner: Operator) -> bool:
         """Whether a right tensor may be paired with a tensor of this left operator."""
         return not (self.held and ("right", ref) in self.held) and not self._of_right.has_at(ref, partner.at)
+
+    def are_free(self, left: int, right: int, ours: Operator, theirs: Operator) -> bool:
+        """Whether a tensor of a left operator and one of a right operator may be paired."""
+        # Nearly all have had no partner yet.
+        if not self.held and left not in self._of_left and right not in self._of_right:
+            return True
+        return self.left_free(left, theirs) and self.right_free(right, ours)
 
     def is_done(self, side: str, ref: int) -> bool:
         """Whether a tensor is free for no tensor of the other side, as nearly all are once a way has paired them."""

@@ -201,7 +201,7 @@ def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
     found, work.pairs = work.pairs, []
     for one, other in found:
         ours, theirs = left.ops[left.op_of[one]], right.ops[right.op_of[other]]
-        if ledger.left_free(one, theirs) and ledger.right_free(other, ours):
+        if ledger.are_free(one, other, ours, theirs):
             ledger.record(Made(one, other, "mapped", work.label, transform))
             work.pairs.append((one, other))
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_msdump.matching.ledger import Ledger, Made
@@ -82,8 +82,12 @@ def _pair(
     certain, doubtful = settle(left, right, edges)
     for one, other in certain:
         ledger.join_operators(one, other)
-        for ref, partner in _free_slots(ledger, left.ops[one], right.ops[other]):
-            ledger.record(Made(ref, partner, how, by(left.ops[one]), transform))
+        ours, theirs = left.ops[one], right.ops[other]
+        partners_of = right.selected(theirs)
+        for port, ref in left.selected(ours).items():
+            partner = partners_of.get(port)
+            if partner is not None and ledger.are_free(ref, partner, ours, theirs):
+                ledger.record(Made(ref, partner, how, by(ours), transform))
     _bar(ledger, certain, doubtful)
 
 
@@ -111,14 +115,6 @@ def _may_meet(ledger: Ledger, one: int, other: int, *, is_blank: bool) -> bool:
     return any(ledger.left_free(ref, right) for ref in ledger.left.selected(left).values()) and any(
         ledger.right_free(ref, left) for ref in ledger.right.selected(right).values()
     )
-
-
-def _free_slots(ledger: Ledger, left: Operator, right: Operator) -> Iterator[tuple[int, int]]:
-    theirs = ledger.right.selected(right)
-    for port, ref in ledger.left.selected(left).items():
-        partner = theirs.get(port)
-        if partner is not None and ledger.left_free(ref, right) and ledger.right_free(partner, left):
-            yield ref, partner
 
 
 def _bar(ledger: Ledger, certain: Sequence[Edge], doubtful: Sequence[Edge]) -> None:

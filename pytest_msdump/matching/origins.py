@@ -166,6 +166,10 @@ class Rulebook:
         return Wish(origins, self._by(asked if own else None, end), "", expected)
 
     def _trail(self, producer: str, slot: int) -> Sequence[tuple[Operator, OriginOutput | None]]:
+        first = self.operators.get(producer)
+        # Nearly all tensors are what they are: nothing carries them.
+        if first is None or first.op_type not in CARRIER_TYPES:
+            return () if first is None else ((first, _origin(first, slot)),)
         trail: list[tuple[Operator, OriginOutput | None]] = []
         seen: set[str] = set()
         while producer in self.operators and producer not in seen:

@@ -177,6 +177,11 @@ class Side:
             (spelling, op.meeting, number) for number, op in enumerate(self.ops) for spelling in mangled_names(op.key)
         )
 
+    @cached_property
+    def operators_at(self) -> frozenset[Key]:
+        """The places of all operators."""
+        return frozenset([op.at for op in self.ops])
+
     def selected(self, op: Operator) -> dict[Port, int]:
         """Return an operator's selected tensors; not to be changed."""
         if self._is_selected:

@@ -24,6 +24,7 @@ _FLAT = re.compile(
     _TENSOR + r"_shape(?P<dims>(?:_[0-9]{1,19})*)_+(?P<dtype>[A-Za-z][A-Za-z0-9]*)_(?P<format>[A-Za-z]\w*)\.bin",
     re.DOTALL | re.ASCII,
 )
+_SUFFIX = ".bin"
 _FLAT_NPY = re.compile(_TENSOR + r"\.npy", re.DOTALL)
 _KERNEL = re.compile(r"(?P<op_type>.+)-op[0-9]+", re.DOTALL)
 _SCOPE = "--"
@@ -68,7 +69,8 @@ def parse_flat(name: str) -> FlatName | None:
     >>> parsed.shape, parsed.dtype, parsed.memory_format
     ((1, 3, 3, 4), 'Float32', 'DefaultFormat')
     """
-    match = _FLAT.fullmatch(name)
+    # Nearly all other names are told by their end alone.
+    match = _FLAT.fullmatch(name) if name.endswith(_SUFFIX) else None
     if match is None:
         return None
     shape = tuple(int(length) for length in match["dims"].split("_")[1:])
