@@ -76,10 +76,10 @@ def _index(root: Path, graph_files: tuple[Path, ...]) -> Dump:
     from pytest_msdump.pipeline.run_facts import with_run
     from pytest_msdump.pipeline.statistics import with_statistics
     from pytest_msdump.readers.base import index_dump
-    from pytest_msdump.readers.listing import listed_once
+    from pytest_msdump.storage.listings import names_kept
 
     unfit = _mirrored(root) if isinstance(root, RemotePath) else ()
-    with listed_once(), collector_at_rest():
+    with names_kept(), collector_at_rest():
         dump = with_manifest(index_dump(root, readers()))
         dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump

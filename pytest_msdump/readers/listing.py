@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.storage.listings import keep, names_kept
+from pytest_msdump.storage.listings import keep, once
 
-__all__ = ["Folder", "listed_once", "walk"]
+__all__ = ["Folder", "walk"]
 
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.
 _DEEPEST = 32
@@ -70,28 +68,7 @@ def walk(root: Path) -> Iterator[Folder]:
     Links to files count as files when they lead to one. Links to directories are followed, but not those met inside of
     what such a link leads to, nor those that lead to a directory they are in: so every walk ends.
     """
-    kept = _KEPT.get()
-    if kept is None:
-        yield from _walked(root)
-        return
-    if root not in kept:
-        kept[root] = tuple(_walked(root))
-    yield from kept[root]
-
-
-# What was listed, while somebody asks for the same directories again and again.
-_KEPT: ContextVar[dict[Path, tuple[Folder, ...]] | None] = ContextVar("listed", default=None)
-
-
-@contextmanager
-def listed_once() -> Iterator[None]:
-    """List every directory once, however often it is asked for inside; what changes meanwhile is not seen."""
-    token = _KEPT.set({})
-    try:
-        with names_kept():
-            yield
-    finally:
-        _KEPT.reset(token)
+    yield from once(root, lambda: _walked(root))
 
 
 def _walked(root: Path) -> Iterator[Folder]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["folders_in", "keep", "names_in", "names_kept"]
+__all__ = ["folders_in", "keep", "names_in", "names_kept", "once"]
+
+Found = TypeVar("Found")
 
 
 class _Listing(NamedTuple):
@@ -21,7 +24,8 @@ class _Listing(NamedTuple):
     folders: Sequence[str]
 
 
-_KEPT: ContextVar[dict[str, _Listing] | None] = ContextVar("names", default=None)
+# By the text of a directory's path its listing, and by whatever else what is asked for `once`.
+_KEPT: ContextVar[dict[Hashable, Any] | None] = ContextVar("names", default=None)
 
 
 @contextmanager
@@ -32,6 +36,17 @@ def names_kept() -> Iterator[None]:
         yield
     finally:
         _KEPT.reset(token)
+
+
+def once(place: Hashable, look: Callable[[], Iterable[Found]]) -> Iterable[Found]:
+    """Return all that `look` finds at a place, looked for once where names are kept; elsewhere as it is looked for."""
+    kept = _KEPT.get()
+    if kept is None:
+        return look()
+    if place not in kept:
+        kept[place] = tuple(look())
+    found: tuple[Found, ...] = kept[place]
+    return found
 
 
 def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
@@ -61,7 +76,8 @@ def _listing(folder: Path) -> _Listing:
         return _looked(place)
     if place not in kept:
         kept[place] = _looked(place)
-    return kept[place]
+    found: _Listing = kept[place]
+    return found
 
 
 def _looked(place: str) -> _Listing:

@@ -11,9 +11,10 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.readers import listing
 from pytest_msdump.readers.ascend_header import parse_header
-from pytest_msdump.readers.listing import listed_once, walk
+from pytest_msdump.readers.listing import walk
 from pytest_msdump.readers.npy_header import parse_header as parse_npy
 from pytest_msdump.readers.wire import Field, Memory, Span, fields
+from pytest_msdump.storage.listings import names_kept
 
 numbers = st.integers(1, 15)
 
@@ -158,7 +159,7 @@ def test_what_was_listed_is_forgotten_also_after_an_error(tmp_path):
         return [found.files for found in walk(tmp_path)]
 
     def fails():
-        with listed_once():
+        with names_kept():
             assert names() == [()]
             (tmp_path / "new").touch()
             assert names() == [()]
