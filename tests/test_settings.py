@@ -21,7 +21,6 @@ from pytest_msdump.settings import (
     parse_report,
     parse_spec,
     parse_threshold,
-    pytest_kwargs,
 )
 
 pytest_plugins = ["pytester"]
@@ -65,10 +64,8 @@ def one_line(excinfo: pytest.ExceptionInfo[ConfigError]) -> str:
 def parsed(flags_of: str, arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(exit_on_error=False)
     for option in OPTIONS:
-        if flags_of == "pytest":
-            parser.add_argument(*option.flags, **pytest_kwargs(option))
-        else:
-            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+        flags = option.flags if flags_of == "pytest" else option.cli_flags
+        parser.add_argument(*flags, **argparse_kwargs(option))
     return parser.parse_args(arguments)
 
 
@@ -139,10 +136,10 @@ def test_an_option_without_an_ini_key_has_no_ini_arguments() -> None:
 def test_pytest_itself_takes_the_table(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         msdump_table="""
-        from pytest_msdump.settings import OPTIONS, ini_kwargs, pytest_kwargs
+        from pytest_msdump.settings import OPTIONS, argparse_kwargs, ini_kwargs
         def pytest_addoption(parser):
             for option in OPTIONS:
-                parser.addoption(*option.flags, **pytest_kwargs(option))
+                parser.addoption(*option.flags, **argparse_kwargs(option))
                 parser.addini(**ini_kwargs(option))
         def pytest_report_header(config):
             inis = {o.name: config.getini(o.ini) for o in OPTIONS}

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, ini_kwargs, pytest_kwargs
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, ini_kwargs
 
 MARKERS = (
     "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare every option and ini key of the one table."""
     group = parser.getgroup("msdump", "accuracy gate for operator dumps")
     for option in (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS):
-        group.addoption(*option.flags, **pytest_kwargs(option))
+        group.addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
 

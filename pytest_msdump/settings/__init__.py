@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs, pytest_kwargs
+    from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs
     from pytest_msdump.settings.language import language_of
     from pytest_msdump.settings.options import (
         FIXTURE_OPTIONS,
@@ -42,7 +42,6 @@ __all__ = [
     "parse_report",
     "parse_spec",
     "parse_threshold",
-    "pytest_kwargs",
 ]
 
 # What pytest declares at every start need not bring what only a gate reads.
@@ -62,7 +61,6 @@ _HOMES = {
     "parse_report": "values",
     "parse_spec": "values",
     "parse_threshold": "values",
-    "pytest_kwargs": "keywords",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -6,16 +6,11 @@ from typing import Any
 
 from pytest_msdump.settings.options import USUAL_DETAILS, Option
 
-__all__ = ["argparse_kwargs", "ini_kwargs", "pytest_kwargs"]
-
-
-def pytest_kwargs(option: Option) -> dict[str, Any]:
-    """Return the keywords for ``group.addoption(*option.flags, ...)``; every value is ``None`` when not given."""
-    return argparse_kwargs(option)
+__all__ = ["argparse_kwargs", "ini_kwargs"]
 
 
 def argparse_kwargs(option: Option) -> dict[str, Any]:
-    """Return the keywords for ``parser.add_argument(*option.cli_flags, ...)``.
+    """Return the keywords for ``parser.add_argument`` and pytest's ``group.addoption``, behind the flags.
 
     The value is text, a list of texts for a repeatable option, ``None`` when not given.
     """
