@@ -19,7 +19,7 @@ from pytest_msdump.readers.filename import number, parse_mindspore, parse_refere
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.opdebug import parse_opdebug
-from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+from pytest_msdump.readers.sidefiles import MAPPING, originals_in
 
 __all__ = ["AscendReader"]
 
@@ -190,12 +190,8 @@ def _sorted_out(
 
 def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str]:
     """Return the names that were too long for the file system, by the numbers they were given."""
-    if MAPPING not in folder.files:
-        return {}
-    relative = folder.relative(MAPPING)
-    originals, note = read_mapping(root / relative)
-    if note:
-        remarks.say(f"{relative.as_posix()} {note}")
+    originals, notes = originals_in(root, folder)
+    remarks.say(*notes)
     return {new: original for new, original in originals.items() if _is_hashed(new)}
 
 

@@ -55,9 +55,9 @@ class Remarks:
         """Note a file; `sentence` has places for ``{files}`` and ``{example}``."""
         self._files[sentence].append(example)
 
-    def say(self, sentence: str) -> None:
+    def say(self, *sentences: str) -> None:
         """Note something that is said as it is."""
-        self._said.append(sentence)
+        self._said += sentences
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pytest_msdump.readers.filename import parse_mindspore
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.opdebug import parse_opdebug
-from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+from pytest_msdump.readers.sidefiles import MAPPING, originals_in
 
 __all__ = ["ConvertedReader"]
 
@@ -102,13 +102,8 @@ def _is_mindspores(name: str) -> bool:
 
 def _originals(root: Path, folder: Folder) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
     """Return a directory's names, each behind what it was before it was shortened, and what is to be told."""
-    if MAPPING not in folder.files:
-        return [(name, name) for name in folder.files], ()
-    relative = folder.relative(MAPPING)
-    originals, note = read_mapping(root / relative)
-    return [(originals.get(name, name), name) for name in folder.files], (
-        (f"{relative.as_posix()} {note}",) if note else ()
-    )
+    originals, notes = originals_in(root, folder)
+    return [(originals.get(name, name), name) for name in folder.files], notes
 
 
 def _ref(parsed: ConvertedName | ConvertedBin, path: Path, at: Coordinates, reader: str) -> TensorRef:

@@ -17,7 +17,7 @@ from pytest_msdump.readers.flat_name import FlatName, parse_flat, parse_flat_npy
 from pytest_msdump.readers.listing import Folder
 from pytest_msdump.readers.mindspore_tree import below_rank, is_first_layout
 from pytest_msdump.readers.opdebug import parse_opdebug
-from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
+from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS_FILE, originals_in
 
 __all__ = ["Contents", "contents_of", "has_own_tensors", "side_files"]
 
@@ -130,16 +130,12 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
 
 def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str]:
     """Return the names that were too long for the file system, by the names they were given."""
-    if MAPPING not in folder.files:
-        return {}
-    relative = folder.relative(MAPPING)
-    originals, note = read_mapping(root / relative)
-    if note:
-        remarks.say(f"{relative.as_posix()} {note}")
+    originals, notes = originals_in(root, folder)
+    remarks.say(*notes)
     absent = sorted(set(originals) - set(folder.files))
     if absent:
         count = "1 that is" if len(absent) == 1 else f"{len(absent)} that are"
-        remarks.say(f"{relative.as_posix()} names {count} not there, e.g. {absent[0]}")
+        remarks.say(f"{folder.text(MAPPING)} names {count} not there, e.g. {absent[0]}")
     return originals
 
 

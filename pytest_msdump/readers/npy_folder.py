@@ -18,7 +18,7 @@ from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.manifest import read_manifest
 from pytest_msdump.readers.recorded import labels_of, notes_on, told
 from pytest_msdump.readers.repeats import Repeats, numbered, sort_out
-from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+from pytest_msdump.readers.sidefiles import MAPPING, originals_in
 
 __all__ = ["NpyFolderReader"]
 
@@ -94,7 +94,8 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
             found.unexplained.extend(map(folder.relative, folder.files))
             continue
         at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
-        originals = _originals(root, folder, found.notes)
+        originals, notes = originals_in(root, folder)
+        found.notes.extend(notes)
         for name in folder.files:
             parsed = parse_reference(name)
             if parsed is None and originals:
@@ -106,17 +107,6 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
             elif name != MAPPING or not originals:
                 found.unexplained.append(folder.relative(name))
     return found
-
-
-def _originals(root: Path, folder: Folder, notes: list[str]) -> Mapping[str, str]:
-    """Return the names that were too long for the file system, by the names they were given."""
-    if MAPPING not in folder.files:
-        return {}
-    path = folder.relative(MAPPING)
-    originals, note = read_mapping(root / path)
-    if note:
-        notes.append(f"{path.as_posix()} {note}")
-    return originals
 
 
 def _dump(root: Path, reader: str, repeats: Repeats, unexplained: Sequence[Path], notes: tuple[str, ...]) -> Dump:

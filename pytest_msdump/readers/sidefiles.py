@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["MAPPING", "STATISTICS_FILE", "read_mapping", "read_run_labels", "read_text"]
+if TYPE_CHECKING:
+    from pytest_msdump.readers.listing import Folder
+
+__all__ = ["MAPPING", "STATISTICS_FILE", "originals_in", "read_mapping", "read_run_labels", "read_text"]
 
 MAPPING = "mapping.csv"
 STATISTICS_FILE = "statistic.csv"
@@ -46,6 +50,23 @@ def read_mapping(path: Path) -> tuple[Mapping[str, str], str | None]:
     if ambiguous:
         note = f"gives several names to {min(ambiguous)}"
     return originals, note
+
+
+def originals_in(root: Path, folder: Folder) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return the names that were too long for the file system, by the names that they have in this directory.
+
+    Returns
+    -------
+    mapping of str to str
+        As `read_mapping`; empty where the directory has no such table.
+    sequence of str
+        A sentence about what could not be read.
+    """
+    if MAPPING not in folder.files:
+        return {}, ()
+    relative = folder.relative(MAPPING)
+    originals, note = read_mapping(root / relative)
+    return originals, (f"{relative.as_posix()} {note}",) if note else ()
 
 
 def read_run_labels(path: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
