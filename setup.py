@@ -9,6 +9,8 @@ setup(
             ["pytest_msdump/metrics/sweep.c"],
             # Nothing here loosens arithmetic: no contraction to fused operations, and no one asks for traps or errno.
             extra_compile_args=["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-Wno-psabi"],
+            # The logarithm of Python's own `math`, wherever Python got its from.
+            libraries=["m"],
             # numpy does the same work where this cannot be built.
             optional=True,
         ),
