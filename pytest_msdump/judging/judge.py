@@ -104,7 +104,7 @@ def rows(comparison: Comparison, limits: Limits, judged: Sequence[Judgement] | N
     return [
         # A third of the time of the class's own constructor.
         made(Check, (metric, value, limit.bound, limit.level, limit.rule, "FAIL" if outcome == "fail" else outcome))
-        for metric, value, limit, outcome, *_ in judged
+        for metric, value, limit, outcome, _, _ in judged
     ]
 
 

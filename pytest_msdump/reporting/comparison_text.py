@@ -90,7 +90,7 @@ def comparison_text(comparison: Comparison) -> ComparisonText:
         ),
     )
     metrics = dict(zip(kind.names, numbers, strict=True))
-    for name in kind.names if not isfinite(sum(compress(values, kind.is_float))) else kind.unlike:
+    for name in kind.unlike if isfinite(sum(compress(values, kind.is_float))) else kind.names:
         metrics[name] = encode(metrics[name])
     head, metrics_text, where, found = text.split(_BETWEEN_SECTIONS)
     sections = head, metrics_text, kind.undefined, where, _nonfinite(comparison.nonfinite), found

@@ -59,12 +59,12 @@ def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
         return value
     if value is None or isinstance(value, (bool, int)):
         return value
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, complex):
         return [encode(value.real), encode(value.imag)]
-    if isinstance(value, tuple):
-        return [encode(item) for item in value]
     if isfinite(value):
         return float(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
