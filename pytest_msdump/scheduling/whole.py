@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["records_of", "table_meanwhile"]
 
-# A table of fewer records is written in the time that it takes to copy the process.
+# A table of fewer records is written in the time that it takes to copy the process. What a copy looks at becomes its
+# own, some six kilobytes of each record.
 _FEWEST_TABLED = 500
+_MOST_TABLED = 16_000
 
 
 def records_of(
@@ -87,7 +89,8 @@ def table_meanwhile(suite: Suite, report: Report) -> AbstractContextManager[Call
     context manager
         Gives the `table` of `pipeline.gathering.write_report`.
     """
-    if suite.jobs <= 1 or "csv" not in suite.report or len(report.records) < _FEWEST_TABLED:
+    is_worth_it = _FEWEST_TABLED <= len(report.records) <= _MOST_TABLED
+    if suite.jobs <= 1 or "csv" not in suite.report or not is_worth_it:
         return nullcontext(lambda: None)
     from pytest_msdump.reporting.csv_report import csv_content
     from pytest_msdump.scheduling.copies import meanwhile

@@ -216,7 +216,7 @@ _TABLE = (
     "import os, signal, sys\nfrom pathlib import Path\n"
     "from pytest_msdump import cli\nfrom pytest_msdump.reporting import csv_report\n"
     "from pytest_msdump.scheduling import whole\n"
-    "whole._FEWEST_TABLED = {fewest}\n"
+    "whole._FEWEST_TABLED, whole._MOST_TABLED = {bounds}\n"
     "home, content = os.getpid(), csv_report.csv_content\n"
     "def csv_content(report):\n"
     "    Path('table by original' if os.getpid() == home else 'table by copy').touch()\n"
@@ -228,21 +228,22 @@ _TABLE = (
 
 
 @pytest.mark.parametrize(
-    ("jobs", "fewest", "here", "makers"),
+    ("jobs", "bounds", "here", "makers"),
     [
-        (1, 0, "pass", {"original"}),
-        (2, 17, "pass", {"original"}),
-        (2, 16, "pass", {"copy"}),
-        (2, 0, "os.getpid() == home or os.kill(os.getpid(), signal.SIGKILL)", {"copy", "original"}),
+        (1, (0, 99), "pass", {"original"}),
+        (2, (17, 99), "pass", {"original"}),
+        (2, (0, 15), "pass", {"original"}),
+        (2, (16, 16), "pass", {"copy"}),
+        (2, (0, 99), "os.getpid() == home or os.kill(os.getpid(), signal.SIGKILL)", {"copy", "original"}),
     ],
 )
 def test_whoever_makes_the_table_it_is_the_same_to_the_byte(
-    tmp_path: Path, jobs: int, fewest: int, here: str, makers: set[str]
+    tmp_path: Path, jobs: int, bounds: tuple[int, int], here: str, makers: set[str]
 ) -> None:
     write_pairs(tmp_path, [12, 30, 7, 50] * 4, drifting=(2, 9))
     assert command(tmp_path, "--report", "json,csv")[0] == 1
     alone = [(tmp_path / "msdump-report" / name).read_bytes() for name in ("results.json", "ops.csv")]
-    program = _TABLE.format(here=here, fewest=fewest)
+    program = _TABLE.format(here=here, bounds=bounds)
     done = run(tmp_path, program, "compare", "left", "right", "--report", "json,csv", "--jobs", str(jobs))
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert [(tmp_path / "msdump-report" / name).read_bytes() for name in ("results.json", "ops.csv")] == alone
