@@ -89,7 +89,8 @@ def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> list[Te
     sliced: defaultdict[tuple[str, str], list[Found]] = defaultdict(list)
     refs: list[TensorRef] = []
     forms = HeaderForms()
-    for one in found:
+    # They are looked at in order of time: what is made one after the other lies side by side in memory.
+    for one in sorted(found, key=lambda each: each.name.timestamp):
         name = one.name
         if name.task_type is not None and name.is_ffts:
             sliced[name.op_type, slice_name(name.op).op].append(one)

@@ -115,7 +115,7 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
         else:
             rest.append(name)
     runs = {_run(dump.name) for dump in dumps}
-    # Who looks at them later does so in order of time: what is made one after the other lies side by side in memory.
+    # They are looked at in order of time: what is made one after the other lies side by side in memory.
     arrays.sort(key=lambda array: array[1].timestamp or 0)
     refs: list[TensorRef] = []
     for name, array in arrays:

@@ -13,7 +13,7 @@ from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.readers.base import Reader
-from pytest_msdump.readers.filename import number, parse_reference
+from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.manifest import read_manifest
 from pytest_msdump.readers.recorded import labels_of, notes_on, told
@@ -93,7 +93,7 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
         if iteration is None:
             found.unexplained.extend(map(folder.relative, folder.files))
             continue
-        at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
+        parsed_files: list[tuple[str, ReferenceName]] = []
         originals, notes = originals_in(root, folder)
         found.notes.extend(notes)
         for name in folder.files:
@@ -101,11 +101,15 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
             if parsed is None and originals:
                 parsed = parse_reference(originals.get(name, ""))
             if parsed is not None:
-                op, slot, timestamp = parsed
-                key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource.inside(path, name, timestamp)
-                found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader)
+                parsed_files.append((name, parsed))
             elif name != MAPPING or not originals:
                 found.unexplained.append(folder.relative(name))
+        # They are looked at in order of time: what is made one after the other lies side by side in memory.
+        parsed_files.sort(key=lambda file: file[1].timestamp)
+        at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
+        for name, (op, slot, timestamp) in parsed_files:
+            key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource.inside(path, name, timestamp)
+            found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader)
     return found
 
 
