@@ -6,9 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from plugin.suites import write_suite
 
-from pytest_msdump.cli import main
+from pytest_msdump.cli import main, match_text
+from pytest_msdump.reporting.tables import table
 from pytest_msdump.testing.builder import write_reference
 
 
@@ -117,3 +120,17 @@ def test_the_pairs_are_those_that_compare_measures(dumps, capsys):
     assert [(pair["order"], pair["left"]["file"], pair["right"]["file"]) for pair in told] == [
         (record["order"], record["left"]["file"], record["right"]["file"]) for record in results["tensors"]
     ]
+
+
+CELLS = st.text("ab 层", min_size=1, max_size=14)
+ROWS = st.lists(st.tuples(st.text("123", min_size=1, max_size=3), CELLS, CELLS, CELLS), min_size=1, max_size=4)
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ROWS, st.integers(40, 50))
+def test_pairs_are_a_table_where_and_only_where_all_of_it_fits(rows, width):
+    titles = ("op", "left", "right", "paired by")
+    lines = table(titles, rows, width=width, right=(0,), indent=0)
+    fits = max(map(len, lines)) <= width
+    told = list(match_text._pairs(rows, width))
+    assert told == lines if fits else "left <-> right (paired by)" in told[0]

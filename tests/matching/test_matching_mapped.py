@@ -352,3 +352,12 @@ def test_a_tensor_without_a_rank_is_paired_by_map_at_one_rank_and_by_name_at_ano
     right = dump(tensor("x", rank=0), tensor("a", rank=1))
     pairing = mapped(dump(tensor("a")), right, MapEntry("a", "x"))
     assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped"), ("a:output:0", "a:output:0", "name")]
+
+
+def test_of_an_operator_one_tensor_may_be_named_in_vain_and_another_paired_by_name() -> None:
+    left = dump(run_tensor("a", "output:0"), run_tensor("a", "output:1"))
+    right = dump(tensor("a", "output:0"), tensor("a", "output:1"))
+    pairing = mapped(left, right, MapEntry("a:output:0", "gone:output:0", label="#1"))
+    assert addresses(pairing) == [("a:output:1", "a:output:1", "name")]
+    pairing = mapped(left, right, MapEntry("gone:output:0", "a:output:1", label="#1"))
+    assert addresses(pairing) == [("a:output:0", "a:output:0", "name")]

@@ -153,3 +153,11 @@ def test_a_long_name_in_chinese_is_cut_by_columns():
 
 def test_a_mark_that_stands_over_a_letter_takes_no_column():
     assert columns("e\u0301") == 1
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.text("ab (\t", max_size=8), st.integers(2, 9))
+def test_a_text_that_fits_is_one_line_with_its_spaces_single(text, width):
+    words = text.split()
+    if len(" ".join(words)) <= width:
+        assert filled(text, width) == [" ".join(words)]
