@@ -66,7 +66,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import version
 
-        from pytest_msdump.metrics.compiled import kernel_line
+        from pytest_msdump.compiled import kernel_line
 
         print(f"{parser.prog} {version('pytest-msdump')} ({kernel_line()})")  # noqa: T201 - the answer
         parser.exit()

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.languages import LANGUAGES
-from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text

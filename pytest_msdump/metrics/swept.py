@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.metrics.distribution import Divergence, Span
 from pytest_msdump.metrics.kernel import EXACT_KINDS, NOTHING, Partial, Task
 from pytest_msdump.metrics.moments import Moments

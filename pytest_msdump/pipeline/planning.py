@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, paired, write_report

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-VERSION: int
+FORM: int
 
 def filled(
     form: str,

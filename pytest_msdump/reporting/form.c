@@ -1,4 +1,4 @@
-/* The optional compiled form of `forms.py`: puts numbers into the text of a record.
+/* The optional compiled form of `values.py`: puts numbers into the text of a record.
  *
  * Floats are written as `repr` writes them, the shortest digits that mean the same number, in a tenth of its time: by
  * Schubfach, which needs three products of 64 by 128 bits where `repr` divides long integers.
@@ -21,8 +21,8 @@ enum {
     LARGEST_POWER = 324,
     /* -2.2250738585072014e-308 and the longest integer of 64 bits fit, and the quotes of -Infinity. */
     LONGEST_NUMBER = 32,
-    /* What forms.py and this file agree on: a change of it changes the number, there and here. */
-    VERSION = 1,
+    /* What compiled.py and this file agree on: a change of it changes the number, there and here. */
+    FORM = 1,
 };
 
 typedef unsigned __int128 Wide;
@@ -301,7 +301,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module) { return PyModule_AddIntConstant(module, "VERSION", VERSION); }
+static int execute(PyObject *module) { return PyModule_AddIntConstant(module, "FORM", FORM); }
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
@@ -311,7 +311,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "pytest_msdump.reporting._form",
-    .m_doc = "The compiled form of `forms.py`.",
+    .m_doc = "The compiled form of `values.py`.",
     .m_size = 0,
     .m_methods = functions,
     .m_slots = slots,

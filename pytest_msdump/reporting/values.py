@@ -16,12 +16,8 @@ from math import isfinite
 from numbers import Integral
 from typing import Any
 
+from pytest_msdump.compiled import number_writer
 from pytest_msdump.model.comparison import Scalar
-
-try:
-    from pytest_msdump.reporting import _form
-except ImportError:
-    _form = None  # type: ignore[assignment]
 
 __all__ = [
     "NONFINITE",
@@ -35,9 +31,7 @@ __all__ = [
     "text_json",
 ]
 
-# What the extension and this package agree on: a checkout that moves on keeps the extension that was built before.
-_VERSION = 1
-_COMPILED = _form if getattr(_form, "VERSION", None) == _VERSION else None
+_COMPILED = number_writer()
 
 NONFINITE: dict[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 import pytest_msdump
+from pytest_msdump.compiled import chosen
 from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Stamp", "differences", "stamp"]
-
-_KERNEL = "pytest_msdump.metrics.compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ def stamp() -> Stamp:
     """Return the stamp of this process."""
     import numpy as np
 
-    return Stamp(_version(), _code(), np.__version__, _kernel())
+    return Stamp(_version(), _code(), np.__version__, chosen().name)
 
 
 def differences(one: Stamp, other: Stamp) -> str:
@@ -60,9 +58,3 @@ def _code() -> str:
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:16]
-
-
-def _kernel() -> str:
-    if importlib.util.find_spec(_KERNEL) is None:
-        return "numpy"
-    return str(importlib.import_module(_KERNEL).chosen().name)

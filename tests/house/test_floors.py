@@ -19,6 +19,7 @@ FLOORS = {
     "lazy_tuple": 0,
     "facts": 1,
     "errors": 1,
+    "compiled": 2,
     "model": 2,
     "dtypes": 2,
     "pages": 2,
@@ -54,6 +55,7 @@ FORBIDDEN_AT_IMPORT = {"scipy", "rich", "torch", "mindspore", "tensorflow", "onn
 WITHOUT_NUMPY = {
     "facts",
     "errors",
+    "compiled",
     "model",
     "registry",
     "settings",

@@ -21,12 +21,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump import compiled
 from pytest_msdump.cli import main
+from pytest_msdump.compiled import VARIABLE, Kernel, chosen, kernel_line, number_writer
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.metrics import compiled, swept
+from pytest_msdump.metrics import swept
 from pytest_msdump.metrics.arrays import ArrayView
-from pytest_msdump.metrics.compiled import VARIABLE, Kernel, chosen, kernel_line
 from pytest_msdump.metrics.distribution import Span
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
 from pytest_msdump.metrics.measure import measure
@@ -496,7 +497,7 @@ def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (ModuleNotFoundError("no", name=compiled._EXTENSION), "was not built when the package was installed"),
+        (ModuleNotFoundError("no", name=compiled._KERNEL), "was not built when the package was installed"),
         (ImportError("undefined symbol"), r"cannot be loaded \(undefined symbol\)"),
     ],
 )
@@ -525,6 +526,23 @@ def test_an_extension_of_another_state_of_the_source_does_not_measure(monkeypatc
         assert kernel_line() == "kernel: numpy (it was built from another state of its source)"
     finally:
         compiled._chosen.cache_clear()
+
+
+def test_who_wants_numpy_gets_nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled.importlib, "import_module", lambda _: SimpleNamespace(FORM=1))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert number_writer() is not None
+    monkeypatch.setenv(VARIABLE, "numpy")
+    assert number_writer() is None
+
+
+@pytest.mark.parametrize("form", [0, 2, None])
+def test_a_number_writer_of_another_state_of_the_source_writes_nothing(
+    form: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled.importlib, "import_module", lambda _: SimpleNamespace(FORM=form))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert number_writer() is None
 
 
 @needs_kernel

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from scheduling.dumps import LARGE, file_of, write_pairs
 
+from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.metrics.compiled import chosen
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.planning import Plan, plan
 from pytest_msdump.scheduling.cluster import Cluster

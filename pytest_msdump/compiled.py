@@ -1,7 +1,7 @@
-"""Which kernel measures: the compiled one where it was built, else numpy, and why.
+"""What is compiled where there was a compiler, and whether it is used; without it everything works as well.
 
-The compiled kernel is optional: a package that was installed without a compiler has none, and numpy gives the same
-answers (counts, places and extrema exactly, sums to 1e-12 of themselves).
+`metrics/sweep.c` is the compiled kernel: with numpy's, the answers are the same (counts, places and extrema exactly,
+sums to 1e-12 of themselves). `reporting/form.c` writes numbers, with the same characters as Python.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from types import ModuleType
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line"]
+__all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line", "number_writer"]
 
 VARIABLE = "MSDUMP_KERNEL"
 
-_EXTENSION = "pytest_msdump.metrics._sweep"
+_KERNEL = "pytest_msdump.metrics._sweep"
+_NUMBER_WRITER = "pytest_msdump.reporting._form"
 _NAMES = ("compiled", "numpy")
-# What the extension and this package agree on: a checkout that moves on keeps the extension that was built before.
-_FORM = 3
+# What each extension and this package agree on: a checkout that moves on keeps the extension that was built before.
+_FORMS = {_KERNEL: 3, _NUMBER_WRITER: 1}
 
 
 class Kernel(NamedTuple):
@@ -51,21 +52,27 @@ def _chosen(wanted: str) -> Kernel:
         raise ConfigError(f"{VARIABLE}: there is no kernel {wanted[:40]!r}; it is one of: {', '.join(_NAMES)}")
     if wanted == "numpy":
         return Kernel("numpy", reason=f"{VARIABLE} says so")
-    try:
-        module = importlib.import_module(_EXTENSION)
-    except ImportError as error:
-        reason = _reason(error)
-    else:
-        if getattr(module, "FORM", None) == _FORM:
-            return Kernel("compiled", module)
-        reason = "it was built from another state of its source"
+    module, reason = _loaded(_KERNEL)
+    if module is not None:
+        return Kernel("compiled", module)
     if wanted:
         raise ConfigError(f"{VARIABLE}: there is no compiled kernel: {reason}; build it, or unset the variable")
     return Kernel("numpy", reason=reason)
 
 
-def _reason(error: ImportError) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name == _EXTENSION:
+def _loaded(extension: str) -> tuple[ModuleType | None, str]:
+    """Return an extension module, or why there is none."""
+    try:
+        module = importlib.import_module(extension)
+    except ImportError as error:
+        return None, _reason(error, extension)
+    if getattr(module, "FORM", None) == _FORMS[extension]:
+        return module, ""
+    return None, "it was built from another state of its source"
+
+
+def _reason(error: ImportError, extension: str) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name == extension:
         return "it was not built when the package was installed, which needs a C compiler and Python's headers"
     return f"it cannot be loaded ({error})"
 
@@ -74,3 +81,8 @@ def kernel_line() -> str:
     """Say which kernel it is, on a line."""
     kernel = chosen()
     return f"kernel: {kernel.name}" + (f" ({kernel.reason})" if kernel.reason else "")
+
+
+def number_writer() -> ModuleType | None:
+    """Return the extension that writes numbers; ``None`` where it was not built, or nothing compiled is wanted."""
+    return None if os.environ.get(VARIABLE) == "numpy" else _loaded(_NUMBER_WRITER)[0]
