@@ -15,7 +15,7 @@ from pytest_msdump.readers.ascend_index import Found, Remarks, refs_of
 from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_converted, parse_protobuf
 from pytest_msdump.readers.ascend_tree import Place, place_of
 from pytest_msdump.readers.base import Reader
-from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference
+from pytest_msdump.readers.filename import may_tell_io, number, parse_mindspore, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.opdebug import parse_opdebug
@@ -132,6 +132,8 @@ def _has_dumps(folder: Folder) -> bool:
 
 def _has_arrays(folder: Folder) -> bool:
     """Whether there are arrays of MindSpore's other than those made of dumps that are still beside them."""
+    if not may_tell_io(folder.files):
+        return False
     arrays = (name for name in folder.files if parse_mindspore(name))
     first = next(arrays, None)
     if first is None:

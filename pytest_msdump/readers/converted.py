@@ -14,7 +14,7 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef,
 from pytest_msdump.readers.ascend_names import ConvertedBin, ConvertedName, parse_converted, parse_converted_bin
 from pytest_msdump.readers.ascend_tree import place_of
 from pytest_msdump.readers.base import Reader
-from pytest_msdump.readers.filename import parse_mindspore
+from pytest_msdump.readers.filename import may_tell_io, parse_mindspore
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.opdebug import parse_opdebug
@@ -46,7 +46,7 @@ class ConvertedReader(Reader):
         folders = [folder for folder in walk(root) if place_of(root, folder.parts)]
         names = [original for folder in folders for original, _ in _originals(root, folder)[0]]
         # Of a tree of MindSpore's the first name tells; of what is ours every name has to be looked at anyway.
-        return not any(map(_is_mindspores, names)) and any(map(_is_ours, names))
+        return may_tell_io(names) and not any(map(_is_mindspores, names)) and any(map(_is_ours, names))
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root` by name; see `Reader.index`."""

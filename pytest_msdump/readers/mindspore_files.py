@@ -12,7 +12,7 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef,
 from pytest_msdump.readers.ascend_index import Found, Remarks
 from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_converted
 from pytest_msdump.readers.ascend_tree import Place
-from pytest_msdump.readers.filename import MindSporeName, number, parse_mindspore
+from pytest_msdump.readers.filename import MindSporeName, may_tell_io, number, parse_mindspore
 from pytest_msdump.readers.flat_name import FlatName, parse_flat, parse_flat_npy
 from pytest_msdump.readers.listing import Folder
 from pytest_msdump.readers.mindspore_tree import below_rank, is_first_layout
@@ -66,9 +66,10 @@ class Contents(NamedTuple):
 
 def has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
     """Tell whether MindSpore itself wrote arrays to a directory, by names alone."""
-    if any(parse_mindspore(name) or parse_flat(name) for name in folder.files):
+    tells_io = may_tell_io(folder.files)
+    if tells_io and any(parse_mindspore(name) or parse_flat(name) for name in folder.files):
         return True
-    if is_first_layout(root, folder.parts) and any(map(parse_flat_npy, folder.files)):
+    if tells_io and is_first_layout(root, folder.parts) and any(map(parse_flat_npy, folder.files)):
         return True
     # Directories in which every name was too long: numbers, and the table of their meaning.
     return place.at.rank is not None and MAPPING in folder.files and any(map(_is_numbered, folder.files))
