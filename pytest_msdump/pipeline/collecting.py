@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["collector_at_rest"]
+__all__ = ["collector_at_rest", "past_set_aside"]
 
 
 @contextmanager
@@ -32,4 +32,22 @@ def _promote() -> None:
     """Count what was made as old, without going through it: who freezes objects for other reasons keeps them frozen."""
     if not gc.get_freeze_count():
         gc.freeze()
+        gc.unfreeze()
+
+
+@contextmanager
+def past_set_aside() -> Iterator[None]:
+    """Let the collector search inside only what is made inside: what was there before stays, as a plan does.
+
+    Notes
+    -----
+    All is searched whenever a quarter more has come to it: a plan of 40,000 pairs takes a third of a second each time.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
         gc.unfreeze()

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.pipeline.collecting import collector_at_rest
+from pytest_msdump.pipeline.collecting import collector_at_rest, past_set_aside
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.scheduling.running import Runner, has_code
 
@@ -59,7 +59,7 @@ def records_of(
     cache = _cache(plan)
     records: dict[int, Mapping[str, Any]] = {}
     copies, workers = _helpers(plan)
-    with workers as threads:
+    with workers as threads, past_set_aside():
         runner = Runner(plan, numbers, threads, cache=cache)
         by_copies = copies(runner.measured, numbers, plan.suite.jobs) if copies else None
         try:
