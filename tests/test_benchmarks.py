@@ -202,6 +202,13 @@ def test_a_large_dump_is_worked_out_from_what_its_elements_and_its_tensors_cost(
     assert "kernel" not in text
 
 
+def test_what_was_not_measured_is_not_told_as_nothing() -> None:
+    rates = {"pair-float32": {pair.VENDOR: 2e-9}, "tiny": {}, "index": {MEMORY: 1024.0}}
+    text = scale({name: Case(name, name, {}, rates=found) for name, found in rates.items()}, kernel=True)
+    assert "| the vendor's file_compare | 2.00 | not measured | 4.00 |" in text
+    assert "| the vendor's file_compare | 2 min | 20 min, 1 worker |" in text
+
+
 def test_a_page_without_marks_is_left_alone() -> None:
     with pytest.raises(ValueError, match="figures: tiny"):
         into_page("<!-- figures: pair -->\n<!-- end of pair -->\n", "tiny", "text")

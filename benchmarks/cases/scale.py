@@ -45,7 +45,7 @@ STORAGES = (
     Storage("one NVMe drive, 3 GB/s", 3e9),
     Storage("a parallel file system, 40 GB/s", 40e9),
 )
-# Each with the program whose cost of a further pair of tensors it shares.
+# Each with the program whose cost of a further pair of tensors it shares; of a stranger's that was not measured.
 PROGRAMS = {
     "kernel, without KL": (pair.OURS_NINE, networks.OURS),
     "kernel, all metrics": (pair.OURS, networks.OURS),
@@ -66,7 +66,7 @@ def scale(cases: Mapping[str, Case], *, kernel: bool) -> str:
         Whether there was a kernel: without one, programs "as installed" are the fallback.
     """
     rates = {
-        title: (elements[name], cases["tiny"].rates[tensors] if tensors else 0.0)
+        title: (elements[name], cases["tiny"].rates[tensors] if tensors else None)
         for title, (name, tensors) in PROGRAMS.items()
         for elements in [cases["pair-float32"].rates]
         if name in elements and (kernel or not title.startswith("kernel"))
@@ -88,20 +88,24 @@ def bound(cpu_seconds: float, storage_seconds: float) -> tuple[int, float]:
     return max(1, math.ceil(cpu_seconds / storage_seconds)), storage_seconds
 
 
-def _rates(rates: Mapping[str, tuple[float, float]], memory: float) -> str:
+def _rates(rates: Mapping[str, tuple[float, float | None]], memory: float) -> str:
     rows = [
-        (title, f"{elements * 1e9:.2f}", f"{tensors * 1e3:.2f}", f"{2 * _FLOAT_BYTES / elements / 1e9:.2f}")
+        (title, f"{elements * 1e9:.2f}", _milliseconds(tensors), f"{2 * _FLOAT_BYTES / elements / 1e9:.2f}")
         for title, (elements, tensors) in rates.items()
     ]
     titles = ("", "ns a pair of elements", "ms a pair of tensors", "GB/s a core, of both sides")
     return f"{table(titles, rows)}\n\nA file that is indexed takes {memory / 1024:.1f} KiB of memory."
 
 
-def _dump(dump: Dump, rates: Mapping[str, tuple[float, float]], memory: float) -> str:
+def _milliseconds(seconds: float | None) -> str:
+    return "not measured" if seconds is None else f"{seconds * 1e3:.2f}"
+
+
+def _dump(dump: Dump, rates: Mapping[str, tuple[float, float | None]], memory: float) -> str:
     read = 2 * dump.side_bytes
     rows = []
     for title, (of_elements, of_tensors) in rates.items():
-        cpu = dump.side_bytes / _FLOAT_BYTES * of_elements + dump.tensors * of_tensors
+        cpu = dump.side_bytes / _FLOAT_BYTES * of_elements + dump.tensors * (of_tensors or 0.0)
         cells = [_storage(cpu, read / storage.bytes_a_second) for storage in STORAGES]
         rows.append((title, _time(cpu), *cells))
     heading = (
