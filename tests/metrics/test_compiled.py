@@ -243,6 +243,14 @@ def test_usual_pairs_are_defined_by_the_kernel(kinds: tuple[str, str]) -> None:
 
 
 @needs_kernel
+def test_a_divergence_that_rounding_makes_negative_is_nought() -> None:
+    right = np.random.default_rng(0).random(8).astype(np.float32)
+    left = right.copy()
+    right[3] = np.nextafter(right[3], np.float32(2))
+    assert told(left, right).measurements["kl_divergence"].value == 0.0
+
+
+@needs_kernel
 def test_where_a_reason_is_to_be_given_python_gives_it() -> None:
     some, none, nan = np.arange(1.0, 9.0), np.zeros(8), np.full(8, math.nan)
     assert told(some, some * 2) is not None
