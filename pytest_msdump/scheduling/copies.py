@@ -28,7 +28,7 @@ _MOST_TOGETHER = 64
 # All tickets wait in one pipe, which holds a page wherever there is one.
 _MOST_BATCHES = 1000
 _TICKET_BYTES = 4
-# To look whether something has arrived takes a hundredth of the time that a small pair takes.
+# To look whether something has arrived costs too much to do so after each of very many small pairs.
 _BETWEEN_LOOKS_SECONDS = 0.005
 
 

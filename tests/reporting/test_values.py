@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.reporting import values as module
 from pytest_msdump.reporting.values import filled, form_text, number_json
 
-needs_compiled = pytest.mark.skipif(module._COMPILED is None, reason="it was not built here")
+# Where it is asked for it has to be there: all that is compiled is optional, and would be skipped everywhere unseen.
+_NOT_BUILT = pytest.mark.skipif(
+    module._COMPILED is None and os.environ.get(VARIABLE) != "compiled", reason="it was not built here, or not wanted"
+)
+
+
+def needs_compiled(test):
+    return _NOT_BUILT(pytest.mark.usefixtures("_compiled")(test))
+
 
 integers = st.integers(-(2**70), 2**70)
 numbers = st.one_of(st.floats(), st.floats(width=32), integers, st.booleans(), st.none(), st.complex_numbers())
@@ -27,21 +37,26 @@ def printed(*numbers):
     return filled("%s\n" * len(numbers), numbers).splitlines()
 
 
-@pytest.fixture(params=["compiled", "Python"])
+@pytest.fixture
+def _compiled():
+    assert module._COMPILED is not None
+
+
+@pytest.fixture(params=[pytest.param("compiled", marks=_NOT_BUILT), "Python"])
 def _either(request, monkeypatch):
     if request.param == "Python":
         monkeypatch.setattr(module, "_COMPILED", None)
+    else:
+        request.getfixturevalue("_compiled")
 
 
-@settings(max_examples=300)
+@pytest.mark.usefixtures("_either")
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given=st.lists(st.tuples(st.text(st.characters(max_codepoint=126)), values)))
-def test_both_write_the_same(given):
+def test_each_writes_what_numbers_are_in_json(given):
     form, numbers = "".join(form_text(text) + "%s" for text, _ in given), tuple(value for _, value in given)
     text = "".join(text + number_json(value) for text, value in given)
     assert filled(form, numbers) == text
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_COMPILED", None)
-        assert filled(form, numbers) == text
 
 
 @needs_compiled
@@ -86,13 +101,17 @@ def test_another_form_is_refused(form):
         filled(form, (1,))
 
 
-def test_what_cannot_be_written_is_said(monkeypatch):
+@pytest.mark.usefixtures("_either")
+def test_what_cannot_be_written_is_said():
     with pytest.raises(TypeError):
         filled("%s", (object(),))
+
+
+@needs_compiled
+def test_what_others_write_has_to_be_ascii(monkeypatch):
     monkeypatch.setattr(module, "number_json", lambda _: "\N{EM DASH}")
-    if module._COMPILED is not None:
-        with pytest.raises(TypeError, match="ASCII"):
-            filled("%s", (object(),))
+    with pytest.raises(TypeError, match="ASCII"):
+        filled("%s", (object(),))
 
 
 @needs_compiled
