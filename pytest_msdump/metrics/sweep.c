@@ -629,14 +629,48 @@ typedef struct {
 
 INLINE Bounds bounds_of(const Found *found, const Job *job, const Scale *scale)
 {
+    double worst = floor_of(found, job, scale->forbidden);
+    /* What is ranked by |l-r| is not divided. */
     return (Bounds){found->largest.value, lowered(found->largest_relative.value),
-                    lowered(floor_of(found, job, scale->forbidden))};
+                    scale->forbidden ? worst : lowered(worst)};
 }
 
 /* For each group of a tile, lanes that are not 0 where it may hold something of interest. */
 typedef struct {
     Lanes groups[GROUPS];
 } Marks;
+
+INLINE int is_marked(const Lanes *marks)
+{
+    uint64_t any = 0;
+    EACH_LANE any |= bits_of(marks->v[j]);
+    return any != 0;
+}
+
+/* Whether an element of a whole group goes beyond what was found. Marks only tell that one may: where a few values are
+ * all there is, as of integers, or one ratio is everywhere, most groups hold another one of the farthest.
+ */
+INLINE int goes_beyond(const RawDouble *restrict left, const RawDouble *restrict right, const Job *job,
+                       const Found *found, const int forbidden)
+{
+    const Scale scale = scale_of(job);
+    const double largest = found->largest.value, largest_relative = found->largest_relative.value;
+    const double worst = floor_of(found, job, 0), worst_forbidden = floor_of(found, job, 1);
+    uint64_t beyond = 0;
+    for (int i = 0; i < GROUP; i++) {
+        double a = fabs(left[i] - right[i]), m = fabs(right[i]), relative = m == 0.0 ? 0.0 : a / m;
+        double allowed = forbidden ? 0.0 : m * scale.rtol + scale.atol, score = allowed == 0.0 ? a : a / allowed;
+        beyond |= (uint64_t)(a > largest) | (uint64_t)(relative > largest_relative) |
+                  (uint64_t)(score > (allowed == 0.0 ? worst_forbidden : worst));
+    }
+    return beyond != 0;
+}
+
+CLONES static int group_goes_beyond(const Elements *x, Py_ssize_t from, const Job *job, const Found *found)
+{
+    const RawDouble *left = x->left + from, *right = x->right + from;
+    return scale_of(job).forbidden ? goes_beyond(left, right, job, found, 1) : goes_beyond(left, right, job, found, 0);
+}
 
 /* Look at each element of a group. */
 static void search_group(const Elements *x, Py_ssize_t from, Py_ssize_t to, const Job *job, Found *found)
@@ -666,7 +700,8 @@ static void search_group(const Elements *x, Py_ssize_t from, Py_ssize_t to, cons
 static void search(const Elements *x, const Marks *marks, const Job *job, Found *found)
 {
     for (Py_ssize_t from = 0, group = 0; from < x->count; from += GROUP, group++)
-        if (greatest(marks->groups[group].v) != 0.0)
+        if (is_marked(&marks->groups[group]) &&
+            (from + GROUP > x->count || group_goes_beyond(x, from, job, found)))
             search_group(x, from, LESS(from + GROUP, x->count), job, found);
 }
 
@@ -765,7 +800,7 @@ INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict 
         }
     }
     *errors = e;
-    return greatest(any.v) != 0.0;
+    return is_marked(&any);
 }
 
 typedef int (*AddErrors)(const RawDouble *, const RawDouble *, Py_ssize_t, const Sweeping *, Errors *, Marks *);

@@ -381,6 +381,35 @@ def test_worst_elements_of_equal_ratio_are_the_first_ones() -> None:
     assert found.measurements["max_relative_error"].where == (0,)
 
 
+# One goes beyond (110, 100) and (2, 1) by its difference, the next by its relative error, by its ratio to what is
+# allowed, and where nothing is allowed; the others by all of that, or by nothing.
+@needs_kernel
+@pytest.mark.parametrize("element", [(112, 100), (3, 1), (16, 10), (1, 0), (127, 3), (0, 127), (5, 5)])
+@settings(deadline=None, max_examples=CASES // 5)
+@given(
+    kinds=st.sampled_from([*((kind, kind) for kind in (*INTEGERS, *FLOATS)), ("int8", "float32"), ("float64", "int8")]),
+    # Beside one that is far off, the other may only be one of the worst.
+    first=st.sampled_from([(110, 100), (127, 10)]),
+    place=st.integers(0, 3216),
+    tolerance=st.sampled_from([(0.0, 0.0), (0.1, 0.5), (0.1, 0.0), (0.0, 0.5)]),
+    worst=st.sampled_from([5, 16]),
+)
+def test_what_goes_beyond_is_found_where_all_others_tie(
+    element: tuple[int, int],
+    kinds: tuple[str, str],
+    first: tuple[int, int],
+    place: int,
+    tolerance: tuple[float, float],
+    worst: int,
+) -> None:
+    left, right = (
+        np.insert(np.resize(often, 3216), (0, place), once).astype(kind)
+        for often, *once, kind in zip(([110, 2], [100, 1]), first, element, kinds, strict=True)
+    )
+    wanted: dict[str, Any] = {"rtol": tolerance[0], "atol": tolerance[1], "worst": worst}
+    assert_same(by("compiled", left, right, **wanted), by("numpy", left, right, **wanted))
+
+
 @needs_kernel
 @pytest.mark.parametrize("tolerance", [(1e90, 0.0), (1e100, 1e100), (0.0, 1e99), (1e-100, 0.0), (0.0, 1e-100)])
 @pytest.mark.parametrize(("kind", "scale"), [("float64", 1e80), ("float64", 1e-80), ("float32", 1e30)])
