@@ -119,8 +119,7 @@ def bfloat16_values(bits: Array) -> Array:
     array of float32, same shape
         Every bfloat16 is a float32 with 16 zero bits behind it; NaN payloads are kept.
     """
-    wide: Array = bits.astype(np.uint32)
-    wide <<= np.uint32(16)
+    wide: Array = np.left_shift(bits, np.uint32(16), dtype=np.uint32)
     return wide.view(np.float32)
 
 
