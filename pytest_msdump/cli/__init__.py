@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
-from pytest_msdump.cli.numpy_alone import load_numpy
+from pytest_msdump.cli.numpy_alone import keep_numpy_alone
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.pipeline.collecting import collector_at_rest
 
@@ -38,9 +38,6 @@ _COMMANDS = (
     "report",
     "tfdbg",
 )
-
-# Those that look at tensors; `match` does where it is asked to suggest.
-_NUMERIC = frozenset({"compare", "inspect", "convert", "overflow", "tfdbg"})
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -103,8 +100,7 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
         words = sys.argv[1:] if argv is None else argv
         with collector_at_rest():
             parsed = _parser(_modules(words) if commands is None else commands).parse_args(words)
-            if parsed.command in _NUMERIC:
-                load_numpy()
+            keep_numpy_alone()
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
-from pytest_msdump.cli.numpy_alone import load_numpy
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
@@ -72,7 +71,6 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.suggest:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
-        load_numpy()
         return _suggest(planned, Progress("msdump match", quiet=parsed.quiet))
     with collector_at_rest():
         return _tell(parsed, planned)

@@ -4,25 +4,63 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 
-__all__ = ["load_numpy"]
+__all__ = ["keep_numpy_alone"]
 
+_NUMPY = "numpy"
 _VARIABLE = "OPENBLAS_NUM_THREADS"
 _THEIR_OWN = (_VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
 
 
-def load_numpy() -> None:
-    """Import numpy such that its library makes no threads, unless the environment says how many.
+def keep_numpy_alone() -> None:
+    """Whoever imports numpy first gets one whose library makes no threads, unless the environment says how many.
 
     Notes
     -----
     Nothing here multiplies matrices, and threads that wait for work turn in circles: a third of what importing numpy
     costs. The environment is left as it was, for whoever starts other programs.
     """
-    if "numpy" in sys.modules or any(name in os.environ for name in _THEIR_OWN):
-        return
-    os.environ[_VARIABLE] = "1"
-    try:
-        import numpy  # noqa: F401 - loaded for whoever imports it next
-    finally:
-        del os.environ[_VARIABLE]
+    if _NUMPY not in sys.modules and not any(isinstance(one, _Finder) for one in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds numpy where it is, once, and loads it by `_Loader`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return what loads numpy; nothing of any other module."""
+        if fullname != _NUMPY:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None and not any(name in os.environ for name in _THEIR_OWN):
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(Loader):
+    """Loads a module as another loader does, while a variable says that there is one thread."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Let the other one do it."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the other one do it, which is the module's loader for whoever asks."""
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        os.environ[_VARIABLE] = "1"
+        try:
+            self._loader.exec_module(module)
+        finally:
+            del os.environ[_VARIABLE]

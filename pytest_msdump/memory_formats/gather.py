@@ -2,7 +2,7 @@
 
 A window is a run of the logical order: some leading indexes fixed, a range of the next axis, all of the rest. What it
 needs of the stored axes is a box, which is read in runs as long as the stored order allows, brought to the logical
-order by one transposing copy, and cut where padding begins.
+order by one transposing copy, and cut where padding begins. Needs no numpy before something is read.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.blocks import Move, Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
-from pytest_msdump.pages import SMALL_BYTES, pages
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["WINDOW_BYTES", "BlockedView"]
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = "npt.NDArray[Any]"
 
 # So many bytes of stored elements are held for a window, twice as many where one block is no less; its logical copy
 # takes at most as many again.
@@ -121,6 +120,8 @@ class BlockedView:
             start = end
         if len(pieces) == 1:
             return pieces[0]
+        import numpy as np
+
         return np.concatenate(pieces) if pieces else self._view.read(0, 0)
 
     def blocks(self, block_elements: int) -> Iterator[Array]:
@@ -148,6 +149,8 @@ class BlockedView:
 
     def _whole(self) -> Array:
         """Read a small tensor at once."""
+        from pytest_msdump.pages import SMALL_BYTES
+
         axes, moves = self._placement.whole
         stored = self._view.read(0, self._placement.stored_elements).reshape(self._sizes).transpose(axes)
         if len(moves) == 1 and stored.nbytes <= SMALL_BYTES:
@@ -239,6 +242,8 @@ class BlockedView:
             if count == 1:
                 return piece
             if out is None:
+                import numpy as np
+
                 out = np.empty((count, *piece.shape), piece.dtype)
             out[number] = piece
         return self._view.read(0, 0) if out is None else out
@@ -267,12 +272,14 @@ def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array
 
     Padding is not copied; and no element is moved twice.
     """
+    from pytest_msdump.pages import pages
+
     out = pages(prod(shape), stored.dtype)
     logical = out.reshape(shape)
     for move in moves:
         source = stored[move.stored]
         # Axes are only divided, so that this is a view.
-        np.copyto(logical[move.logical].reshape(source.shape), source)
+        logical[move.logical].reshape(source.shape)[...] = source
     return out
 
 
@@ -286,4 +293,4 @@ def _shaped(spec: TensorSpec, shape: tuple[int, ...]) -> TensorSpec:
 def _native_bytes(dtype: str) -> int:
     """Return how many bytes a decoded element takes; 8 for a type that the table does not know."""
     fact = DTYPES.get(dtype)
-    return np.dtype(fact.native).itemsize if fact is not None and fact.native else 8
+    return DTYPES[fact.native].bits // 8 if fact is not None and fact.native else 8

@@ -188,9 +188,10 @@ def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) ->
             return _plain(view, shape)
         raise _refusal(view.spec, known, shape, letters)
     from pytest_msdump.memory_formats.gather import BlockedView
-    from pytest_msdump.memory_formats.grouped import GroupedPlacement, ungrouped
 
-    if isinstance(placed, GroupedPlacement):
+    if not isinstance(placed, Placement):
+        from pytest_msdump.memory_formats.grouped import ungrouped
+
         found = ungrouped(BlockedView(view, placed.placement), placed)
     elif plain:
         # No blocks: the file's own reader knows best how to take axes in another order.

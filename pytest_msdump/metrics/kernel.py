@@ -16,6 +16,7 @@ from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, T
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
 from pytest_msdump.metrics.worst import Candidate, Ranking, candidates, mismatches, select
+from pytest_msdump.model.numbers import unlike
 
 __all__ = ["EXACT_KINDS", "NOTHING", "Partial", "Task", "measure_block"]
 
@@ -53,7 +54,7 @@ class Task(NamedTuple):
     @property
     def unlike(self) -> str:
         """Why bits are not compared, where they are not."""
-        return f"dtypes differ: {self.left} and {self.right}"
+        return unlike(self.left, self.right)
 
 
 # A network has many tensors and few types.

@@ -50,7 +50,7 @@ enum {
     GROUPS = TILE / GROUP,
     MOST_WORST = 16,
     /* What compiled.py and this file agree on: a change of it changes the number, there and here. */
-    FORM = 3,
+    FORM = 4,
 };
 
 #define EACH_LANE for (int j = 0; j < LANES; j++)
@@ -1368,33 +1368,47 @@ static int check_kinds(int left, int right)
     return -1;
 }
 
-static PyObject *sweep_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* What to measure by, from a tuple: both kinds, rtol, atol, the left type's maximum, how many worst, whether bits count. */
+static int take_job(PyObject *terms, Job *job)
 {
     int left, right, worst, compare_bits;
     double rtol, atol, maximum;
-    if (kwargs && PyDict_GET_SIZE(kwargs)) {
-        PyErr_SetString(PyExc_TypeError, "Sweep takes no keyword arguments");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "iidddip:Sweep", &left, &right, &rtol, &atol, &maximum, &worst, &compare_bits))
-        return NULL;
-    if (check_kinds(left, right) < 0)
-        return NULL;
+    if (!PyArg_ParseTuple(terms, "iidddip:Sweep", &left, &right, &rtol, &atol, &maximum, &worst, &compare_bits) ||
+        check_kinds(left, right) < 0)
+        return -1;
     if (worst < 0 || worst > MOST_WORST || (compare_bits && ITEMSIZE[left] != ITEMSIZE[right])) {
         PyErr_Format(PyExc_ValueError, "at most %d worst elements are kept, and bits are compared of one kind",
                      MOST_WORST);
-        return NULL;
+        return -1;
     }
-    SweepObject *self = (SweepObject *)type->tp_alloc(type, 0);
-    if (!self)
-        return NULL;
-    self->job = (Job){left, right, rtol, atol, maximum, worst, compare_bits};
-    Found *found = &self->found;
+    *job = (Job){left, right, rtol, atol, maximum, worst, compare_bits};
+    return 0;
+}
+
+/* Nothing is found yet. */
+static void begin(Found *found)
+{
     memset(found, 0, sizeof *found);
     found->first_mismatch = found->first_nonfinite = found->first_left_only = found->first_saturated = -1;
     found->largest.element = found->largest_relative.element = -1;
     found->left.minimum = found->right.minimum = INFINITY;
     found->left.maximum = found->right.maximum = -INFINITY;
+}
+
+static PyObject *sweep_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Job job;
+    if (kwargs && PyDict_GET_SIZE(kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "Sweep takes no keyword arguments");
+        return NULL;
+    }
+    if (take_job(args, &job) < 0)
+        return NULL;
+    SweepObject *self = (SweepObject *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->job = job;
+    begin(&self->found);
     return (PyObject *)self;
 }
 
@@ -1425,18 +1439,18 @@ static PyObject *sweep_add(SweepObject *self, PyObject *const *args, Py_ssize_t 
 /* The named tuples of `kernel.Partial`, in the order that `swept.py` gives them. */
 enum { PARTIAL, CLASSES, MOMENTS, SUM, PEAK, ERRORS, CANDIDATE, TYPES };
 
-static int check_types(PyObject *types, Py_ssize_t count)
+static int check_types(PyObject *types)
 {
-    if (PyTuple_Check(types) && PyTuple_GET_SIZE(types) == count) {
+    if (PyTuple_Check(types) && PyTuple_GET_SIZE(types) == TYPES) {
         Py_ssize_t known = 0;
-        while (known < count) {
+        while (known < TYPES) {
             PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(types, known);
             if (!PyType_Check(type) || !PyType_IsSubtype(type, &PyTuple_Type) ||
                 type->tp_basicsize != PyTuple_Type.tp_basicsize)
                 break;
             known++;
         }
-        if (known == count)
+        if (known == TYPES)
             return 0;
     }
     PyErr_SetString(PyExc_TypeError, "the types of what it returns are asked for, which are tuples");
@@ -1566,155 +1580,30 @@ static PyObject *sweep_found(SweepObject *self, PyObject *types)
 {
     const Found *f = &self->found;
     const Job *job = &self->job;
-    if (check_types(types, TYPES) < 0)
+    if (check_types(types) < 0)
         return NULL;
     return MADE_AS(PARTIAL, INTEGER(f->elements), job->compare_bits ? INTEGER(f->bits) : none(),
                    of_classes(types, f), of_moments(types, &f->left), of_moments(types, &f->right),
                    of_sum(types, f->product), of_errors(types, job, f), of_worst(types, job, f));
 }
 
-/* The named tuples of `model.comparison`, in the order that `swept.py` gives them. */
-enum { MEASUREMENT, WORST_ELEMENT, NONFINITE, TOLD_TYPES };
-
-/* What Python tells once for all pairs of a kind, and the shape of this one. */
+/* Of an index that is told. */
 enum { MOST_AXES = 64 };
 typedef struct {
-    PyObject *types, *names, *tolerance, *bits;
     Py_ssize_t axes;
     long long lengths[MOST_AXES];
-} Telling;
+} Shape;
 
-static PyObject *owned(PyObject *one)
+static int take_shape(PyObject *given, Shape *shape)
 {
-    Py_INCREF(one);
-    return one;
-}
-
-/* The index of an element in C order. */
-static PyObject *of_index(const Telling *telling, long long element)
-{
-    if (element < 0)
-        return none();
-    PyObject *index = PyTuple_New(telling->axes);
-    for (Py_ssize_t axis = telling->axes - 1; index && axis >= 0; axis--) {
-        PyObject *place = INTEGER(element % telling->lengths[axis]);
-        element /= telling->lengths[axis];
-        if (place)
-            PyTuple_SET_ITEM(index, axis, place);
-        else
-            Py_CLEAR(index);
-    }
-    return index;
-}
-
-/* An element as a report prints it. */
-static PyObject *of_element(double value, Kind kind)
-{
-    return kind == BOOL ? PyBool_FromLong(value != 0.0) : of_value(value, is_integer(kind));
-}
-
-static PyObject *told_worst(const Telling *telling, const Job *job, const Found *found)
-{
-    PyObject *types = telling->types, *tuple = PyTuple_New(LESS(found->worst_count, job->worst));
-    for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple); i++) {
-        const Candidate *c = &found->worst[i];
-        PyObject *item =
-            MADE_AS(WORST_ELEMENT, of_index(telling, c->element), of_element(c->left, job->left),
-                    of_element(c->right, job->right), REAL(c->forbidden ? INFINITY : c->score));
-        if (item)
-            PyTuple_SET_ITEM(tuple, i, item);
-        else
-            Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-/* Put a number that belongs to the dictionary from now on under the name of its metric. */
-static int put(PyObject *numbers, const Telling *telling, int metric, PyObject *number)
-{
-    int failed = !number || PyDict_SetItem(numbers, PyTuple_GET_ITEM(telling->names, metric), number) < 0;
-    Py_XDECREF(number);
-    return failed ? -1 : 0;
-}
-
-/* A metric's number; none where bits were not compared. */
-static PyObject *told_value(const Job *job, const Found *f, const Numbers *n, int metric)
-{
-    const double *d = n->deviations;
-    switch (metric) {
-    case DEVIATIONS: return MADE((PyObject *)&PyTuple_Type, REAL(d[0]), REAL(d[1]), REAL(d[2]), REAL(d[3]));
-    case MAX_ABSOLUTE: return of_value(n->of[metric], is_integer(job->left) && is_integer(job->right));
-    case NONFINITE_MISMATCH: return INTEGER(0);
-    case SATURATED: return INTEGER(f->saturated);
-    case ALLCLOSE: return INTEGER(f->outside);
-    case BITWISE: return job->compare_bits ? INTEGER(f->bits) : none();
-    default: return REAL(n->of[metric]);
-    }
-}
-
-static PyObject *told_measurements(const Telling *telling, const Job *job, const Found *f, const Numbers *n)
-{
-    PyObject *types = telling->types, *measurements = PyDict_New();
-    for (int metric = 0; measurements && metric < METRICS; metric++) {
-        int is_missing = metric == BITWISE && !job->compare_bits;
-        long long maker = metric == MAX_ABSOLUTE   ? f->largest.element
-                          : metric == MAX_RELATIVE ? f->largest_relative.element
-                          : metric == SATURATED    ? f->first_saturated
-                                                   : -1;
-        PyObject *one = MADE_AS(MEASUREMENT, owned(PyTuple_GET_ITEM(telling->names, metric)),
-                                told_value(job, f, n, metric), is_missing ? owned(telling->bits) : none(),
-                                PyBool_FromLong(1), of_index(telling, maker));
-        if (put(measurements, telling, metric, one) < 0)
-            Py_CLEAR(measurements);
-    }
-    return measurements;
-}
-
-static PyObject *told_vendor(const Telling *telling, const Numbers *n)
-{
-    PyObject *numbers = PyDict_New();
-    if (numbers && (put(numbers, telling, ACCUMULATED_RELATIVE, REAL(n->of[ACCUMULATED_RELATIVE])) < 0 ||
-                    put(numbers, telling, MAX_RELATIVE, REAL(n->of[MAX_RELATIVE])) < 0 ||
-                    put(numbers, telling, MEAN_RELATIVE, REAL(n->vendor_mean_relative)) < 0))
-        Py_CLEAR(numbers);
-    return numbers;
-}
-
-static PyObject *told_nonfinite(const Telling *telling, const Found *f)
-{
-    PyObject *types = telling->types;
-    return MADE_AS(NONFINITE, INTEGER(0), INTEGER(0), INTEGER(0), INTEGER(0), INTEGER(0), INTEGER(0),
-                   INTEGER(f->saturated), INTEGER(0), none(), none());
-}
-
-/* Return what `Comparison` begins with, field by field. */
-static PyObject *told(const Telling *telling, const Job *job, const Found *f, const Numbers *n)
-{
-    int integers = is_integer(job->left) && is_integer(job->right);
-    return MADE((PyObject *)&PyTuple_Type, INTEGER(f->elements), INTEGER(f->left.elements), INTEGER(f->differing),
-                INTEGER(f->right_zero), told_measurements(telling, job, f, n), told_nonfinite(telling, f),
-                told_worst(telling, job, f), owned(PyTuple_GET_ITEM(telling->tolerance, 0)),
-                owned(PyTuple_GET_ITEM(telling->tolerance, 1)),
-                integers ? of_exact(f) : REAL(value_of(&f->absolute)), told_vendor(telling, n));
-}
-
-static int take_telling(PyObject *const *args, Telling *telling)
-{
-    PyObject *shape = args[0];
-    *telling = (Telling){.tolerance = args[1], .types = args[2], .names = args[3], .bits = args[4]};
-    if (check_types(telling->types, TOLD_TYPES) < 0)
-        return -1;
-    if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) > MOST_AXES || !PyTuple_Check(telling->names) ||
-        PyTuple_GET_SIZE(telling->names) != METRICS || !PyTuple_Check(telling->tolerance) ||
-        PyTuple_GET_SIZE(telling->tolerance) != 2) {
-        PyErr_Format(PyExc_ValueError, "a shape has at most %d axes, %d metrics have names, and a tolerance is two",
-                     MOST_AXES, METRICS);
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) > MOST_AXES) {
+        PyErr_Format(PyExc_ValueError, "a shape is a tuple of at most %d lengths", MOST_AXES);
         return -1;
     }
-    telling->axes = PyTuple_GET_SIZE(shape);
-    for (Py_ssize_t axis = 0; axis < telling->axes; axis++) {
-        telling->lengths[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, axis));
-        if (telling->lengths[axis] > 0)
+    shape->axes = PyTuple_GET_SIZE(given);
+    for (Py_ssize_t axis = 0; axis < shape->axes; axis++) {
+        shape->lengths[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(given, axis));
+        if (shape->lengths[axis] > 0)
             continue;
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError, "an axis of a shape that has elements is no shorter than 1");
@@ -1723,36 +1612,307 @@ static int take_telling(PyObject *const *args, Telling *telling)
     return 0;
 }
 
-static PyObject *sweep_told(SweepObject *self, PyObject *const *args, Py_ssize_t given)
+/* A tuple that grows item by item; NULL once an item could not be made. */
+typedef struct {
+    PyObject *tuple;
+    Py_ssize_t next;
+} Row;
+
+/* Append an item that belongs to the row from now on. */
+static void append(Row *row, PyObject *item)
 {
-    if (given != 7) {
-        PyErr_SetString(PyExc_TypeError, "told takes two blocks, a shape, a tolerance, types, names and a reason");
+    if (!row->tuple)
+        Py_XDECREF(item);
+    else if (item)
+        PyTuple_SET_ITEM(row->tuple, row->next++, item);
+    else
+        Py_CLEAR(row->tuple);
+}
+
+/* Append the index of an element in C order. */
+static void append_index(Row *row, const Shape *shape, long long element)
+{
+    PyObject *index = PyTuple_New(shape->axes);
+    for (Py_ssize_t axis = shape->axes - 1; index && axis >= 0; axis--) {
+        PyObject *place = INTEGER(element % shape->lengths[axis]);
+        element /= shape->lengths[axis];
+        if (place)
+            PyTuple_SET_ITEM(index, axis, place);
+        else
+            Py_CLEAR(index);
+    }
+    append(row, index);
+}
+
+/* An element as a report prints it. */
+static PyObject *of_element(double value, Kind kind)
+{
+    return kind == BOOL ? PyBool_FromLong(value != 0.0) : of_value(value, is_integer(kind));
+}
+
+/* A metric's number. */
+static PyObject *of_metric(const Job *job, const Found *f, const Numbers *n, int metric)
+{
+    const double *d = n->deviations;
+    switch (metric) {
+    case DEVIATIONS: return MADE((PyObject *)&PyTuple_Type, REAL(d[0]), REAL(d[1]), REAL(d[2]), REAL(d[3]));
+    case MAX_ABSOLUTE: return of_value(n->of[metric], is_integer(job->left) && is_integer(job->right));
+    case NONFINITE_MISMATCH: return INTEGER(0);
+    case SATURATED: return INTEGER(f->saturated);
+    case ALLCLOSE: return INTEGER(f->outside);
+    case BITWISE: return INTEGER(f->bits);
+    default: return REAL(n->of[metric]);
+    }
+}
+
+/* Which numbers are told: bits for the metrics that have a place, MAX_ABSOLUTE, MAX_RELATIVE and SATURATED, one for sides
+ * that are equal, and above them how many are worst. */
+enum { PLACES = 3, IS_EQUAL = 1 << PLACES, FIRST_WORST = 1 << (PLACES + 1), COUNTS = 5, VENDOR = 3, OF_WORST = 4 };
+
+/* Return (which numbers these are, all numbers in the order of a record), as `swept.py` takes them apart. */
+static PyObject *numbers_of(const Job *job, const Found *f, const Numbers *n, const Shape *shape)
+{
+    const long long makers[PLACES] = {f->largest.element, f->largest_relative.element, f->first_saturated};
+    int integers = is_integer(job->left) && is_integer(job->right), metrics = METRICS - !job->compare_bits;
+    int worst = LESS(f->worst_count, job->worst), places = 0;
+    int which = worst * FIRST_WORST + (f->differing ? 0 : IS_EQUAL);
+    for (int i = 0; i < PLACES; i++) {
+        which |= (makers[i] >= 0) << i;
+        places += makers[i] >= 0;
+    }
+    Row row = {PyTuple_New(COUNTS + metrics + places + VENDOR + OF_WORST * worst), 0};
+    append(&row, INTEGER(f->elements));
+    append(&row, INTEGER(f->left.elements));
+    append(&row, INTEGER(f->differing));
+    append(&row, INTEGER(f->right_zero));
+    append(&row, integers ? of_exact(f) : REAL(value_of(&f->absolute)));
+    for (int metric = 0; metric < metrics; metric++)
+        append(&row, of_metric(job, f, n, metric));
+    for (int i = 0; i < PLACES; i++)
+        if (makers[i] >= 0)
+            append_index(&row, shape, makers[i]);
+    append(&row, REAL(n->of[ACCUMULATED_RELATIVE]));
+    append(&row, REAL(n->of[MAX_RELATIVE]));
+    append(&row, REAL(n->vendor_mean_relative));
+    for (int i = 0; i < worst; i++) {
+        const Candidate *c = &f->worst[i];
+        append_index(&row, shape, c->element);
+        append(&row, of_element(c->left, job->left));
+        append(&row, of_element(c->right, job->right));
+        append(&row, REAL(c->forbidden ? INFINITY : c->score));
+    }
+    return MADE((PyObject *)&PyTuple_Type, INTEGER(which), row.tuple);
+}
+
+/* Whether the only block of a pair, of which this was found, has a number for every metric; then they are defined. */
+static int has_numbers(const char *left, const char *right, const Job *job, const Found *f, Numbers *numbers)
+{
+    DivergenceJob spans = {.left = job->left, .right = job->right, .all_finite = 1};
+    Divergence divergence;
+    if (!is_usual(f) || !take_span(&f->left, &spans.left_span) || !take_span(&f->right, &spans.right_span))
+        return 0;
+    memset(&divergence, 0, sizeof divergence);
+    if (f->differing)
+        add_divergence(left, right, f->elements, &spans, &divergence);
+    return define(f, &divergence, numbers);
+}
+
+static PyObject *sweep_numbers(SweepObject *self, PyObject *const *args, Py_ssize_t given)
+{
+    if (given != 3) {
+        PyErr_SetString(PyExc_TypeError, "numbers takes a left block, a right block and their shape");
         return NULL;
     }
-    Telling telling;
+    Shape shape;
     Blocks blocks;
-    const Found *f = &self->found;
-    DivergenceJob job = {.left = self->job.left, .right = self->job.right, .all_finite = 1};
-    if (take_telling(args + 2, &telling) < 0)
+    Numbers numbers;
+    int are_told = 0;
+    if (take_shape(args[2], &shape) < 0 ||
+        take_blocks(args[0], args[1], self->job.left, self->job.right, &blocks) < 0)
         return NULL;
-    if (!is_usual(f) || !take_span(&f->left, &job.left_span) || !take_span(&f->right, &job.right_span))
-        return none();
-    if (take_blocks(args[0], args[1], job.left, job.right, &blocks) < 0)
-        return NULL;
-    Divergence divergence;
-    memset(&divergence, 0, sizeof divergence);
-    if (f->differing && blocks.count == f->elements) {
+    int are_all = blocks.count == self->found.elements;
+    if (are_all) {
         Py_BEGIN_ALLOW_THREADS
-        add_divergence(blocks.left.buf, blocks.right.buf, blocks.count, &job, &divergence);
+        are_told = has_numbers(blocks.left.buf, blocks.right.buf, &self->job, &self->found, &numbers);
         Py_END_ALLOW_THREADS
     }
     release_blocks(&blocks);
-    if (blocks.count != f->elements) {
+    if (!are_all) {
         PyErr_SetString(PyExc_ValueError, "the blocks are not the only ones that were added");
         return NULL;
     }
+    return are_told ? numbers_of(&self->job, &self->found, &numbers, &shape) : none();
+}
+
+/* -- pairs that are alike in all but their numbers ----------------------------------------------------------------- */
+
+/* More elements are read piece by piece. */
+enum { MOST_TOGETHER = 1 << 16 };
+
+/* Where the elements of a tensor lie among the stored ones, in its C order; without axes, one after the other. */
+typedef struct {
+    Py_ssize_t axes, first, last;
+    Py_ssize_t lengths[MOST_AXES], strides[MOST_AXES];
+} Layout;
+
+typedef struct {
+    PyObject_HEAD
+    Job job;
+    Shape shape;
+    Py_ssize_t count;
+    Layout left, right;
+} AlikeObject;
+
+/* `given` is the first element, and a pair of length and stride for each axis; they have to make `count` elements. */
+static int take_layout(PyObject *given, Py_ssize_t count, Layout *layout)
+{
+    PyObject *axes;
+    *layout = (Layout){.last = count - 1};
+    if (!PyArg_ParseTuple(given, "nO!:layout", &layout->first, &PyTuple_Type, &axes))
+        return -1;
+    Py_ssize_t elements = 1;
+    layout->axes = PyTuple_GET_SIZE(axes);
+    int fits = layout->axes <= MOST_AXES && layout->first >= 0 && layout->first < MOST_TOGETHER;
+    layout->last = layout->first + (layout->axes ? 0 : count - 1);
+    for (Py_ssize_t axis = 0; fits && axis < layout->axes; axis++) {
+        Py_ssize_t length, stride;
+        PyObject *one = PyTuple_GET_ITEM(axes, axis);
+        fits = PyTuple_Check(one);
+        if (fits && !PyArg_ParseTuple(one, "nn:layout", &length, &stride))
+            return -1;
+        fits = fits && length > 0 && length <= MOST_TOGETHER && stride >= 0 && stride <= MOST_TOGETHER;
+        if (!fits)
+            break;
+        layout->lengths[axis] = length;
+        layout->strides[axis] = stride;
+        layout->last += (length - 1) * stride;
+        elements *= length;
+        fits = elements <= MOST_TOGETHER;
+    }
+    if (fits && (!layout->axes || elements == count))
+        return 0;
+    PyErr_Format(PyExc_ValueError, "a layout of %zd elements, at most %d, does not hold what its axes do", count,
+                 MOST_TOGETHER);
+    return -1;
+}
+
+static PyObject *alike_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *terms, *given, *left, *right;
+    Shape shape;
+    if (kwargs && PyDict_GET_SIZE(kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "Alike takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "O!OO!O!:Alike", &PyTuple_Type, &terms, &given, &PyTuple_Type, &left, &PyTuple_Type,
+                          &right) ||
+        take_shape(given, &shape) < 0)
+        return NULL;
+    long long count = 1;
+    for (Py_ssize_t axis = 0; axis < shape.axes && count <= MOST_TOGETHER; axis++)
+        count = shape.lengths[axis] > MOST_TOGETHER ? MOST_TOGETHER + 1 : count * shape.lengths[axis];
+    if (count > MOST_TOGETHER) {
+        PyErr_Format(PyExc_ValueError, "at most %d elements are measured together", MOST_TOGETHER);
+        return NULL;
+    }
+    AlikeObject *self = (AlikeObject *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->shape = shape;
+    self->count = (Py_ssize_t)count;
+    if (take_job(terms, &self->job) < 0 || take_layout(left, self->count, &self->left) < 0 ||
+        take_layout(right, self->count, &self->right) < 0)
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+/* Copy the elements below an axis and return where the next ones go. */
+static char *gather(const Layout *layout, Py_ssize_t axis, const char *from, char *to, Py_ssize_t width)
+{
+    Py_ssize_t length = layout->lengths[axis], step = layout->strides[axis] * width;
+    if (axis + 1 < layout->axes) {
+        for (Py_ssize_t i = 0; i < length; i++)
+            to = gather(layout, axis + 1, from + i * step, to, width);
+        return to;
+    }
+    if (width == 2)
+        for (Py_ssize_t i = 0; i < length; i++)
+            *(RawU16 *)(to + i * 2) = *(const RawU16 *)(from + i * step);
+    else if (width == 4)
+        for (Py_ssize_t i = 0; i < length; i++)
+            *(RawU32 *)(to + i * 4) = *(const RawU32 *)(from + i * step);
+    else
+        for (Py_ssize_t i = 0; i < length; i++)
+            memcpy(to + i * width, from + i * step, (size_t)width);
+    return to + length * width;
+}
+
+/* Return where the elements are in C order: where they are stored, or in `room` for them. */
+static const char *in_order(const Layout *layout, const char *stored, char *room, Py_ssize_t width)
+{
+    const char *first = stored + layout->first * width;
+    if (!layout->axes)
+        return first;
+    gather(layout, 0, first, room, width);
+    return room;
+}
+
+static int is_inside(const Layout *layout, const Py_buffer *file, Py_ssize_t start, Py_ssize_t width)
+{
+    return start >= 0 && start <= file->len && layout->last < (file->len - start) / width;
+}
+
+/* Measure two tensors that lie in these bytes. Return whether each metric has a number; -1 without memory. */
+static int measure_alike(const AlikeObject *self, const char *left, const char *right, Found *found, Numbers *numbers)
+{
+    const Job *job = &self->job;
+    Py_ssize_t width = ITEMSIZE[job->left], other_width = ITEMSIZE[job->right];
+    char *room = PyMem_RawMalloc((size_t)(self->count * (width + other_width)));
+    if (!room)
+        return -1;
+    left = in_order(&self->left, left, room, width);
+    right = in_order(&self->right, right, room + self->count * width, other_width);
+    begin(found);
+    int are_told = add_block(left, right, self->count, 0, job, found) && has_numbers(left, right, job, found, numbers);
+    PyMem_RawFree(room);
+    return are_told;
+}
+
+static PyObject *alike_numbers(AlikeObject *self, PyObject *const *args, Py_ssize_t given)
+{
+    if (given != 4) {
+        PyErr_SetString(PyExc_TypeError, "numbers takes, for each side, a file's bytes and where its tensor begins");
+        return NULL;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(args[1]), other_start = PyLong_AsSsize_t(args[3]);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_buffer left, right;
+    if (PyObject_GetBuffer(args[0], &left, PyBUF_SIMPLE) < 0)
+        return NULL;
+    if (PyObject_GetBuffer(args[2], &right, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&left);
+        return NULL;
+    }
+    Found found;
     Numbers numbers;
-    return define(f, &divergence, &numbers) ? told(&telling, &self->job, f, &numbers) : none();
+    int are_told = 0, are_inside = is_inside(&self->left, &left, start, ITEMSIZE[self->job.left]) &&
+                                   is_inside(&self->right, &right, other_start, ITEMSIZE[self->job.right]);
+    if (are_inside) {
+        Py_BEGIN_ALLOW_THREADS
+        are_told = measure_alike(self, (const char *)left.buf + start, (const char *)right.buf + other_start, &found,
+                                 &numbers);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&left);
+    PyBuffer_Release(&right);
+    if (!are_inside)
+        PyErr_SetString(PyExc_ValueError, "a tensor ends behind its file");
+    else if (are_told < 0)
+        PyErr_NoMemory();
+    else
+        return are_told ? numbers_of(&self->job, &found, &numbers, &self->shape) : none();
+    return NULL;
 }
 
 static PyObject *divergence_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -1806,8 +1966,14 @@ static PyMethodDef sweep_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sweep_add, METH_FASTCALL,
      "Add two blocks; False, and nothing added, where magnitudes ask for scaled sums. In ascending order."},
     {"found", (PyCFunction)sweep_found, METH_O, "Return what is known of the blocks added so far, in these types."},
-    {"told", (PyCFunction)(void (*)(void))sweep_told, METH_FASTCALL,
-     "Return the metrics of the only block, which is given again; None where one of them has no number."},
+    {"numbers", (PyCFunction)(void (*)(void))sweep_numbers, METH_FASTCALL,
+     "Return the numbers of the only block, which is given again; None where a metric has none."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef alike_methods[] = {
+    {"numbers", (PyCFunction)(void (*)(void))alike_numbers, METH_FASTCALL,
+     "Return the numbers of two tensors in the bytes of small files; None where a metric has none."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -1826,6 +1992,15 @@ static PyTypeObject sweep_type = {
     .tp_new = sweep_new,
 };
 
+static PyTypeObject alike_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pytest_msdump.metrics._sweep.Alike",
+    .tp_basicsize = sizeof(AlikeObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Measures small pairs that are alike in all but their numbers.",
+    .tp_methods = alike_methods,
+    .tp_new = alike_new,
+};
+
 static PyTypeObject divergence_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pytest_msdump.metrics._sweep.Divergence",
     .tp_basicsize = sizeof(DivergenceObject),
@@ -1837,8 +2012,10 @@ static PyTypeObject divergence_type = {
 
 static int execute(PyObject *module)
 {
-    if (PyModule_AddType(module, &sweep_type) < 0 || PyModule_AddType(module, &divergence_type) < 0)
-        return -1;
+    PyTypeObject *types[] = {&sweep_type, &alike_type, &divergence_type};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            return -1;
     if (PyModule_AddIntConstant(module, "FORM", FORM) < 0)
         return -1;
     return PyModule_AddIntConstant(module, "MOST_WORST", MOST_WORST);

@@ -11,7 +11,6 @@ import numpy as np
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.distribution import Divergence, Span
 from pytest_msdump.metrics.kernel import EXACT_KINDS, NOTHING, Partial, Task
@@ -19,43 +18,27 @@ from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Peak, Sum
+from pytest_msdump.metrics.terms import KINDS, MOST_AXES, Terms, terms_of
 from pytest_msdump.metrics.values import Array
 from pytest_msdump.metrics.worst import Candidate
-from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
+from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.numbers import comparison_of
 
 if TYPE_CHECKING:
     from pytest_msdump.metrics import _sweep
 
 __all__ = ["SweptDivergence", "SweptPair"]
 
-# As `Kind` in sweep.c counts them. Integers come last.
-_ORDER = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
-_KINDS = {np.dtype(name): number for number, name in enumerate(_ORDER) if name != "bfloat16"}
+_KINDS = {np.dtype(name): number for number, name in enumerate(KINDS) if name != "bfloat16"}
 # As the enumeration of types in sweep.c.
 _TYPES = (Partial, Classes, Moments, Sum, Peak, Errors, Candidate)
-_TOLD_TYPES = (Measurement, WorstElement, Nonfinite)
-# As the enumeration of metrics in sweep.c.
-_NAMES = tuple(METRICS)
-
-# Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
-_LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
-# Of an index that the kernel tells.
-_MOST_AXES = 64
-
-
-class _Telling(NamedTuple):
-    """What the kernel is to tell metrics in: types, names, and why bits were not compared, if they were not."""
-
-    types: _sweep.ToldTypes
-    names: tuple[str, ...]
-    bits: str | None
 
 
 class _Kind(NamedTuple):
-    """What the kernel is to measure a kind of pairs by; how it tells of usual ones, ``None`` where it does not."""
+    """What the kernel is to measure a kind of pairs by, and whether it may tell all of usual ones."""
 
-    terms: tuple[int, int, float, float, float, int, bool]
-    telling: _Telling | None
+    terms: Terms
+    may_tell: bool
 
 
 class SweptPair:
@@ -67,11 +50,11 @@ class SweptPair:
         What to measure by.
     """
 
-    __slots__ = ("_sweep", "_task", "_telling", "module")
+    __slots__ = ("_may_tell", "_sweep", "_task", "module")
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._telling: _Telling | None = None
+        self._may_tell = False
         self._sweep: _sweep.Sweep | None = None
         self.module = chosen().module
 
@@ -91,7 +74,7 @@ class SweptPair:
             kind = _kind(self._task, left.dtype, right.dtype, self.module.MOST_WORST)
             if kind is None:
                 return False
-            terms, self._telling = kind
+            terms, self._may_tell = kind
             self._sweep = self.module.Sweep(*terms)
         return self._sweep.add(left, right, start)
 
@@ -110,10 +93,12 @@ class SweptPair:
         Comparison or None
             As `definitions` defines it. ``None`` of any other pair, of which `partial` tells what was found.
         """
-        if self._sweep is None or self._telling is None or len(shape) > _MOST_AXES:
+        if self._sweep is None or not self._may_tell or len(shape) > MOST_AXES:
             return None
-        found = self._sweep.told(left, right, shape, self._task.tolerance, *self._telling)
-        return None if found is None else Comparison(*found)
+        task, found = self._task, self._sweep.numbers(left, right, shape)
+        return (
+            None if found is None else comparison_of(*found, left=task.left, right=task.right, tolerance=task.tolerance)
+        )
 
     def partial(self) -> Partial:
         """Return what is known of all blocks that were added."""
@@ -127,24 +112,18 @@ class SweptPair:
 @lru_cache(maxsize=256)
 def _kind(task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: int) -> _Kind | None:
     """Return what the kernel is told of such pairs; ``None`` where it cannot measure them."""
-    a, b, (rtol, atol) = _KINDS.get(left), _KINDS.get(right), task.tolerance
-    compare_bits = task.left == task.right
-    is_simple = _is_usual(rtol) and _is_usual(atol) and task.worst <= most_worst
-    if not is_simple or a is None or b is None or (compare_bits and a != b):
+    a, b = _KINDS.get(left), _KINDS.get(right)
+    if a is None or b is None or task.worst > most_worst:
         return None
-    maximum = DTYPES[task.left].maximum
-    terms = (a, b, rtol, atol, math.inf if maximum is None else maximum, task.worst, compare_bits)
+    terms = terms_of(task.left, task.right, (a, b), task.tolerance, task.worst)
+    if terms is None:
+        return None
     # What is exact, and what is a bool, follows from the types that tensors claim; the kernel sees only the blocks'.
     means_alike = all(
         (name == "bool") == (dtype == np.bool_) and (DTYPES[name].kind in EXACT_KINDS) == (dtype.kind in "iub")
         for name, dtype in ((task.left, left), (task.right, right))
     )
-    telling = _Telling(_TOLD_TYPES, _NAMES, None if compare_bits else task.unlike)
-    return _Kind(terms, telling if means_alike else None)
-
-
-def _is_usual(bound: float) -> bool:
-    return not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE
+    return _Kind(terms, means_alike)
 
 
 def _is_divisor(width: float) -> bool:

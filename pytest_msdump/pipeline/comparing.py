@@ -7,8 +7,6 @@ from typing import Any
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.judging.judge import judge, rows
-from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.lazy_dataclass import replace
@@ -21,6 +19,7 @@ from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.meeting import Met, bring_together
 from pytest_msdump.pipeline.opening import open_view
+from pytest_msdump.pipeline.opinion import opinion_of
 from pytest_msdump.pipeline.sampling import UnknownSampleError
 
 __all__ = ["compare_pair", "compare_views"]
@@ -87,21 +86,12 @@ def compare_views(
         return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
-    judged = judgements(comparison, limits)
-    verdict = judge(
-        comparison,
-        limits,
-        left_dtype=left.dtype,
-        right_dtype=right.dtype,
-        overflows=[entry.sentence for entry in pair.left.overflows],
-        right_overflows=[entry.sentence for entry in pair.right.overflows],
-        judged=judged,
-    )
+    verdict, checks = opinion_of(pair, comparison, limits, left.dtype, right.dtype)
     return Record(
         pair=pair,
         verdict=verdict,
         limits=limits,
-        checks=rows(comparison, limits, judged),
+        checks=checks,
         comparison=comparison,
         left_spec=met.left_logical.spec,
         right_spec=met.right_logical.spec,

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.lazy_dataclass import dataclass, replace
-from pytest_msdump.pipeline.comparing import compare_pair
-from pytest_msdump.reporting.records import written
+from pytest_msdump.lazy_dataclass import dataclass, field, replace
+from pytest_msdump.pipeline.alike import Kinds, entry_of_usual
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
@@ -37,6 +36,8 @@ class Conditions:
     extras: Extras
     left_root: Path
     right_root: Path
+    # What `pipeline.alike` worked out by them; no part of what they say.
+    kinds: Kinds = field(default_factory=Kinds, init=False, repr=False, compare=False)
 
 
 def conditions_of(plan: Plan) -> Conditions:
@@ -50,5 +51,12 @@ def entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
 
     May run in any thread or process that sees the files; the same everywhere.
     """
+    usual = entry_of_usual(pair, conditions)
+    if usual is not None:
+        return usual
+    # It brings numpy, which is half of what a network of small tensors needs else before its first pair.
+    from pytest_msdump.pipeline.comparing import compare_pair
+    from pytest_msdump.reporting.records import written
+
     record = compare_pair(pair, conditions.policy, conditions.extras)
     return written(record, left_root=conditions.left_root, right_root=conditions.right_root)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import NoReturn
 
@@ -12,14 +11,18 @@ from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView, known_axes, meet
+from pytest_msdump.memory_formats.blocks import Placement
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 
-__all__ = ["logical_views", "views_as_told", "views_that_meet"]
+__all__ = ["Course", "course_of", "logical_views", "views_as_told", "views_that_meet"]
 
 # Rule files say one of these; which of them the right side was saved in, only its shape tells.
 _CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
+
+# Stands for all that does more than undo blocks.
+_OTHERWISE = Placement((), ())
 
 
 def logical_views(
@@ -48,9 +51,9 @@ def logical_views(
     TensorShapeError
         A memory format and the shapes contradict each other, or nothing tells the logical shape.
     """
-    course = None if converters else _course(left.spec, left.shape, right.spec, right.shape, transform)
+    course = None if converters else course_of(left.spec, left.shape, right.spec, right.shape, transform)
     if course is not None:
-        return course.left(left), course.right(right), course.transform
+        return _undone(left, course.left), _undone(right, course.right), course.transform
     return _logical_views(left, right, transform, converters)
 
 
@@ -64,15 +67,20 @@ def views_that_meet(
     tuple or None
         As `logical_views`, of one shape; ``None`` where there is more to do, or something to say.
     """
-    course = _course(left.spec, left.shape, right.spec, right.shape, transform)
-    return (course.left(left), course.right(right), course.transform) if course is not None and course.meet else None
+    course = course_of(left.spec, left.shape, right.spec, right.shape, transform)
+    if course is None or not course.meet:
+        return None
+    return _undone(left, course.left), _undone(right, course.right), course.transform
 
 
-class _Course(NamedTuple):
-    """What makes logical tensors of two kinds of tensors, what is left to be done then, and whether nothing is."""
+class Course(NamedTuple):
+    """How the tensors of a kind lie in their stored axes, ``None`` without blocks, and what is left to be done then.
 
-    left: Callable[[TensorView], TensorView]
-    right: Callable[[TensorView], TensorView]
+    Where they do not `meet`, there is more to do.
+    """
+
+    left: Placement | None
+    right: Placement | None
     transform: Transform
     meet: bool
 
@@ -100,24 +108,40 @@ class _Outline:
         """Do nothing."""
 
 
-# A network has many tensors and few kinds of them; what does more than undo blocks is decided each time.
+# A network has many tensors and few kinds of them.
 @lru_cache(maxsize=1024)
-def _course(
+def course_of(
     left: TensorSpec,
     left_shape: tuple[int, ...],
     right: TensorSpec,
     right_shape: tuple[int, ...],
     transform: Transform,
-) -> _Course | None:
+) -> Course | None:
+    """Return what makes logical tensors of two kinds of tensors; needs no numpy.
+
+    Parameters
+    ----------
+    left, right : TensorSpec
+        What views of them tell.
+    left_shape, right_shape : tuple of int
+        Their stored shapes.
+    transform : Transform
+        As for `logical_views`.
+
+    Returns
+    -------
+    Course or None
+        ``None`` where more is to be done than to undo blocks, which is decided each time.
+    """
     sides = _Outline(left, left_shape), _Outline(right, right_shape)
     try:
         left_met, right_met, rest = _logical_views(*sides, transform, None)
     except TensorShapeError:
         return None
     steps = _step(sides[0], left_met), _step(sides[1], right_met)
-    if steps[0] is None or steps[1] is None:
+    if steps[0] is _OTHERWISE or steps[1] is _OTHERWISE:
         return None
-    return _Course(steps[0], steps[1], rest, _are_met(left_met, right_met, rest))
+    return Course(*steps, rest, _are_met(left_met, right_met, rest))
 
 
 def _are_met(left: TensorView, right: TensorView, transform: Transform) -> bool:
@@ -129,18 +153,22 @@ def _are_met(left: TensorView, right: TensorView, transform: Transform) -> bool:
         return False
 
 
-def _step(before: TensorView, after: TensorView) -> Callable[[TensorView], TensorView] | None:
-    """Return what makes the logical tensor of one of its kind: nothing, or its blocks are undone."""
+def _step(before: TensorView, after: TensorView) -> Placement | None:
+    """Return how the logical tensor lies in the stored one; ``None`` where both are one."""
     if after is before:
-        return _as_it_is
+        return None
     from pytest_msdump.memory_formats.gather import BlockedView
 
     placement = after.placement_in(before) if isinstance(after, BlockedView) else None
-    return None if placement is None else partial(BlockedView, placement=placement)
+    return _OTHERWISE if placement is None else placement
 
 
-def _as_it_is(view: TensorView) -> TensorView:
-    return view
+def _undone(view: TensorView, placement: Placement | None) -> TensorView:
+    if placement is None:
+        return view
+    from pytest_msdump.memory_formats.gather import BlockedView
+
+    return BlockedView(view, placement)
 
 
 def _logical_views(

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
@@ -24,6 +25,9 @@ from pytest_msdump.readers.mindspore_padded import PaddedView
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import read_run_labels
+
+if TYPE_CHECKING:
+    from pytest_msdump.readers.whole import WholeTensor
 
 __all__ = ["MindSporeReader"]
 
@@ -103,6 +107,20 @@ class MindSporeReader(Reader):
             return open_flat(ref.source.path, ref.spec)
         view = self._open_npy(ref.source.location, ref.spec)
         return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
+
+    def open_whole(self, ref: TensorRef) -> WholeTensor | None:
+        """Read a usual tensor of a small file at once; see `Reader.open_whole`."""
+        if ref.reader == AscendReader.name:
+            return self._ascend.open_whole(ref)
+        source, spec = ref.source, ref.spec
+        is_usual = not source.name.endswith(_RAW) and not may_be_padded(spec.memory_format)
+        return self._whole_npy(source.location, spec) if is_usual else None
+
+    @cached_property
+    def _whole_npy(self) -> Callable[[Path | str, TensorSpec], WholeTensor | None]:
+        from pytest_msdump.readers.whole import whole_npy
+
+        return whole_npy
 
     @cached_property
     def _ascend(self) -> AscendReader:

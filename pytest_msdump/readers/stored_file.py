@@ -22,7 +22,7 @@ from pytest_msdump.storage.paths import RemotePath
 if TYPE_CHECKING:
     from pytest_msdump.storage.copies import LazyCopy
 
-__all__ = ["FileState", "StoredFile", "glimpse"]
+__all__ = ["FileState", "StoredFile", "glimpse", "small_file"]
 
 # Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
 _SMALL_BYTES = 2**15
@@ -199,6 +199,27 @@ def glimpse(path: str, count: int) -> tuple[FileState, bytes]:
     finally:
         os.close(descriptor)
     return _state_of(status), first
+
+
+def small_file(path: Path | str) -> tuple[FileState, bytes] | None:
+    """Return the state of a small file of this machine and all that is in it; ``None`` of any other, for any reason.
+
+    What `StoredFile.hold` reads, in half the time, for whoever opens what is unusual once more.
+    """
+    if isinstance(path, RemotePath):
+        return None
+    try:
+        descriptor, status = _open_regular(path)
+    except TensorFileError:
+        return None
+    size = status.st_size
+    try:
+        content = os.pread(descriptor, size, 0) if size <= _SMALL_BYTES else b""
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return (_state_of(status), content) if 0 < len(content) == size else None
 
 
 def _state_of(status: os.stat_result) -> FileState:

@@ -6,27 +6,38 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import fields_of
+from pytest_msdump.model.numbers import FIRST_METRIC, Numbers
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import CheckRow, Record
 from pytest_msdump.model.tensor import COORDINATES, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.model.verdict import Limits, Verdict
-from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_text
-from pytest_msdump.reporting.opinion_text import OPINION, opinion_text
-from pytest_msdump.reporting.values import dumps, index_json, text_json
+from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_form, comparison_text
+from pytest_msdump.reporting.formed import BETWEEN, Form
+from pytest_msdump.reporting.opinion_text import OPINION, opinion_form, opinion_text
+from pytest_msdump.reporting.values import dumps, filled, form_text, index_json, text_json
 from pytest_msdump.reporting.written import Layout, WrittenRecord, layout_of
 
-__all__ = ["not_run", "relative_file", "to_json", "with_verdict", "written"]
+if TYPE_CHECKING:
+    from pytest_msdump.model.statistics import StatisticComparison
+
+__all__ = ["form_of", "names_of", "not_run", "relative_file", "to_json", "with_verdict", "written"]
 
 # Coordinates and transforms are alike in very many records: their text is kept. They are looked up by their fields,
 # which takes less than asking the class for its hash.
 _ALIKE = 1024
 _TRANSFORMS = tuple(fields_of(Transform()))
 _coordinates_of, _transform_of = attrgetter(*COORDINATES), attrgetter(*_TRANSFORMS)
+
+# What records that are alike have in common, and the keys of the first numbers of `model.numbers`.
+_CONSTANT = frozenset({"transform", "verdict", "equal", "rtol", "atol", "undefined", "not_applicable", "nonfinite"})
+_CONSTANT |= set(chain.from_iterable(OPINION)) - {"checks"}
+_COUNTS = ("elements", "finite", "differing", "right_zero_mismatch", "absolute_error_sum")
 
 
 def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, Any]:
@@ -56,18 +67,14 @@ def written(record: Record, *, left_root: Path, right_root: Path) -> WrittenReco
     record, left_root, right_root
         As for `to_json`.
     """
-    pair, comparison, statistics = record.pair, record.comparison, record.statistics
-    rows = (None, None) if statistics is None else (statistics.left.source, statistics.right.source)
-    left = _side(pair.left, record.left_spec, left_root) + _row(rows[0])
-    right = _side(pair.right, record.right_spec, right_root) + _source(pair.right) + _row(rows[1])
+    comparison, pair = record.comparison, record.pair
+    roots = {"left_root": left_root, "right_root": right_root}
+    names = names_of(pair, record.left_spec, record.right_spec, statistics=record.statistics, **roots)
     measured = UNMEASURED if comparison is None else comparison_text(comparison)
     first, *numbers = measured.sections
-    left_at, right_at = _coordinates_of(pair.left.key.op.at), _coordinates_of(pair.right.key.op.at)
-    outcome, source, more = record.verdict.outcome, _source(pair.left), _more(record)
+    outcome, more = record.verdict.outcome, _more(record)
     sections = (
-        f'"order": {pair.order}, "left": {{{left}}}, "right": {{{right}, "at": {_known(right_at)}}}',
-        _coordinates(left_at) + source,
-        f'"how": {text_json(pair.how)}, "by": {text_json(pair.by)}',
+        *names,
         _transform(_transform_of(pair.transform)),
         f'"verdict": "{outcome}", {first}',
         *numbers,
@@ -81,7 +88,71 @@ def written(record: Record, *, left_root: Path, right_root: Path) -> WrittenReco
         "equal": None if comparison is None else comparison.equal,
         "metrics": measured.metrics,
     }
-    return WrittenRecord(_layout(bool(source), measured.keys, tuple(more)), sections, told)
+    return WrittenRecord(_layout(pair.left.line is not None, measured.keys, tuple(more)), sections, told)
+
+
+def names_of(
+    pair: Pair,
+    left_spec: TensorSpec,
+    right_spec: TensorSpec,
+    *,
+    left_root: Path,
+    right_root: Path,
+    statistics: StatisticComparison | None = None,
+) -> tuple[str, ...]:
+    """Return the first sections of a record: who is compared, and why.
+
+    Parameters
+    ----------
+    pair, left_spec, right_spec, statistics
+        Of a `Record`.
+    left_root, right_root
+        As for `to_json`.
+    """
+    rows = (None, None) if statistics is None else (statistics.left.source, statistics.right.source)
+    left = _side(pair.left, left_spec, left_root) + _row(rows[0])
+    right = _side(pair.right, right_spec, right_root) + _source(pair.right) + _row(rows[1])
+    left_at, right_at = _coordinates_of(pair.left.key.op.at), _coordinates_of(pair.right.key.op.at)
+    return (
+        f'"order": {pair.order}, "left": {{{left}}}, "right": {{{right}, "at": {_known(right_at)}}}',
+        _coordinates(left_at) + _source(pair.left),
+        f'"how": {text_json(pair.how)}, "by": {text_json(pair.by)}',
+    )
+
+
+def form_of(record: Record, numbers: Numbers) -> Form:
+    """Return the form of all records that are alike in all but names and numbers.
+
+    Parameters
+    ----------
+    record : Record
+        One that passes, in which each metric has a number and nothing is said beside; `model.numbers` made it.
+    numbers : tuple
+        Its numbers.
+    """
+    comparison, line = record.comparison, record.pair.left.line
+    if comparison is None or (more := _more(record)):
+        raise ValueError(f"a record with {more} is like no other one" if comparison else "nothing was measured")
+    keys, (first, *sections) = comparison_form(comparison)
+    opinion = opinion_form(record.verdict, record.limits, record.checks)
+    verdict = f'"verdict": "{record.verdict.outcome}", {first}'
+    transform = form_text(_transform(_transform_of(record.pair.transform)))
+    text = BETWEEN.join((transform, verdict, *sections, *opinion))
+    names = tuple(name for name, one in comparison.measurements.items() if one.value is not None)
+    places = {name: FIRST_METRIC + place for place, name in enumerate(names)}
+    vendor = len(numbers) - sum(map(len, comparison.worst)) - len(comparison.vendor)
+    order = (*range(len(numbers)), *(places[metric] for metric, *_ in record.checks))
+    whole = filled(text, tuple([numbers[place] for place in order])).replace(BETWEEN, ", ")
+    parsed = json.loads(f"{{{whole}}}")
+    return Form(
+        _layout(line is not None, keys, ()),
+        text,
+        order,
+        {key: value for key, value in parsed.items() if key in _CONSTANT},
+        _COUNTS,
+        {"metrics": (FIRST_METRIC, names), "vendor": (vendor, tuple(comparison.vendor))},
+        {"metrics": tuple(name for name in names if isinstance(parsed["metrics"][name], list))},
+    )
 
 
 def with_verdict(

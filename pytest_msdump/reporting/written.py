@@ -11,7 +11,18 @@ from typing import Any
 
 from pytest_msdump.reporting.values import dumps, text_json
 
-__all__ = ["Layout", "WrittenRecord", "layout_of", "line_of", "parsed_together", "with_more"]
+__all__ = [
+    "Layout",
+    "RecordText",
+    "WrittenRecord",
+    "layout_of",
+    "line_of",
+    "longer",
+    "members",
+    "parsed_together",
+    "places",
+    "with_more",
+]
 
 # So many records are parsed together: more take no less time, and are held at a time.
 _TOGETHER = 64
@@ -48,18 +59,18 @@ def layout_of(sections: tuple[tuple[str, ...], ...]) -> Layout:
     return Layout(sections)
 
 
-class WrittenRecord(Mapping[str, Any]):
-    """One entry of `tensors`: its text, and what everybody asks of every record. The rest is parsed when asked for.
+class RecordText(Mapping[str, Any]):
+    """One entry of `tensors`: its text, and what is known without parsing it. The rest is parsed when asked for.
 
-    Parameters
+    Attributes
     ----------
-    layout : Layout
+    _layout : Layout
         Which keys stand where.
-    sections : sequence of str
+    _sections : sequence of str
         The record as results.json has it, but for the braces: strict JSON, ASCII, one line. Sections that are the same
         in many records may be the same object.
-    told : mapping of str to JSON value
-        What is known without parsing it.
+    _told : mapping of str to JSON value
+        What is known.
 
     Notes
     -----
@@ -67,15 +78,10 @@ class WrittenRecord(Mapping[str, Any]):
     not kept: whoever walks over all records parses of each what is looked at, and holds one at a time.
     """
 
-    __slots__ = ("_layout", "_sections", "_told")
-
-    def __init__(self, layout: Layout, sections: Sequence[str], told: Mapping[str, Any]) -> None:
-        self._layout = layout
-        self._sections = sections
-        self._told = told
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return WrittenRecord, (self._layout, self._sections, self._told)
+    __slots__ = ()
+    _layout: Layout
+    _sections: Sequence[str]
+    _told: Mapping[str, Any]
 
     @property
     def line(self) -> str:
@@ -102,15 +108,15 @@ class WrittenRecord(Mapping[str, Any]):
         return len(self._layout.places)
 
     def __repr__(self) -> str:
-        return f"WrittenRecord({self.line})"
+        return f"{type(self).__name__}({self.line})"
 
     def sections_of(self, keys: tuple[str, ...]) -> list[str]:
         """Return the text that has these keys, but for what is known without parsing it."""
         sections = self._sections
-        return [sections[number] for number in _places(self._layout, tuple(self._told), keys)]
+        return [sections[number] for number in places(self._layout, tuple(self._told), keys)]
 
-    def opened(self, parsed: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what is known of the record, and what was parsed of it."""
+    def opened(self, parsed: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> dict[str, Any]:  # noqa: ARG002
+        """Return what is known of the record, these keys among it, and what was parsed of it."""
         found = dict(self._told)
         for values in parsed:
             found.update(values)
@@ -120,14 +126,46 @@ class WrittenRecord(Mapping[str, Any]):
         """Return the record with further keys after its own; one that it has stays where it was."""
         if not self._layout.places.keys().isdisjoint(more):
             return {**self, **more}
-        layout = _longer(self._layout, tuple(more))
-        section = ", ".join([_member(key, value) for key, value in more.items()])
-        return WrittenRecord(layout, (*self._sections, section), {**self._told, **more})
+        return self._longer(more)
+
+    def _longer(self, more: Mapping[str, Any]) -> RecordText:
+        """Return the record with keys that it does not have."""
+        raise NotImplementedError
+
+
+class WrittenRecord(RecordText):
+    """A record that was written when it was made.
+
+    Parameters
+    ----------
+    layout, sections, told
+        As `RecordText` has them.
+    """
+
+    __slots__ = ("_layout", "_sections", "_told")
+
+    def __init__(self, layout: Layout, sections: Sequence[str], told: Mapping[str, Any]) -> None:
+        self._layout = layout
+        self._sections = sections
+        self._told = told
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrittenRecord, (self._layout, self._sections, self._told)
+
+    def _longer(self, more: Mapping[str, Any]) -> WrittenRecord:
+        layout = longer(self._layout, tuple(more))
+        return WrittenRecord(layout, (*self._sections, members(more)), {**self._told, **more})
 
 
 @lru_cache(maxsize=1024)
-def _longer(layout: Layout, keys: tuple[str, ...]) -> Layout:
+def longer(layout: Layout, keys: tuple[str, ...]) -> Layout:
+    """Return a layout with one more section."""
     return layout_of((*layout.sections, keys))
+
+
+def members(more: Mapping[str, Any]) -> str:
+    """Return the text of a section."""
+    return ", ".join([_member(key, value) for key, value in more.items()])
 
 
 def _member(key: str, value: Any) -> str:
@@ -144,9 +182,10 @@ def _parsed(section: str) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _places(layout: Layout, told: tuple[str, ...], keys: tuple[str, ...]) -> tuple[int, ...]:
-    """The sections to parse for these keys, each once."""
-    return tuple(dict.fromkeys(layout.places[key] for key in keys if key in layout.places and key not in told))
+def places(layout: Layout, told: tuple[str, ...], keys: tuple[str, ...]) -> tuple[int, ...]:
+    """Return which sections are to be parsed for these keys, each once, in ascending order."""
+    wanted = {layout.places[key] for key in keys if key in layout.places and key not in told}
+    return tuple(sorted(wanted))
 
 
 def parsed_together(records: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
@@ -158,22 +197,22 @@ def parsed_together(records: Iterable[Mapping[str, Any]], keys: tuple[str, ...])
     """
     waiting = iter(records)
     while some := list(islice(waiting, _TOGETHER)):
-        sections = [record.sections_of(keys) if isinstance(record, WrittenRecord) else () for record in some]
+        sections = [record.sections_of(keys) if isinstance(record, RecordText) else () for record in some]
         texts = list(dict.fromkeys(chain.from_iterable(sections)))
         parsed = dict(zip(texts, json.loads(f"[{{{'}, {'.join(texts)}}}]"), strict=True)) if texts else {}
         for record, own in zip(some, sections, strict=True):
-            yield record.opened([parsed[text] for text in own]) if isinstance(record, WrittenRecord) else record
+            yield record.opened([parsed[text] for text in own], keys) if isinstance(record, RecordText) else record
 
 
 def with_more(record: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a record with further keys."""
     if not more:
         return record
-    return record.with_more(more) if isinstance(record, WrittenRecord) else {**record, **more}
+    return record.with_more(more) if isinstance(record, RecordText) else {**record, **more}
 
 
 def line_of(record: Mapping[str, Any]) -> str:
     """Return a record as results.json has it."""
-    if isinstance(record, WrittenRecord):
+    if isinstance(record, RecordText):
         return record.line
     return dumps(record if type(record) is dict else dict(record))

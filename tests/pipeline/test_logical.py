@@ -17,9 +17,9 @@ from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.pipeline.logical import (
-    _course,
     _logical_views,
     _Outline,
+    course_of,
     logical_views,
     views_that_meet,
 )
@@ -102,10 +102,10 @@ def test_two_padded_sides_of_which_nobody_tells_the_shape_are_refused():
 
 
 def test_the_usual_case_is_decided_once():
-    _course.cache_clear()
+    course_of.cache_clear()
     for _ in range(3):
         met(padded(VALUES, "NCHW"), Dumped(VALUES))
-    assert _course.cache_info()[:2] == (2, 1)
+    assert course_of.cache_info()[:2] == (2, 1)
 
 
 SHAPES = ((2, 19, 5, 7), (2, 5, 7, 19), (1, 16, 3, 1), (4, 19), (19,), (), (2, 0, 5, 7))

@@ -1,0 +1,180 @@
+"""Pairs that are alike: of a network's many small tensors there are few kinds, and most pairs of a kind pass.
+
+What all pairs of a kind have in common is worked out with the first of them: how their elements lie in the files, what
+the kernel measures them by, which limits they have, and what a record says of one that passes. Of each pair, then, two
+files are read, numbers are measured and held against limits. Whatever is not usual in a pair, is left to
+`pipeline.comparing`: what is wrong with a file, a metric without a number, a limit that is not met. Needs no numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_msdump.compiled import chosen
+from pytest_msdump.judging.judgement import meets
+from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.metrics.terms import KINDS, MOST_AXES, terms_of
+from pytest_msdump.model.numbers import FIRST_METRIC, RIGHT_ZERO, SATURATED, comparison_of, metrics_of
+from pytest_msdump.model.report import Record
+from pytest_msdump.pipeline.indexing import reader
+from pytest_msdump.pipeline.logical import course_of
+from pytest_msdump.pipeline.opinion import opinion_of
+from pytest_msdump.reporting.formed import FormedRecord
+from pytest_msdump.reporting.records import form_of, names_of
+
+if TYPE_CHECKING:
+    from pytest_msdump.memory_formats.blocks import Placement
+    from pytest_msdump.metrics._sweep import Alike
+    from pytest_msdump.model.numbers import Numbers
+    from pytest_msdump.model.pairing import Pair, Transform
+    from pytest_msdump.model.tensor import TensorSpec
+    from pytest_msdump.model.verdict import Limits
+    from pytest_msdump.pipeline.conditions import Conditions
+    from pytest_msdump.readers.whole import TensorKind
+    from pytest_msdump.reporting.formed import Form
+
+__all__ = ["Kinds", "entry_of_usual"]
+
+# Pairs of a network have few kinds; those of many kinds are soon worked out again.
+_MOST_KINDS = 4096
+
+# As `metrics.measure` finds them.
+_WORST = 5
+
+
+class Kinds:
+    """The kinds of pairs that were met. Empty where it is sent to."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[TensorKind, TensorKind, int, int], _Known] = {}
+
+    def __reduce__(self) -> tuple[type[Kinds], tuple[()]]:
+        return Kinds, ()
+
+    def of(self, pair: Pair, left: TensorKind, right: TensorKind, conditions: Conditions) -> _Kind | None:
+        """Return the kind of a pair; ``None`` where it is not usual."""
+        policy, limits = conditions.policy, None
+        if policy.rules or policy.known_drift:
+            limits = _limits(pair, left, right, conditions)
+        # Both are the same objects in very many pairs; they are held, so that nothing else can have their numbers.
+        key = left, right, id(pair.transform), id(limits)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST_KINDS:
+                self._known.clear()
+            kind = _kind(pair, left, right, limits or _limits(pair, left, right, conditions))
+            known = self._known[key] = kind, pair.transform, limits
+        return known[0]
+
+
+class _Kind:
+    """What pairs of a kind have in common.
+
+    Parameters
+    ----------
+    alike : Alike
+        Measures them.
+    limits : Limits
+        What they are judged by; a passing pair meets all of them.
+    left, right : str
+        Logical data types.
+    specs : tuple of TensorSpec
+        What is told of both sides.
+    """
+
+    __slots__ = ("_bounds", "_forms", "_limits", "_sides", "_specs", "numbers")
+
+    def __init__(
+        self, alike: Alike, limits: Limits, sides: tuple[str, str], specs: tuple[TensorSpec, TensorSpec]
+    ) -> None:
+        self.numbers = alike.numbers
+        self._limits, self._sides, self._specs = limits, sides, specs
+        places = {name: FIRST_METRIC + place for place, name in enumerate(metrics_of(*sides))}
+        self._bounds = [(places[limit.metric], limit) for limit in limits.limits]
+        self._forms: dict[tuple[int, bool], Form | None] = {}
+
+    def record(self, pair: Pair, which: int, numbers: Numbers, conditions: Conditions) -> FormedRecord | None:
+        """Return the record of a pair of which the kernel told this; ``None`` where there is more to say of it."""
+        if numbers[RIGHT_ZERO] or numbers[SATURATED]:
+            return None
+        for place, limit in self._bounds:
+            if not meets(numbers[place], limit):
+                return None
+        key = which, pair.left.line is not None
+        if key not in self._forms:
+            self._forms[key] = self._form(pair, which, numbers)
+        form = self._forms[key]
+        if form is None:
+            return None
+        left, right = self._specs
+        names = names_of(pair, left, right, left_root=conditions.left_root, right_root=conditions.right_root)
+        return FormedRecord(form, pair.order, names, numbers)
+
+    def _form(self, pair: Pair, which: int, numbers: Numbers) -> Form | None:
+        """Return what the records of all pairs have in common of which the same numbers are told."""
+        (left, right), limits = self._sides, self._limits
+        comparison = comparison_of(which, numbers, left=left, right=right, tolerance=(limits.rtol, limits.atol))
+        verdict, checks = opinion_of(pair, comparison, limits, left, right)
+        if verdict.outcome != "pass":
+            return None
+        return form_of(Record(pair, *self._specs, verdict, limits, checks, comparison), numbers)
+
+
+# A kind, and what its key is made of.
+_Known: TypeAlias = "tuple[_Kind | None, Transform, Limits | None]"
+
+
+def entry_of_usual(pair: Pair, conditions: Conditions) -> Mapping[str, Any] | None:
+    """Compare a usual pair and return its record, as `conditions.entry_of` does; ``None`` of any other pair.
+
+    What it returns is what `pipeline.comparing` and `reporting.records` make of the pair.
+    """
+    left_ref, right_ref, extras = pair.left, pair.right, conditions.extras
+    if pair.note or extras.first is not None or extras.spread != "none" or extras.converters or extras.algorithms:
+        return None
+    for ref in (left_ref, right_ref):
+        if ref.is_unseen or ref.sample is not None or ref.overflows:
+            return None
+    left = reader(left_ref.reader).open_whole(left_ref)
+    right = None if left is None else reader(right_ref.reader).open_whole(right_ref)
+    if left is None or right is None:
+        return None
+    kind = conditions.kinds.of(pair, left.kind, right.kind, conditions)
+    if kind is None:
+        return None
+    told = kind.numbers(left.content, left.start, right.content, right.start)
+    return None if told is None else kind.record(pair, *told, conditions)
+
+
+def _limits(pair: Pair, left: TensorKind, right: TensorKind, conditions: Conditions) -> Limits:
+    keys = pair.left.key, pair.right.key
+    return resolve(conditions.policy, left=keys[0], right=keys[1], left_dtype=left.dtype, right_dtype=right.dtype)
+
+
+def _kind(pair: Pair, left: TensorKind, right: TensorKind, limits: Limits) -> _Kind | None:
+    """Return what pairs of these kinds have in common."""
+    module = chosen().module
+    course = course_of(left.spec, left.shape, right.spec, right.shape, pair.transform)
+    if module is None or course is None or not course.meet or limits.known_drift is not None or limits.without:
+        return None
+    sides = left.dtype, right.dtype
+    terms = terms_of(*sides, (KINDS.index(left.dtype), KINDS.index(right.dtype)), (limits.rtol, limits.atol), _WORST)
+    shape = left.shape if course.left is None else course.left.shape
+    layouts = _layout(course.left), _layout(course.right)
+    has_all = {limit.metric for limit in limits.limits} <= set(metrics_of(*sides))
+    if terms is None or not has_all or len(shape) > MOST_AXES or 0 in shape or None in layouts:
+        return None
+    specs = _logical(left.spec, course.left), _logical(right.spec, course.right)
+    return _Kind(module.Alike(terms, shape, *layouts), limits, sides, specs)
+
+
+def _layout(placement: Placement | None) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+    return (0, ()) if placement is None else placement.strides
+
+
+def _logical(spec: TensorSpec, placement: Placement | None) -> TensorSpec:
+    return spec if placement is None else replace(spec, logical_shape=placement.shape)

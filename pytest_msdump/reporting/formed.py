@@ -1,0 +1,175 @@
+"""Records that are alike in all but names and numbers: one form for all of them, filled in when text is asked for.
+
+Nearly all pairs of a network pass and have a number for every metric. Of each of these its names are kept as text, and
+its numbers as they were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+from pytest_msdump.reporting.values import filled
+from pytest_msdump.reporting.written import Layout, RecordText, longer, members, places
+
+__all__ = ["BETWEEN", "Form", "FormedRecord"]
+
+# Between sections of a form; JSON in ASCII has none.
+BETWEEN = "\n"
+
+
+class Form:
+    """What records have in common that are alike in all but names and numbers.
+
+    Parameters
+    ----------
+    layout : Layout
+        All sections; those of the names come first.
+    text : str
+        The sections behind the names, `BETWEEN` them, with a ``%s`` for each number.
+    order : tuple of int
+        Which of a record's numbers stands in each of these places.
+    constants : mapping of str to JSON value
+        What all of them have.
+    counts : tuple of str
+        The keys whose values are the first numbers.
+    named : mapping of str to (int, tuple of str)
+        Of a key whose value is an object of numbers: which number is its first one, and the names.
+    lists : mapping of str to tuple of str
+        Which of these numbers are several.
+    """
+
+    __slots__ = ("constants", "counts", "known", "layout", "lists", "named", "order", "text", "values")
+
+    def __init__(
+        self,
+        layout: Layout,
+        text: str,
+        order: tuple[int, ...],
+        constants: Mapping[str, Any],
+        counts: tuple[str, ...],
+        named: Mapping[str, tuple[int, tuple[str, ...]]],
+        lists: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self.layout, self.text, self.order, self.constants = layout, text, order, constants
+        self.counts, self.named, self.lists = counts, named, lists
+        self.known = ("order", *constants, *counts, *named)
+        self.values = itemgetter(*order)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.layout, self.text, self.order, self.constants, self.counts, self.named, self.lists)
+        return Form, fields
+
+    def value(self, key: str, numbers: tuple[Any, ...]) -> Any:
+        """Return what a record with these numbers has of a key of `counts` or of `named`."""
+        if key not in self.named:
+            return numbers[self.counts.index(key)]
+        first, names = self.named[key]
+        found = dict(zip(names, numbers[first : first + len(names)], strict=True))
+        for name in self.lists.get(key, ()):
+            found[name] = list(found[name])
+        return found
+
+
+class FormedRecord(RecordText):
+    """A record that is written when its text is asked for.
+
+    Parameters
+    ----------
+    form : Form
+        What it shares with others.
+    order : int
+        The value of the key `order`.
+    names : tuple of str
+        The text of its first sections.
+    numbers : tuple
+        As `form` counts them.
+    more : mapping of str to JSON value, optional
+        Further keys, behind all others.
+    """
+
+    __slots__ = ("_form", "_more", "_names", "_numbers", "_order")
+
+    def __init__(
+        self,
+        form: Form,
+        order: int,
+        names: tuple[str, ...],
+        numbers: tuple[Any, ...],
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._form, self._order, self._names, self._numbers, self._more = form, order, names, numbers, more
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FormedRecord, (self._form, self._order, self._names, self._numbers, self._more)
+
+    @property
+    def line(self) -> str:
+        """The record as results.json has it."""
+        more = f", {members(self._more)}" if self._more else ""
+        return f"{{{', '.join(self._names)}, {self._filled().replace(BETWEEN, ', ')}{more}}}"
+
+    def __getitem__(self, key: str) -> Any:
+        form = self._form
+        if key in form.constants:
+            return form.constants[key]
+        if key in form.named:
+            return form.value(key, self._numbers)
+        return super().__getitem__(key)
+
+    def sections_of(self, keys: tuple[str, ...]) -> list[str]:
+        """Return the text that has these keys, but for what is known without parsing it."""
+        names, known = self._names, self._form.known
+        wanted = places(self._layout, (*known, *self._more) if self._more else known, keys)
+        sections = names if not wanted or wanted[-1] < len(names) else self._sections
+        return [sections[number] for number in wanted]
+
+    def opened(self, parsed: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> dict[str, Any]:
+        """Return what the record has of these keys, and what was parsed of it."""
+        form, numbers = self._form, self._numbers
+        constants, measured, others = _known(form.known, tuple(form.constants), keys)
+        found = {key: form.constants[key] for key in constants}
+        for key in measured:
+            found[key] = form.value(key, numbers)
+        for values in parsed:
+            found.update(values)
+        if others:
+            found["order"] = self._order
+        if self._more:
+            found.update(self._more)
+        return found
+
+    def _longer(self, more: Mapping[str, Any]) -> FormedRecord:
+        all_more = {**self._more, **more} if self._more else more
+        return FormedRecord(self._form, self._order, self._names, self._numbers, all_more)
+
+    def _filled(self) -> str:
+        return filled(self._form.text, self._form.values(self._numbers))
+
+    # What all records have, for who does not know the shorter ways above.
+
+    @property
+    def _layout(self) -> Layout:  # type: ignore[override]
+        return longer(self._form.layout, tuple(self._more)) if self._more else self._form.layout
+
+    @property
+    def _sections(self) -> Sequence[str]:  # type: ignore[override]
+        more = (members(self._more),) if self._more else ()
+        return (*self._names, *self._filled().split(BETWEEN), *more)
+
+    @property
+    def _told(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self.opened((), self._form.known)
+
+
+# A few keys are asked for of very many records.
+@lru_cache(maxsize=1024)
+def _known(
+    known: tuple[str, ...], constants: tuple[str, ...], keys: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Divide what is known of these keys: constants, what was measured, and whether the record's order is wanted."""
+    wanted = [key for key in known if key in keys]
+    measured = [key for key in wanted if key not in constants and key != "order"]
+    return tuple(key for key in wanted if key in constants), tuple(measured), "order" in wanted
