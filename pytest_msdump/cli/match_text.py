@@ -12,7 +12,7 @@ from pytest_msdump.matching.meeting import Key, raw_key
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.numbers import one_line_text
-from pytest_msdump.reporting.records import relative_file
+from pytest_msdump.reporting.record_names import relative_file
 from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 __all__ = ["keep_numpy_alone"]
 
@@ -28,7 +31,10 @@ def keep_numpy_alone() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
-class _Finder(MetaPathFinder):
+# Neither extends its abstract class: to import these takes longer than all else that happens here.
+
+
+class _Finder:
     """Finds numpy where it is, once, and loads it by `_Loader`."""
 
     def find_spec(
@@ -40,11 +46,11 @@ class _Finder(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None and not any(name in os.environ for name in _THEIR_OWN):
-            spec.loader = _Loader(spec.loader)
+            spec.loader = cast("Loader", _Loader(spec.loader))
         return spec
 
 
-class _Loader(Loader):
+class _Loader:
     """Loads a module as another loader does, while a variable says that there is one thread."""
 
     def __init__(self, loader: Loader) -> None:

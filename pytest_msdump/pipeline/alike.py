@@ -22,7 +22,8 @@ from pytest_msdump.pipeline.indexing import reader
 from pytest_msdump.pipeline.logical import course_of
 from pytest_msdump.pipeline.opinion import opinion_of
 from pytest_msdump.reporting.formed import FormedRecord
-from pytest_msdump.reporting.records import form_of, names_of
+from pytest_msdump.reporting.record_names import names_of
+from pytest_msdump.reporting.records import form_of
 
 if TYPE_CHECKING:
     from pytest_msdump.memory_formats.blocks import Placement

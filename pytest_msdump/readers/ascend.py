@@ -114,7 +114,7 @@ class AscendReader(Reader):
 
     @cached_property
     def _whole_part(self) -> Callable[[Path | str, object], WholeTensor | None]:
-        from pytest_msdump.readers.whole import whole_part
+        from pytest_msdump.readers.ascend_whole import whole_part
 
         return whole_part
 

@@ -11,19 +11,17 @@ from functools import lru_cache
 from math import prod
 from pathlib import Path
 
-from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.npy_header import extent, parse_header
 from pytest_msdump.readers.stored_file import small_file
 
-__all__ = ["TensorKind", "WholeTensor", "whole_npy", "whole_part"]
+__all__ = ["KINDS", "PLAIN", "TensorKind", "WholeTensor", "whole_npy"]
 
-# A network has many tensors and few kinds of them.
-_KINDS = 1024
+# How many kinds of tensors are kept: a network has many tensors and few kinds of them.
+KINDS = 1024
 
 # What npy headers call the types whose elements are numbers as they are stored: little-endian, two's complement.
 _DESCRS = {
@@ -37,7 +35,8 @@ _DESCRS = {
     "<u2": "uint16",
     "<u4": "uint32",
 }
-_PLAIN = frozenset(_DESCRS.values() if sys.byteorder == "little" else ())
+# Those of which this machine's memory holds the same bytes.
+PLAIN = frozenset(_DESCRS.values() if sys.byteorder == "little" else ())
 
 
 class TensorKind:
@@ -99,7 +98,7 @@ def whole_npy(path: Path | str, claimed: TensorSpec) -> WholeTensor | None:
     return tuple.__new__(WholeTensor, (content, start, kind))
 
 
-@lru_cache(maxsize=_KINDS)
+@lru_cache(maxsize=KINDS)
 def _npy_kind(head: bytes, claimed: str | None, memory_format: str | None) -> TensorKind | None:
     """Return the kind that a header tells of, where what is claimed of it is the same type."""
     try:
@@ -107,42 +106,6 @@ def _npy_kind(head: bytes, claimed: str | None, memory_format: str | None) -> Te
     except TensorFileError:
         return None
     dtype = _DESCRS.get(header.descr) if isinstance(header.descr, str) else None
-    if dtype not in _PLAIN or dtype is None or header.fortran_order or claimed not in (None, dtype):
+    if dtype not in PLAIN or dtype is None or header.fortran_order or claimed not in (None, dtype):
         return None
     return TensorKind(TensorSpec(dtype, header.shape, memory_format, header.shape), dtype, header.shape)
-
-
-def whole_part(path: Path | str, noted: object) -> WholeTensor | None:
-    """Read a tensor of a small dump file whose header was read when the dump was indexed.
-
-    Parameters
-    ----------
-    path : Path or str
-        Text is a path of this machine.
-    noted : Noted, optional
-        What the header said.
-
-    Returns
-    -------
-    WholeTensor or None
-        ``None`` of any but a usual one, and where the file is another now.
-    """
-    found = small_file(path) if isinstance(noted, Noted) else None
-    if found is None or not isinstance(noted, Noted) or found[0] != noted.state:
-        return None
-    tensor, content = noted.tensor, found[1]
-    kind = _part_kind(tensor.data_type.dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
-    if kind is None or kind.size > tensor.size or tensor.start + kind.size > len(content):
-        return None
-    return tuple.__new__(WholeTensor, (content, tensor.start, kind))
-
-
-@lru_cache(maxsize=_KINDS)
-def _part_kind(
-    dtype: str, shape: tuple[int, ...], memory_format: str, logical_shape: tuple[int, ...] | None, groups: int
-) -> TensorKind | None:
-    """Return the kind that a dump file's header tells of."""
-    known = canonical(dtype)
-    if known not in _PLAIN or known is None:
-        return None
-    return TensorKind(TensorSpec(known, shape, memory_format, logical_shape, groups), known, shape)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.model.tensor import COORDINATES, OpKey
-from pytest_msdump.reporting.records import relative_file
+from pytest_msdump.reporting.record_names import relative_file
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.numbers import FIRST_METRIC, Numbers
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import CheckRow, Record
-from pytest_msdump.model.tensor import COORDINATES, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import Limits, Verdict
 from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_form, comparison_text
 from pytest_msdump.reporting.formed import BETWEEN, Form
 from pytest_msdump.reporting.opinion_text import OPINION, opinion_form, opinion_text
-from pytest_msdump.reporting.values import dumps, filled, form_text, index_json, text_json
+from pytest_msdump.reporting.record_names import names_of
+from pytest_msdump.reporting.values import dumps, filled, form_text
 from pytest_msdump.reporting.written import Layout, WrittenRecord, layout_of
 
-if TYPE_CHECKING:
-    from pytest_msdump.model.statistics import StatisticComparison
+__all__ = ["form_of", "not_run", "to_json", "with_verdict", "written"]
 
-__all__ = ["form_of", "names_of", "not_run", "relative_file", "to_json", "with_verdict", "written"]
-
-# Coordinates and transforms are alike in very many records: their text is kept. They are looked up by their fields,
-# which takes less than asking the class for its hash.
+# Transforms are alike in very many records: their text is kept. They are looked up by their fields, which takes less
+# than asking the class for its hash.
 _ALIKE = 1024
 _TRANSFORMS = tuple(fields_of(Transform()))
-_coordinates_of, _transform_of = attrgetter(*COORDINATES), attrgetter(*_TRANSFORMS)
+_transform_of = attrgetter(*_TRANSFORMS)
 
 # What records that are alike have in common, and the keys of the first numbers of `model.numbers`.
 _CONSTANT = frozenset({"transform", "verdict", "equal", "rtol", "atol", "undefined", "not_applicable", "nonfinite"})
@@ -91,35 +88,6 @@ def written(record: Record, *, left_root: Path, right_root: Path) -> WrittenReco
     return WrittenRecord(_layout(pair.left.line is not None, measured.keys, tuple(more)), sections, told)
 
 
-def names_of(
-    pair: Pair,
-    left_spec: TensorSpec,
-    right_spec: TensorSpec,
-    *,
-    left_root: Path,
-    right_root: Path,
-    statistics: StatisticComparison | None = None,
-) -> tuple[str, ...]:
-    """Return the first sections of a record: who is compared, and why.
-
-    Parameters
-    ----------
-    pair, left_spec, right_spec, statistics
-        Of a `Record`.
-    left_root, right_root
-        As for `to_json`.
-    """
-    rows = (None, None) if statistics is None else (statistics.left.source, statistics.right.source)
-    left = _side(pair.left, left_spec, left_root) + _row(rows[0])
-    right = _side(pair.right, right_spec, right_root) + _source(pair.right) + _row(rows[1])
-    left_at, right_at = _coordinates_of(pair.left.key.op.at), _coordinates_of(pair.right.key.op.at)
-    return (
-        f'"order": {pair.order}, "left": {{{left}}}, "right": {{{right}, "at": {_known(right_at)}}}',
-        _coordinates(left_at) + _source(pair.left),
-        f'"how": {text_json(pair.how)}, "by": {text_json(pair.by)}',
-    )
-
-
 def form_of(record: Record, numbers: Numbers) -> Form:
     """Return the form of all records that are alike in all but names and numbers.
 
@@ -170,25 +138,6 @@ def not_run(pair: Pair, *, left_root: Path, right_root: Path) -> dict[str, Any]:
     return to_json(record, left_root=left_root, right_root=right_root)
 
 
-def relative_file(file: Path | str, root: Path) -> str:
-    """Return a file's path below `root` with forward slashes; the bare name when `root` is the file itself."""
-    text, prefix = str(file), _prefix(root)
-    # Nearly every file is below the root: cutting a text costs a tenth of what comparing paths does.
-    if os.sep == "/" and prefix and text.startswith(prefix):
-        return text[len(prefix) :]
-    path = Path(file) if isinstance(file, str) else file
-    if path == root:
-        return path.name
-    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-
-
-@lru_cache(maxsize=8)
-def _prefix(root: Path) -> str:
-    """What the names of files below `root` begin with; empty of the folder one is in, and of the file system's root."""
-    text = str(root)
-    return "" if text == "." or text.endswith("/") else text + "/"
-
-
 @lru_cache(maxsize=_ALIKE)
 def _layout(has_source: bool, measured: tuple[str, ...], more: tuple[str, ...]) -> Layout:
     """The keys of a record, by section."""
@@ -204,57 +153,6 @@ def _layout(has_source: bool, measured: tuple[str, ...], more: tuple[str, ...]) 
             *OPINION,
         )
     )
-
-
-def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> str:
-    """One side of a record. Where the opened file left something open, the name's claim holds."""
-    claimed, key, source = ref.spec, ref.key, ref.source
-    shape = spec.shape if spec.shape is not None else claimed.shape
-    logical = spec.logical_shape if spec.logical_shape is not None else claimed.logical_shape
-    text = (
-        f'"address": {text_json(key.address)}, "op_type": {text_json(key.op.op_type)}, '
-        f'"file": {text_json(relative_file(source.location, root))}, '
-        f"{_held(spec.dtype or claimed.dtype, shape, spec.memory_format or claimed.memory_format)}, "
-        f'"name": {text_json(key.op.name)}, "true_name": {text_json(key.op.true_name)}'
-    )
-    if ref.overflows:
-        text += f', "overflows": {dumps([entry.sentence for entry in ref.overflows])}'
-    if source.device_address is not None:
-        text += f', "device_address": {source.device_address}'
-    if logical is not None and logical != shape:
-        text += f', "logical_shape": {index_json(logical)}'
-    return text
-
-
-@lru_cache(maxsize=_ALIKE)
-def _held(dtype: str | None, shape: tuple[int, ...] | None, memory_format: str | None) -> str:
-    """What a file holds."""
-    return f'"dtype": {text_json(dtype)}, "shape": {index_json(shape)}, "memory_format": {text_json(memory_format)}'
-
-
-def _source(ref: TensorRef) -> str:
-    """The line of the user's program that made the operator; nothing where no graph tells."""
-    line = ref.line
-    if line is None:
-        return ""
-    return f', "source": {dumps({"file": line.file, "line": line.line, "text": line.text})}'
-
-
-def _row(source: TensorSource | None) -> str:
-    """Which row of a table of statistics; nothing where it is no table's."""
-    return "" if source is None else f', "row": {dumps(source.part)}'
-
-
-@lru_cache(maxsize=_ALIKE)
-def _coordinates(values: tuple[int | str | None, ...]) -> str:
-    """All five coordinates, null where the dump does not have one."""
-    return dumps(dict(zip(COORDINATES, values, strict=True)))[1:-1]
-
-
-@lru_cache(maxsize=_ALIKE)
-def _known(values: tuple[int | str | None, ...]) -> str:
-    """The coordinates that the dump has."""
-    return dumps({name: value for name, value in zip(COORDINATES, values, strict=True) if value is not None})
 
 
 @lru_cache(maxsize=_ALIKE)
