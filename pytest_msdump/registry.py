@@ -5,7 +5,6 @@ A dump format, metric, converter or report is one file; entry points of the same
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
@@ -136,4 +135,4 @@ def _content(path: str) -> bytes | None:
 def _is_leaf(member: object, parent: type) -> bool:
     """Whether this is a concrete class of the wanted kind."""
     # Python 3.10 calls `dict[str, int]` a class, but cannot ask whose subclass it is.
-    return parent in getattr(member, "__mro__", ()) and not inspect.isabstract(member)
+    return parent in getattr(member, "__mro__", ()) and not getattr(member, "__abstractmethods__", ())

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.lazy_dataclass import dataclass
+from pytest_msdump.lazy_expression import expression
 
 __all__ = ["Align", "parse_align"]
 
 _EXAMPLES = {"iteration": "9->0, 10->1", "rank": "4->0", "graph": "1->0", "net": "LeNetA->LeNetB"}
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = expression(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_msdump.lazy_dataclass import dataclass
 
-__all__ = ["MapEntry"]
+__all__ = ["Lost", "MapEntry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +34,12 @@ class MapEntry:
     graph: int | None = None
     iteration: int | None = None
     label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An entry's pair that could not be made: why, and on which sides a similar name may help."""
+
+    entry: MapEntry
+    reason: str
+    absent: tuple[str, ...] = ()

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.facts.operators import REASONS
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.matching.entries import MapEntry
-from pytest_msdump.matching.explain import elsewhere, listed, slots_text, typed_name
+from pytest_msdump.matching.entries import Lost, MapEntry
 from pytest_msdump.matching.ledger import Ledger, Made
-from pytest_msdump.matching.mapped import Lost
 from pytest_msdump.matching.meeting import Key, meets
 from pytest_msdump.matching.origins import Rulebook, Wish
-from pytest_msdump.matching.remains import dumps_beside, explain_right, repeats_beside, where_text
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.sides import Operator, Port, Side
 from pytest_msdump.matching.spellings import Identified, NameBook, doubt_text, identify
@@ -51,6 +48,10 @@ def pair_by_rules(ledger: Ledger, rules: FusionRules, formats: Transform) -> lis
         return []
     fusing = _Fusing(ledger, rules, formats)
     fusing.pair()
+    if not ledger.unpaired_ops(ledger.right):
+        return [*fusing.lost.values()]
+    from pytest_msdump.matching.remains import explain_right
+
     return [*fusing.lost.values(), *explain_right(ledger, fusing.book, fusing.lefts, fusing.rights)]
 
 
@@ -112,6 +113,8 @@ class _Fusing:
     def _joined(self, ref: int, op: Operator, found: Sequence[int], origin: graph.OriginOutput, wish: Wish) -> str:
         ledger = self._ledger
         if len(found) > 1 and (rivals := _rivals(ledger.right, found)):
+            from pytest_msdump.matching.explain import listed, typed_name
+
             names = listed(typed_name(ledger.right.ops[number].key) for number in rivals)
             return f"ambiguous: {self.book.label} pairs it with {origin.name}, which may be {names} on the right side"
         reasons = []
@@ -144,6 +147,9 @@ class _Fusing:
 
     def _absent(self, ref: int, op: Operator, wish: Wish) -> str:
         """Say why the right side has no tensor of the wanted name here, and whether it is lost."""
+        from pytest_msdump.matching.explain import elsewhere, slots_text
+        from pytest_msdump.matching.remains import dumps_beside, repeats_beside
+
         right, origin = self._ledger.right, wish.origins[-1]
         address = f"{origin.name}:output:{origin.index}"
         if doubts := self.rights.doubts_of(origin.name):
@@ -164,6 +170,8 @@ class _Fusing:
         return reason
 
     def _lose(self, ref: int, op: Operator, address: str, reason: str) -> None:
+        from pytest_msdump.matching.remains import where_text
+
         left = self._ledger.left.refs[ref].key.address
         text = reason + where_text(self._ledger.left, op)
         self.lost.setdefault((left, address, text), Lost(MapEntry(left, address), text, ("right",)))

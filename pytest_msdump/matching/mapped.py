@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.claims import Claims, Work, overlap, tensors_named, work_of
-from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.entries import Lost, MapEntry
 from pytest_msdump.matching.explain import elsewhere, listed, place_text, slots_text, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.meeting import Key, Meeting, Wanted, meets, without_occurrence
@@ -16,16 +15,7 @@ from pytest_msdump.matching.settle import Edge, settle
 from pytest_msdump.matching.sides import NameIndex, Operator, Port, Side
 from pytest_msdump.model.pairing import Transform
 
-__all__ = ["Lost", "pair_by_map"]
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """An entry's pair that could not be made: why, and on which sides a similar name may help."""
-
-    entry: MapEntry
-    reason: str
-    absent: tuple[str, ...] = ()
+__all__ = ["pair_by_map"]
 
 
 def pair_by_map(

@@ -17,9 +17,8 @@ from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
 
 if TYPE_CHECKING:
-    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.entries import Lost, MapEntry
     from pytest_msdump.matching.explain import Explainer
-    from pytest_msdump.matching.mapped import Lost
     from pytest_msdump.matching.not_dumped import Absence
     from pytest_msdump.matching.rules import FusionRules
     from pytest_msdump.model.dump import Dump

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_msdump.facts.operators import REASONS
-from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.matching.entries import Lost, MapEntry
 from pytest_msdump.matching.explain import elsewhere, listed, place_text
 from pytest_msdump.matching.ledger import Ledger
-from pytest_msdump.matching.mapped import Lost
 from pytest_msdump.matching.meeting import meets, without_occurrence
 from pytest_msdump.matching.origins import Rulebook
 from pytest_msdump.matching.sides import Operator, Side

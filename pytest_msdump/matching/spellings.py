@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from pytest_msdump.matching.explain import listed
 from pytest_msdump.matching.sides import Operator
 from pytest_msdump.model.graph import file_spelling, file_spellings, joined_spelling
 from pytest_msdump.model.tensor import OpKey
@@ -153,6 +152,8 @@ def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) 
 
 def doubt_text(op: Operator, names: Sequence[str], label: str) -> str:
     """Say that several names of a rule file fit one operator of a dump."""
+    from pytest_msdump.matching.explain import listed
+
     return (
         f"ambiguous: {listed(names)} of {label} are written alike in names of files, as {op.key.name}; "
         "a map entry can tell them apart"

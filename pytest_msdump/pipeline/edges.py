@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import Any
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelling
@@ -20,7 +20,7 @@ __all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups"
 
 # How results.json says where edges come from.
 # Types that write to parameters, where no table says to which.
-_WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter|BatchNorm")
+_WRITES = expression("Apply|Assign|Adam|Momentum|Optim|Scatter|BatchNorm")
 _PARAMETERS = ("parameter", "given")
 
 BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"

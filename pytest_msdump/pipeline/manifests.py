@@ -9,7 +9,6 @@ from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.manifest import MANIFEST_FILE
 from pytest_msdump.readers.manifest import read_manifest
-from pytest_msdump.readers.recorded import labels_of
 
 __all__ = ["different_origins", "with_manifest"]
 
@@ -25,6 +24,8 @@ def with_manifest(dump: Dump) -> Dump:
     manifest, notes = read_manifest(dump.root)
     if manifest is None:
         return replace(dump, notes=(*dump.notes, *notes))
+    from pytest_msdump.readers.recorded import labels_of
+
     known = dict((*labels_of(manifest), *dump.labels))
     if "ms_version" in known:
         known.pop("framework", None)

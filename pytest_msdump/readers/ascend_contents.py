@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pytest_msdump.facts.dump_proto import DataType
+from typing import TYPE_CHECKING
+
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.readers.ascend_raw import RawPart
-from pytest_msdump.readers.stored_file import FileState
-from pytest_msdump.readers.wire import Span
+
+if TYPE_CHECKING:
+    from pytest_msdump.facts.dump_proto import DataType
+    from pytest_msdump.readers.ascend_raw import RawPart
+    from pytest_msdump.readers.stored_file import FileState
+    from pytest_msdump.readers.wire import Span
 
 __all__ = ["Header", "Noted", "StoredTensor"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.readers.ascend_contents import Header
 
 __all__ = ["HeaderForms"]
@@ -11,7 +10,7 @@ __all__ = ["HeaderForms"]
 _LENGTH_BYTES = 8
 _MOST_FORMS = 2**12
 # A number of at most nine bytes has less than 64 bits.
-_NUMBER = re.compile(rb"[\x80-\xff]{0,8}[\x00-\x7f]")
+_NUMBER = expression(rb"[\x80-\xff]{0,8}[\x00-\x7f]")
 
 
 class HeaderForms:

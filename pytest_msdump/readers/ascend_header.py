@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import DUMP_DATA, GE_DATA_TYPES, NANO_MAGIC, OP_ATTR
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_contents import Header, StoredTensor
 from pytest_msdump.readers.ascend_messages import SMALL_BYTES, data_type, memory_format, tensor_in, tensor_of
-from pytest_msdump.readers.ascend_nano import NanoTensor, parse_nano
-from pytest_msdump.readers.ascend_raw import RawPart, raw_parts
 from pytest_msdump.readers.wire import Source, Span, fields, named_fields, span_of, varint_of
+
+if TYPE_CHECKING:
+    from pytest_msdump.readers.ascend_nano import NanoTensor
+    from pytest_msdump.readers.ascend_raw import RawPart
 
 __all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "parse_header"]
 
@@ -85,6 +88,8 @@ def parse_header(source: Source) -> Header:
     tensors, end = alike or _laid_out(_tensors(source, parts), begin)
     raw: tuple[RawPart, ...] = ()
     if parts.messages["buffer"] or parts.messages["space"]:
+        from pytest_msdump.readers.ascend_raw import raw_parts
+
         raw, end = raw_parts(source, parts.untyped, end)
     return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end, parts.varying if alike else None)
 
@@ -117,6 +122,8 @@ def _all_in_protobuf(source: Source) -> Header:
         raise _unknown(source)
     # Here a size without data is a size of nothing.
     tensors = tuple(each if each.start else each._replace(size=0) for each in _tensors(source, parts))
+    from pytest_msdump.readers.ascend_raw import raw_parts
+
     raw, _ = raw_parts(source, parts.untyped, None)
     return Header("protobuf", parts.op_name, tensors, parts.attribute, raw, source.size)
 
@@ -221,6 +228,8 @@ def _laid_out(tensors: Iterable[StoredTensor], begin: int) -> _LaidOut:
 def _nano(source: Source, length: int | None) -> Header:
     if length is None:
         raise TensorFileError(f"{source.where}: begins like a nano dump without a header; it is damaged: dump it again")
+    from pytest_msdump.readers.ascend_nano import parse_nano
+
     begin = _LENGTH_BYTES + length
     tensors = [_of_nano(raw) for raw in parse_nano(source, Span(_LENGTH_BYTES, begin), most=_MAX_TENSORS)]
     placed = _laid_out(sorted(tensors, key=lambda tensor: tensor.io == "output"), begin)

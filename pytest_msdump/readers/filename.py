@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 
@@ -23,7 +24,7 @@ _SUFFIX = ".npy"
 # Python refuses to convert very long digits.
 _MOST_DIGITS = 255
 _NUMBER = f"[0-9]{{1,{_MOST_DIGITS}}}"
-_REFERENCE = re.compile(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
+_REFERENCE = expression(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
 _IO = frozenset({"input", "output"})
 # Of a MindSpore name without a dtype.
 _FEWEST_FIELDS = 9

@@ -21,7 +21,6 @@ from pytest_msdump.readers.ascend_index import Remarks, refs_of
 from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.listing import walk
 from pytest_msdump.readers.mindspore_files import contents_of, has_own_tensors, side_files
-from pytest_msdump.readers.mindspore_padded import PaddedView
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import read_run_labels
@@ -106,7 +105,11 @@ class MindSporeReader(Reader):
 
             return open_flat(ref.source.path, ref.spec)
         view = self._open_npy(ref.source.location, ref.spec)
-        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
+        if not may_be_padded(ref.spec.memory_format):
+            return view
+        from pytest_msdump.readers.mindspore_padded import PaddedView
+
+        return PaddedView(view, ref.spec.logical_shape)
 
     def open_whole(self, ref: TensorRef) -> WholeTensor | None:
         """Read a usual tensor of a small file at once; see `Reader.open_whole`."""

@@ -17,7 +17,6 @@ from pytest_msdump.readers.base import Reader
 from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
 from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.manifest import read_manifest
-from pytest_msdump.readers.recorded import labels_of, notes_on, told
 from pytest_msdump.readers.repeats import Repeats, numbered, sort_out
 from pytest_msdump.readers.sidefiles import MAPPING, originals_in
 
@@ -62,6 +61,8 @@ class NpyFolderReader(Reader):
         if manifest is None:
             repeats = sort_out(refs.values())
             return _dump(root, self.name, repeats, unexplained, (*notes, *found.notes))
+        from pytest_msdump.readers.recorded import labels_of, notes_on, told
+
         named = {path: told(ref, manifest.tensors.get(path)) for path, ref in refs.items()}
         is_one_run = refs.keys() <= manifest.tensors.keys()
         repeats = Repeats(numbered(named.values())) if is_one_run else sort_out(named.values())

@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["NpyHeader", "cut_off", "extent", "parse_header"]
@@ -29,7 +30,7 @@ _MAX_RANK = 32
 _MAX_LENGTH = 2**63 - 1
 
 # All that a header may consist of, so that `literal_eval` meets no operators, names, escapes or odd numbers.
-_LITERALS = re.compile(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
+_LITERALS = expression(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
 
 _FOREIGN = (
     (b"version https://git-lfs", "is a Git LFS pointer, not the tensor itself; run `git lfs pull`"),

@@ -18,6 +18,7 @@ from pytest_msdump.facts.overflow import (
     SHOWN_AS_HEX,
     STATUS_COUNT,
 )
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.overflow import OverflowEntry, present
 
@@ -26,7 +27,7 @@ __all__ = ["OpdebugName", "entries_of_json", "entries_of_record", "parse_opdebug
 _HEAD = struct.Struct("<6I")
 _WORD = 8
 _HEAD_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
-_NAME = re.compile(
+_NAME = expression(
     r"op_?debug\.node_op_?debug\.(?P<task>[0-9]+)(?:\.(?P<stream>[0-9]+))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
     r"(?P<json>\.output\.(?P<slot>[0-9]+)\.json)?",
     re.IGNORECASE,

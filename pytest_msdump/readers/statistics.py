@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
@@ -31,7 +32,9 @@ from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
-from pytest_msdump.readers.statistic_table import Table, TableRow, parse_table
+
+if TYPE_CHECKING:
+    from pytest_msdump.readers.statistic_table import Table, TableRow
 
 __all__ = ["READER", "StatisticsReader", "read_statistics"]
 
@@ -173,6 +176,8 @@ def _operator(name: str, originals: Mapping[str, str]) -> AscendName | None:
 
 def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
     """Read one table; an empty one and the end of a sentence when it cannot be read."""
+    from pytest_msdump.readers.statistic_table import Table, parse_table
+
     try:
         with path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             if path.stat().st_size > _MAX_BYTES:

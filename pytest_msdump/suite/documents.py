@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.lazy_expression import expression
 
 __all__ = ["called", "read_json", "read_toml"]
 
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
 _MOST_BYTES = 16 * 1024 * 1024
 
-_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_TOML_PLACE = expression(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def called(path: Path, start: Path | None = None) -> str:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.suite.documents import read_json
+from pytest_msdump.suite.values import ENV
 
-__all__ = ["ENV", "dumped_path"]
-
-ENV = "@env"
+__all__ = ["dumped_path"]
 
 _CONFIG = "MINDSPORE_DUMP_CONFIG"
 _DATA = "MS_DIAGNOSTIC_DATA_PATH"

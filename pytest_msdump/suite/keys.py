@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.storage.paths import RemotePath
 
@@ -35,7 +36,7 @@ __all__ = [
 Reader = Callable[[object, str], Any]
 
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DATE = expression(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 # Dates before numbers before text: a datetime is a date, and a bool an int, for Python alone.
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (

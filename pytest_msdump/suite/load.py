@@ -16,7 +16,7 @@ from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.storage.urls import located
 from pytest_msdump.suite.sections import FileName, SideText, read_file, read_options
-from pytest_msdump.suite.values import SideChoice, Suite
+from pytest_msdump.suite.values import ENV, SideChoice, Suite
 
 __all__ = ["load_suite"]
 
@@ -207,8 +207,6 @@ def _policy(said: _Said, threshold_flag: str) -> Policy:
 
 def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:
     """Resolve one side. A directory on the command line leaves standing which coordinates the file takes of it."""
-    from pytest_msdump.suite.environment import ENV, dumped_path
-
     chosen: SideText | None = said.get(side)
     if chosen is None:
         place = f"write left = … and right = … into {said.name.place()}" if said.name.file != "suite" else ""
@@ -222,6 +220,8 @@ def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -
         coordinates = {key: value for key, value in coordinates.items() if key not in said.options}
     written = chosen.path
     if written.text == ENV:
+        from pytest_msdump.suite.environment import dumped_path
+
         path = dumped_path(environ, directory, written.where)
     else:
         path = located(written.text, written.base, where=written.where)

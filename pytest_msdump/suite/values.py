@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from pytest_msdump.matching.entries import MapEntry
     from pytest_msdump.matching.selection import Selection
 
-__all__ = ["SideChoice", "Suite"]
+__all__ = ["ENV", "SideChoice", "Suite"]
+
+# Instead of a directory: where MindSpore's own configuration says that dumps go.
+ENV = "@env"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ ROOT = Path(pytest_msdump.__file__).parent
 # Room → floor, as docs/explanation/architecture.md draws it.
 FLOORS = {
     "lazy_dataclass": -1,
+    "lazy_expression": 0,
     "lazy_names": 0,
     "lazy_tuple": 0,
     "facts": 1,
