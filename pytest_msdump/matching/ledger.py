@@ -55,7 +55,7 @@ class _Partners:
     def lacking(self, count: int) -> list[int]:
         """Return those of so many tensors that have no partner."""
         first = self._first
-        return [ref for ref in range(count) if ref not in first] if first else list(range(count))
+        return [ref for ref in range(count) if ref not in first] if len(first) < count else []
 
     def has_at(self, ref: int, place: Key) -> bool:
         first = self._first.get(ref)

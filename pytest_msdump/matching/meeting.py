@@ -133,7 +133,8 @@ def _asked(values: frozenset[int] | None) -> frozenset[int | str] | None:
 
 def _places(dump: Dump) -> set[Key]:
     # By identity first: a dump has very many tensors, most of which share their coordinates.
-    return {raw_key(at) for at in {id(ref.key.op.at): ref.key.op.at for ref in dump.refs}.values()}
+    places = [ref.key.op.at for ref in dump.refs]
+    return {raw_key(at) for at in dict(zip(map(id, places), places, strict=True)).values()}
 
 
 def _values(places: Iterable[Key], position: int) -> set[int | str]:

@@ -128,6 +128,10 @@ def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) 
     open_: dict[int, Sequence[str]] = {}
     spellings = file_spellings([op.key.name for op in ops])
     for number, (op, spelled) in enumerate(zip(ops, spellings, strict=True)):
+        true_name = op.key.true_name
+        if true_name is not None and true_name in book:
+            name_of[number] = true_name
+            continue
         names = book.meant(op.key, spelled)
         if len(names) > 1:
             typed = [name for name in names if types.get(name) == op.key.op_type] if op.key.op_type else []

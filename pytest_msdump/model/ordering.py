@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
-from operator import itemgetter
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
+from operator import itemgetter, lt
 from typing import Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
@@ -31,6 +31,8 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
         without a place follow all others, by time, then name. The same files always give the same order.
     """
     tensors = list(refs)
+    if _is_in_order(tensors):
+        return tuple(tensors)
     coordinates: dict[int, tuple[Any, ...]] = {}
     # Where operators have one tensor each, their places alone are the order.
     places = [_place(ref, coordinates) for ref in tensors]
@@ -61,6 +63,8 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
         The same tensors in the order of `in_order`.
     """
     tensors = list(refs)
+    if _is_in_time(tensors):
+        return tuple([placed_at(ref, place) for place, ref in enumerate(tensors)])
     # By run, then by operator. Tensors of one directory share their coordinates, which are looked at once.
     runs: dict[tuple[Any, ...], _Run] = {}
     known: dict[int, _Run] = {}
@@ -89,6 +93,23 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
             else:
                 placed.append(placed_at(firsts[operator], place))
     return (*placed, *in_order(placeless))
+
+
+def _is_in_order(tensors: Sequence[TensorRef]) -> bool:
+    """Whether these are of one run of a graph, and each has a higher place than the one before."""
+    if len({id(ref.key.op.at) for ref in tensors}) > 1:
+        return False
+    places = [-1 if ref.place is None else ref.place for ref in tensors]
+    return min(places, default=0) >= 0 and all(map(lt, places, islice(places, 1, None)))
+
+
+def _is_in_time(tensors: Sequence[TensorRef]) -> bool:
+    """Whether these are of one run of a graph, each of another operator, later than the one before; no weights."""
+    ops = [ref.key.op for ref in tensors]
+    if len({op.name for op in ops}) < len(ops) or len({id(op.at) for op in ops}) > 1:
+        return False
+    times = [ref.source.timestamp or 0 for ref in tensors]
+    return all(map(lt, times, islice(times, 1, None))) and PARAMETER not in {op.op_type for op in ops}
 
 
 class _Run(NamedTuple):

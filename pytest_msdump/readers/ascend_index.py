@@ -85,17 +85,18 @@ def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> list[Te
     -------
     list of TensorRef
         One for each input and output. A file whose header cannot be read gives one output, which cannot be opened.
+        Their places are a guess, for `placed_by_time` to put right: most need not be made anew.
     """
     sliced: defaultdict[tuple[str, str], list[Found]] = defaultdict(list)
     refs: list[TensorRef] = []
     forms = HeaderForms()
     # They are looked at in order of time: what is made one after the other lies side by side in memory.
-    for one in sorted(found, key=lambda each: each.name.timestamp):
+    for place, one in enumerate(sorted(found, key=lambda each: each.name.timestamp)):
         name = one.name
         if name.task_type is not None and name.is_ffts:
             sliced[name.op_type, slice_name(name.op).op].append(one)
         else:
-            refs += _whole(one, remarks, reader, forms)
+            refs += _whole(one, place, remarks, reader, forms)
     for files in sliced.values():
         for members in _passes(files):
             refs += _joined(members, remarks, reader, forms)
@@ -117,7 +118,8 @@ def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
     return list(zip(*ordered, strict=True))
 
 
-def _whole(one: Found, remarks: Remarks, reader: str, forms: HeaderForms) -> list[TensorRef]:
+def _whole(one: Found, place: int, remarks: Remarks, reader: str, forms: HeaderForms) -> list[TensorRef]:
+    """Make the references of one file; `place` is its operator's where nothing else comes between."""
     header, op_name, state = _header(one, remarks, forms)
     folder, file, name, _ = one
     if header is None:
@@ -128,7 +130,7 @@ def _whole(one: Found, remarks: Remarks, reader: str, forms: HeaderForms) -> lis
         noted = Noted(tensor, state) if state else None
         source = TensorSource.inside(folder, file, name.timestamp, part, device_address=tensor.address, noted=noted)
         claimed = _claimed(tensor.data_type, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
-        refs.append(TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader))
+        refs.append(TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader, place))
     return refs
 
 

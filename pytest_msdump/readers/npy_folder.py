@@ -122,9 +122,10 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
         # They are looked at in order of time: what is made one after the other lies side by side in memory.
         parsed_files.sort(key=lambda file: file[1].timestamp)
         at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
-        for name, (op, slot, timestamp) in parsed_files:
+        for place, (name, (op, slot, timestamp)) in enumerate(parsed_files):
             key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource.inside(path, name, timestamp)
-            found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader)
+            # Where nothing else comes between, this is its place, and it need not be made anew.
+            found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader, place)
     return found
 
 

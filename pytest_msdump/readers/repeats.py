@@ -13,7 +13,7 @@ from math import gcd
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.ordering import PARAMETER, placed_at
 from pytest_msdump.model.tensor import TensorRef
 
 __all__ = ["Repeats", "numbered", "sort_out"]
@@ -65,13 +65,14 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
     notes: list[str] = []
     for group, files in groups.items():
         if _are_distinct(files):
-            newest += [_at_occurrence(ref, 0) for ref in files]
+            newest += _numbered(files)
             continue
         rank, _, iteration = group
         run = _newest_run(files, _START_US if (rank, iteration) in once else 0)
         left_out = files[: len(files) - len(run)]
         newest += _numbered(run)
-        older += left_out
+        # They have no place in what is compared, whatever a reader thought.
+        older += [placed_at(ref, None) for ref in left_out]
         if left_out:
             notes.append(_sentence(len(left_out), *group))
     return Repeats(tuple(newest), tuple(older), tuple(notes))
@@ -223,6 +224,9 @@ def _needed_pause(first: Sequence[TensorRef], later: Sequence[TensorRef]) -> int
 def _numbered(run: Sequence[TensorRef]) -> list[TensorRef]:
     """Set the occurrence of every tensor of one run, given in order of time."""
     if _are_distinct(run):
+        # Tensors of one directory share their coordinates, and nearly all readers give them this occurrence.
+        if all(at.occurrence == 0 for at in {id(ref.key.op.at): ref.key.op.at for ref in run}.values()):
+            return list(run)
         return [_at_occurrence(ref, 0) for ref in run]
     operators: defaultdict[Hashable, list[int]] = defaultdict(list)
     for position, ref in enumerate(run):

@@ -6,10 +6,13 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pytest_msdump.model.ordering import in_order
+from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.model.ordering import PARAMETER, in_order, placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.readers.repeats import numbered
+from pytest_msdump.readers.repeats import numbered, sort_out
 
 # Equal, and yet not one object.
 PLACES = [Coordinates(iteration=0, occurrence=0) for _ in range(3)]
@@ -23,13 +26,59 @@ def ref(path: str, time: int | None, *, name: str = "op", place: int | None = No
 @pytest.mark.parametrize("place", [None, 4])
 def test_of_tensors_alike_in_all_else_the_path_decides(place):
     alike = [ref("/d/b", 5, place=place), ref("/d/a", 5, place=place, at=1), ref("/c/z", 5, place=place, at=2)]
-    for given in permutations(alike):
-        assert [str(one.source.path) for one in in_order(given)] == ["/c/z", "/d/a", "/d/b"]
+    for listed in permutations(alike):
+        assert [str(one.source.path) for one in in_order(listed)] == ["/c/z", "/d/a", "/d/b"]
 
 
 @pytest.mark.parametrize("times", [(3, 1, 2), (3, 1, 1), (None, None, 1)])
 def test_tensors_come_in_time_and_ties_by_name(times):
     tensors = [ref(f"/d/{name}", time, name=name) for name, time in zip("xyz", times, strict=True)]
     expected = sorted(tensors, key=lambda one: (one.source.timestamp or 0, one.source.path.name))
-    for given in permutations(tensors):
-        assert list(numbered(given)) == expected
+    for listed in permutations(tensors):
+        assert list(numbered(listed)) == expected
+
+
+def of_one_run(times: list[int | None], names: list[str], places: list[int | None], *, shared: bool) -> list[TensorRef]:
+    """Tensors of one run, whose coordinates are one object or one for each."""
+    at = Coordinates(iteration=0, occurrence=0)
+    return [
+        TensorRef(
+            TensorKey(OpKey(name, at if shared else replace(at), PARAMETER if name == "p" else None), "output", 0),
+            TensorSpec(),
+            TensorSource(Path(f"/d/{number}"), time),
+            "npy-folder",
+            place,
+        )
+        for number, (name, time, place) in enumerate(zip(names, times, places, strict=True))
+    ]
+
+
+def rising(count: int) -> st.SearchStrategy[list[int | None]]:
+    """Numbers that mostly rise; some are not there."""
+    steps = st.lists(st.sampled_from([1, 1, 1, 2, 0, -1, None]), min_size=count, max_size=count)
+    return steps.map(lambda taken: [None if step is None else 2 * place + step for place, step in enumerate(taken)])
+
+
+@st.composite
+def runs(draw):
+    names = draw(st.lists(st.sampled_from("abcdefgp"), max_size=5) | st.just([*"abcd"]))
+    return draw(rising(len(names))), names, draw(rising(len(names)))
+
+
+@settings(max_examples=300)
+@given(runs())
+def test_tensors_that_are_in_order_stay_as_they_are_sorted(run):
+    """Whose coordinates are one object may be seen to be in order; whose are not are sorted."""
+    for order in (in_order, placed_by_time):
+        seen, done = (order(of_one_run(*run, shared=shared)) for shared in (True, False))
+        assert seen == done
+
+
+@settings(max_examples=300)
+@given(runs())
+def test_what_a_reader_thought_of_places_does_not_matter(run):
+    times, names, places = run
+    thought, unthought = (of_one_run(times, names, claimed, shared=True) for claimed in (places, [None] * len(names)))
+    assert placed_by_time(thought) == placed_by_time(unthought)
+    assert sort_out(thought).older == sort_out(unthought).older
+    assert all(ref.place is None for ref in sort_out(thought).older)
