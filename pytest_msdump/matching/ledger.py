@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.matching.meeting import Key, known, meets
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Ledger", "Made"]
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """A pair, its tensors as positions in the sides' `refs`."""
 
     left: int

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
-from pytest_msdump.lazy_dataclass import dataclass
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.matching.quantised import Quantised, find_quantised
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput
@@ -16,9 +16,11 @@ __all__ = ["Rulebook", "Wish"]
 
 _MOST_ORIGINALS = 8
 
+# Whose outputs are not, or not only, what they say that they were.
+_SPECIAL_TYPES = frozenset({*AIPP_TYPES, *CARRIER_TYPES, *UNDUMPED_TYPES})
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+
+class Wish(NamedTuple):
     """Whom a left tensor is to be compared with.
 
     Parameters
@@ -121,6 +123,8 @@ class Rulebook:
         Wish
             Never without both origins and reason.
         """
+        if io == "output" and (own := self._plainly(operator, slot)):
+            return own
         if reason := self._barred(operator, io, slot):
             return Wish(reason=reason)
         if io == "output":
@@ -149,6 +153,14 @@ class Rulebook:
             return REASONS[key]
         inner = operator.is_multiop and not any(output.name for output in operator.outputs)
         return REASONS["inner"] if inner else ""
+
+    def _plainly(self, operator: Operator, slot: int) -> Wish | None:
+        """Return what an output was where it says so itself and nothing is in the way, as nearly always."""
+        is_special = operator.op_type in _SPECIAL_TYPES or operator.is_multiop or self._is_quantised
+        if is_special or operator.name in self._before_aipp:
+            return None
+        origin = _origin(operator, slot)
+        return Wish((origin,), self._by(operator, operator)) if origin is not None and origin.name else None
 
     def _followed(self, asked: Operator, producer: str, slot: int, own: Operator | None) -> Wish:
         """Walk to what a tensor was: through Cast and TransData, which carry it on."""

@@ -8,7 +8,8 @@ from functools import cached_property
 from operator import and_
 from typing import TYPE_CHECKING
 
-from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_dataclass import dataclass
+from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.matching.meeting import Key, known, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
@@ -24,8 +25,7 @@ Port = tuple[str, int]
 _Known = tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(NamedTuple):
     """An operator at one place of a run.
 
     Parameters
@@ -46,7 +46,7 @@ class Operator:
     at: Key
     meeting: Key
     kept: bool
-    tensors: dict[Port, int] = field(default_factory=dict)
+    tensors: dict[Port, int]
 
 
 class NameIndex:

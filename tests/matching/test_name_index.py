@@ -55,7 +55,7 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 3), places)
 def test_partners_are_known_at_all_their_places_the_first_as_well(added, ref, place):
-    ops = tuple(Operator(OpKey("op"), at, at, True) for _, at in added)
+    ops = tuple(Operator(OpKey("op"), at, at, True, {}) for _, at in added)
     partners = _Partners(Side("right", (), ops, (), frozenset(), frozenset()))
     for one, at in added:
         partners.add(one, at)
