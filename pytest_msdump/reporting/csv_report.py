@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import write_file
-from pytest_msdump.reporting.vendor_table import Columns, columns_for, rows_of, titles_of, vendor_table
+from pytest_msdump.reporting.vendor_cells import UNDEFINED, number_cells, number_text
+from pytest_msdump.reporting.vendor_table import Columns, columns_for, parts_of, titles_of, vendor_table
 
-__all__ = ["TITLES", "csv_content", "csv_rows", "csv_text", "write_csv"]
+__all__ = ["TITLES", "csv_content", "csv_line", "csv_rows", "write_csv"]
 
 TITLES = titles_of(Columns())
 
@@ -48,7 +50,19 @@ def write_csv(report: Report, directory: Path, content: bytes | None = None) -> 
 def csv_content(report: Report) -> bytes:
     """Return what ops.csv holds. Nothing of it comes of looking at all pairs together."""
     columns = columns_for(report)
-    return csv_text(titles_of(columns), rows_of(report, columns))
+    names = columns.algorithms
+    nothing = csv_line([UNDEFINED] * len(names))
+    lines = [csv_line(titles_of(columns))]
+    for before, record, after in parts_of(report, columns):
+        if record is None:
+            numbers = nothing
+        elif record.get("custom"):
+            numbers = csv_line(number_cells(record, names))
+        else:
+            numbers = number_text(record, names)
+        lines.append(f"{csv_line(before)},{numbers},{_known_line(after)}")
+    lines.append("")
+    return "\n".join(lines).encode("utf-8", errors="surrogateescape")
 
 
 def csv_rows(report: Report) -> list[tuple[str, ...]]:
@@ -56,10 +70,26 @@ def csv_rows(report: Report) -> list[tuple[str, ...]]:
     return vendor_table(report)[1]
 
 
-def csv_text(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
-    """Return a table as CSV. A name may begin with anything and hold any byte that a file name can."""
+def csv_line(cells: Sequence[str]) -> str:
+    """Return a line of CSV without its end, as `csv` writes it.
+
+    Notes
+    -----
+    `csv` looks at each character in turn. Of nearly all cells a comma is the only one that they are quoted for.
+
+    Examples
+    --------
+    >>> csv_line(["Conv2D", "[1,16,8,8]", "NaN"])
+    'Conv2D,"[1,16,8,8]",NaN'
+    """
+    together = "".join(cells)
+    # One cell without any character is quoted, too.
+    if together and '"' not in together and "\n" not in together and "\r" not in together:
+        return ",".join([f'"{cell}"' if "," in cell else cell for cell in cells])
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(titles)
-    writer.writerows(rows)
-    return text.getvalue().encode("utf-8", errors="surrogateescape")
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()[:-1]
+
+
+# What stands behind the numbers of a pair within its limits is alike in very many rows.
+_known_line = lru_cache(maxsize=256)(csv_line)

@@ -15,6 +15,7 @@ __all__ = [
     "UNDEFINED",
     "algorithm_title",
     "number_cells",
+    "number_text",
     "overflow_cell",
     "reason_cell",
     "shape_cell",
@@ -26,8 +27,12 @@ NOBODY = "*"
 # The vendor's ten algorithms in the vendor's order, which is that of `facts.metrics`.
 ALGORITHMS = tuple(name for name, fact in METRICS.items() if fact.vendor_title)
 
-# Mean and standard deviation of the left side, and of the right.
-_DEVIATIONS = "(%.3f;%.3f),(%.3f;%.3f)"
+# Means and standard deviations are printed as nought below it.
+_LEAST = 0.001
+
+# How a number of a type is printed; a list is mean and standard deviation of the left side, and of the right. To format
+# an integer as a float would round it beyond 2^53.
+_FORMS = {float: "%.6f", int: "%s.000000", bool: "%s.000000", list: "(%.3f;%.3f),(%.3f;%.3f)"}
 
 # The tool looks for overflow in this data type alone.
 _OVERFLOW_DTYPE = "float16"
@@ -55,36 +60,65 @@ def number_cells(record: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     names : sequence of str
         Of `ALGORITHMS`, or names of a user's own algorithms, which returned the text to print.
     """
-    metrics = {**record["metrics"], **record["vendor"]}
-    values = list(map(metrics.get, names))
-    lines, others = _lines(tuple(map(type, values)))
-    for place in others:
-        values[place] = _no_number(values[place])
-    cells = (lines % tuple(values)).splitlines()
+    cells = _printed(record, names, as_csv=False).splitlines()
     custom = record.get("custom")
     if not custom:
         return cells
     return [str(custom[name]["value"]) if name in custom else cell for name, cell in zip(names, cells, strict=True)]
 
 
+def number_text(record: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the same as CSV has it, where no algorithm is a user's own.
+
+    Parameters
+    ----------
+    record, names
+        As for `number_cells`.
+
+    Examples
+    --------
+    >>> record = {"metrics": {"kl_divergence": 0.5, "standard_deviation": [1, 2, 3, 4]}, "vendor": {}}
+    >>> number_text(record, ("kl_divergence", "standard_deviation", "cosine_similarity"))
+    '0.500000,"(1.000;2.000),(3.000;4.000)",NaN'
+    """
+    return _printed(record, names, as_csv=True)
+
+
+def _printed(record: Mapping[str, Any], names: Sequence[str], *, as_csv: bool) -> str:
+    """All numbers in one go, which is far faster: one a line, or as CSV."""
+    values: list[Any] = list(map({**record["metrics"], **record["vendor"]}.get, names))
+    form, deviations, others = _form(as_csv, tuple(map(type, values)))
+    for place in others:
+        values[place] = _no_number(values[place])
+    for place in deviations:
+        values[place : place + 1] = [
+            _deviation(one) if type(one) is str or -_LEAST < one < _LEAST else one for one in values[place]
+        ]
+    return form % tuple(values)
+
+
 @lru_cache(maxsize=256)
-def _lines(types: tuple[type, ...]) -> tuple[str, tuple[int, ...]]:
-    """How numbers of these types are printed, one a line, and which are none. To print all in one go is far faster."""
-    # Formatting an integer as a float would round it beyond 2^53.
-    forms = {float: "%.6f\n", int: "%s.000000\n", bool: "%s.000000\n"}
-    others = tuple(place for place, one in enumerate(types) if one not in forms)
-    return "".join([forms.get(one, "%s\n") for one in types]), others
+def _form(as_csv: bool, types: tuple[type, ...]) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """How values of these types are printed; which of them are deviations, the last first; and which are no numbers."""
+    places = range(len(types))
+    forms = [_FORMS.get(one, "%s") for one in types]
+    if as_csv:
+        forms = [f'"{form}"' if "," in form else form for form in forms]
+    return (
+        ("," if as_csv else "\n").join(forms),
+        tuple(place for place in reversed(places) if types[place] is list),
+        tuple(place for place in places if types[place] not in _FORMS),
+    )
 
 
 def _no_number(value: Any) -> str:
-    """What is undefined or not finite; and both sides' means and deviations."""
-    if value is None:
-        return UNDEFINED
-    if isinstance(value, str):
-        return str(NONFINITE[value])
-    numbers = [NONFINITE[one] if isinstance(one, str) else one for one in value]
-    # The vendor prints what is below a thousandth as nought, without a sign.
-    return _DEVIATIONS % tuple([0.0 if abs(one) < 0.001 else one for one in numbers])
+    """What is undefined or not finite."""
+    return UNDEFINED if value is None else str(NONFINITE[value])
+
+
+def _deviation(value: str | float) -> float:
+    """What is no number but a name of one, or below a thousandth, which the vendor prints as nought without a sign."""
+    return NONFINITE[value] if isinstance(value, str) else 0.0
 
 
 def shape_cell(shape: Sequence[int] | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 
 from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
@@ -83,11 +83,13 @@ class _Network:
             if name
         }
 
-    def lines_at(self, place: Place, base: int, sequences: Container[int] | None) -> Iterator[Line]:
-        """Yield the lines of all groups at one place."""
+    def lines_at(self, place: Place, base: int, sequences: Container[int] | None) -> list[Line]:
+        """Return the lines of all groups at one place."""
+        lines: list[Line] = []
         for index, members in self.groups.items():
             if sequences is None or any(member["sequence"] in sequences for member in members):
-                yield from self._group(members, place, base + index)
+                lines += self._group(members, place, base + index)
+        return lines
 
     def strangers(self, first: int) -> list[Line]:
         """Return the lines of operators that the model does not know; call it after `lines_at` all places."""
@@ -97,33 +99,31 @@ class _Network:
         return [line for lines in self._tensors.values() for line in lines]
 
     def _group(self, members: Sequence[Entry], place: Place, index: int) -> Sequence[Line]:
-        found = [(member, line) for member in members for line in self._tensors.pop((place, member["name"]), ())]
-        # Before they get the types of their group's operators.
-        keys = [_unlisted(line) for _, line in found]
-        lines = [self._line(member, line, index) for member, line in found]
-        if not any(keys) and lines:
-            return lines
-        self.unlisted += [line for line, key in zip(lines, keys, strict=True) if key]
-        listed = [line for line, key in zip(lines, keys, strict=True) if not key]
-        if listed or "quantised" in keys:
+        listed: list[Line] = []
+        unlisted: list[Line] = []
+        is_quantised = False
+        for member in members:
+            for line in self._tensors.pop((place, member["name"]), ()):
+                # Before it gets the type of its group's operator.
+                key = _unlisted(line) if line.record is None else None
+                is_quantised = is_quantised or key == "quantised"
+                self._place(line, index)
+                (unlisted if key else listed).append(_named(line, member))
+        self.unlisted += unlisted
+        if listed or is_quantised:
             return listed
-        return [self._undumped(members, [line for _, line in found], place, index)]
+        return [self._undumped(members, unlisted, place, index)]
 
-    def _line(self, member: Entry, line: Line, index: int) -> Line:
-        """Make the line of one tensor; where nothing was compared, the vendor knows no data types."""
+    def _place(self, line: Line, index: int) -> None:
+        """Give a line its number, and its shape as the vendor compares it: logical, or flat."""
+        line.index = index
         if line.elements is None:
+            # Where nothing was compared, the vendor knows no data types.
             line.left_dtype = line.right_dtype = None
-        line.index, line.shape = index, self._shape(line)
-        return _named(line, member)
-
-    def _shape(self, line: Line) -> Sequence[int] | None:
-        """Return a pair's shape as the vendor compares it: logical, or flat."""
         if line.elements is None or line.stored is None:
-            return line.stored
-        wanted = line.logical_format or line.memory_format
-        if self._is_device and wanted == _FLAT and line.memory_format not in _BLOCKED:
-            return (line.elements,)
-        return line.shape
+            line.shape = line.stored
+        elif self._is_device and (line.logical_format or line.memory_format) == _FLAT:
+            line.shape = line.shape if line.memory_format in _BLOCKED else (line.elements,)
 
     def _undumped(self, members: Sequence[Entry], found: Iterable[Line], place: Place, index: int) -> Line:
         """Make the line of a group of which nothing was dumped or can be compared: that of its first operator."""
@@ -143,9 +143,7 @@ def _named(line: Line, member: Entry) -> Line:
 
 
 def _unlisted(line: Line) -> str | None:
-    """Return why the vendor's table has no line for a left tensor; ``None`` when it has one."""
-    if line.record is not None:
-        return None
+    """Return why the vendor's table has no line for a left tensor without a partner; ``None`` when it has one."""
     for key, types in _UNLISTED.items():
         if (not types or line.op_type in types) and _pattern(key).fullmatch(line.reason):
             return key

@@ -30,7 +30,7 @@ from pytest_msdump.reporting.vendor_network import network_lines
 from pytest_msdump.reporting.vendor_rows import device_lines, plain_lines
 from pytest_msdump.reporting.written import parsed_together
 
-__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "rows_of", "titles_of", "vendor_table"]
+__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "parts_of", "titles_of", "vendor_table"]
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -108,23 +108,26 @@ def vendor_table(
         All of one length.
     """
     columns = columns or columns_for(report)
-    return titles_of(columns), list(rows_of(report, columns, right_alone=right_alone, sequences=sequences))
+    parts = parts_of(report, columns, right_alone=right_alone, sequences=sequences)
+    rows = [(*before, *_numbers(record, columns.algorithms), *after) for before, record, after in parts]
+    return titles_of(columns), rows
 
 
-def rows_of(
+def parts_of(
     report: Report, columns: Columns, *, right_alone: bool = True, sequences: Container[int] | None = None
-) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of `vendor_table`, one at a time."""
+) -> Iterator[tuple[Sequence[str], Entry | None, tuple[str, ...]]]:
+    """Yield of each row of `vendor_table` the cells before its numbers, the record that has these, and the cells after.
+
+    A row without a record has no numbers.
+    """
     texts = attrgetter(*[field for _, field in _texts(columns)])
     for line, record in _with_records(_lines(report, sequences, right_alone=right_alone)):
-        yield (
-            *[UNDEFINED if value is None else str(value) for value in texts(line)],
-            shape_cell(line.shape),
-            *((_overflow(line),) if columns.overflow else ()),
-            *_numbers(record, columns.algorithms),
-            line.reason if record is None else reason_cell(record, columns.algorithms),
-            *(_verdict(line, record) if columns.verdict else ()),
-        )
+        before = [UNDEFINED if value is None else str(value) for value in texts(line)]
+        before.append(shape_cell(line.shape))
+        if columns.overflow:
+            before.append(_overflow(line))
+        reason = line.reason if record is None else reason_cell(record, columns.algorithms)
+        yield before, record, (reason, *_verdict(line, record)) if columns.verdict else (reason,)
 
 
 def nine_columns(report: Report) -> Table:

@@ -14,9 +14,9 @@ from reporting import samples
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.reporting.assemble import assemble
-from pytest_msdump.reporting.csv_report import TITLES, csv_rows, write_csv
+from pytest_msdump.reporting.csv_report import TITLES, csv_content, csv_line, csv_rows, write_csv
 from pytest_msdump.reporting.records import not_run, to_json, written
-from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells
+from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells, number_text
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
 VENDOR = (
@@ -188,3 +188,36 @@ def test_all_numbers_of_a_row_are_written_as_each_alone(data):
     assert number_cells(record, names) == [
         "two\nlines" if custom and name == "mine" else cell(name, known.get(name)) for name in names
     ]
+    if names and not custom:
+        assert number_text(record, names) == csv_line(number_cells(record, names))
+
+
+def by_csv(rows):
+    """The rows as the standard library writes them."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+CELLS = st.text(st.sampled_from(',"\n\r\0 ;=a名\udce9'), max_size=4)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=4))
+def test_a_line_is_that_of_the_standard_library(cells):
+    assert csv_line(cells) + "\n" == by_csv([cells])
+
+
+def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
+    alone = [Unmatched("left", samples.left_ref("c"), 'nobody, "really"')]
+    names = ["a,b", 'say "x"', "two\nlines", "caf\udce9", "usual"]
+    pairs = [samples.pair(left=samples.left_ref(name), order=number) for number, name in enumerate(names)]
+    records = [samples.entry(samples.drifted(pair=pair)) for pair in pairs]
+    records += [
+        samples.entry(samples.unreadable()),
+        samples.entry(samples.passed())
+        | {"custom": {"cosine_similarity": {"value": 'own, "1"', "message": "why\nnot"}}},
+    ]
+    report = a_report(records, alone, names=[*names, "c"])
+    text = csv_content(report).decode("utf-8", errors="surrogateescape")
+    assert text == by_csv([TITLES, *csv_rows(report)])
+    assert text.count("own") == 1
