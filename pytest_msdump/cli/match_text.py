@@ -39,6 +39,7 @@ def as_report(planned: Plan) -> Report:
         planned.pairing,
         [_NOT_RUN] * len(planned.pairing.pairs),
         profile=planned.suite.policy.profile,
+        sides=planned.sides,
         min_coverage=planned.suite.min_coverage,
     )
 

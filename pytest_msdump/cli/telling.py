@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
@@ -45,9 +44,8 @@ def phrases(parsed: argparse.Namespace) -> Phrases:
 
 def tell_header(plan: Plan, say: Phrases = ENGLISH) -> None:
     """Say which directory is which."""
-    sides = (side_info(plan.left), side_info(plan.right))
     pairs, profile = len(plan.pairing.pairs), plan.suite.policy.profile
-    _say(header_lines(*sides, pairs=pairs, profile=profile, unseen=plan.unseen, kernel=chosen().name, say=say))
+    _say(header_lines(*plan.sides, pairs=pairs, profile=profile, unseen=plan.unseen, kernel=chosen().name, say=say))
 
 
 def tell_saved(name: str, report: Report, say: Phrases = ENGLISH) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.model.graph import Operator, OperatorGraph
 
-__all__ = ["Group", "group_operators", "with_renamed"]
+__all__ = ["Group", "group_operators", "grouped", "with_renamed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,19 @@ def group_operators(graph: OperatorGraph) -> tuple[Group, ...]:
     tuple of Group
         Every operator is in exactly one.
     """
-    members: dict[tuple[str, ...], list[Operator]] = {}
+    return tuple(
+        Group(number, tuple(operators), originals, relation)
+        for number, (operators, originals, relation) in enumerate(grouped(graph))
+    )
+
+
+def grouped(graph: OperatorGraph) -> Iterator[tuple[Sequence[Operator], tuple[str, ...], str]]:
+    """Yield the operators, the originals and the relation of each of the same groups."""
+    members: dict[tuple[str, ...] | str, list[Operator]] = {}
     for operator in graph.operators:
         members.setdefault(_key(operator), []).append(operator)
-    return tuple(
-        Group(number, tuple(operators), _originals(operators), _relation(operators))
-        for number, operators in enumerate(members.values())
-    )
+    for operators in members.values():
+        yield operators, _originals(operators), _relation(operators)
 
 
 def with_renamed(graph: OperatorGraph) -> OperatorGraph:
@@ -79,10 +85,11 @@ def with_renamed(graph: OperatorGraph) -> OperatorGraph:
     return replace(graph, operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
 
 
-def _key(operator: Operator) -> tuple[str, ...]:
+def _key(operator: Operator) -> tuple[str, ...] | str:
+    """What its group has in common: the originals, else a text."""
     if operator.l1_group:
-        return ("L1", operator.l1_group)
-    return ("originals", *operator.originals) if operator.originals else ("inserted", operator.name)
+        return f"L1 {operator.l1_group}"
+    return operator.originals or f"inserted {operator.name}"
 
 
 def _originals(operators: list[Operator]) -> tuple[str, ...]:

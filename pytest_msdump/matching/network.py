@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_msdump.matching.groups import group_operators
+from pytest_msdump.matching.groups import grouped
 from pytest_msdump.model.graph import OperatorGraph
 
 __all__ = ["network_of"]
@@ -28,18 +28,18 @@ def network_of(graph: OperatorGraph) -> tuple[dict[str, Any], ...]:
         belong together.
     """
     entries: list[dict[str, Any]] = []
-    for group in group_operators(graph):
-        left = [operator.name for operator in group.operators]
+    for number, (operators, originals, relation) in enumerate(grouped(graph)):
+        left, right = [operator.name for operator in operators], list(originals) or [_NOBODY]
         entries += [
             {
-                "index": group.number,
+                "index": number,
                 "sequence": operator.id,
                 "name": operator.name,
                 "op_type": operator.op_type,
                 "left": left,
-                "right": list(group.originals) or [_NOBODY],
-                "relation": group.relation,
+                "right": right,
+                "relation": relation,
             }
-            for operator in group.operators
+            for operator in operators
         ]
     return tuple(entries)

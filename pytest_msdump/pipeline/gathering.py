@@ -131,6 +131,7 @@ def _assembled(plan: Plan, records: Iterable[Mapping[str, Any]]) -> Report:
         plan.pairing,
         records,
         profile=plan.suite.policy.profile,
+        sides=plan.sides,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
         network=_network(plan),

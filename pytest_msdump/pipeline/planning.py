@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump
     from pytest_msdump.model.graph import OperatorGraph
     from pytest_msdump.model.pairing import Pairing
+    from pytest_msdump.model.report import SideInfo
     from pytest_msdump.pipeline.arguments import ArgumentBook
     from pytest_msdump.suite import SideChoice, Suite
 
@@ -70,7 +71,14 @@ class Plan:
     @cached_property
     def operators(self) -> int:
         """Number of left operators, each run of one (rank, iteration, …) counted by itself."""
-        return len({ref.key.op for ref in self.left.refs})
+        return self.sides[0].operators
+
+    @cached_property
+    def sides(self) -> tuple[SideInfo, SideInfo]:
+        """What a report tells of both sides: said at the start, and again in the report."""
+        from pytest_msdump.reporting.assemble import side_info
+
+        return side_info(self.left), side_info(self.right)
 
     @cached_property
     def unseen(self) -> int:

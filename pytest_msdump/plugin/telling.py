@@ -15,7 +15,6 @@ from pytest_msdump.pipeline.annotating import commands_for_github, write_for_git
 from pytest_msdump.pipeline.gathering import gathered, paired, write_report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.measuring import keep_records
-from pytest_msdump.reporting.assemble import side_info
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line
 from pytest_msdump.reporting.phrases import Phrases
@@ -80,8 +79,7 @@ def header(gate: Gate) -> list[str]:
         line
         for plan in gate.unannounced()
         for line in header_lines(
-            side_info(plan.left),
-            side_info(plan.right),
+            *plan.sides,
             pairs=len(plan.pairing.pairs),
             profile=plan.suite.policy.profile,
             unseen=plan.unseen,

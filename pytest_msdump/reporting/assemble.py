@@ -24,6 +24,7 @@ def assemble(
     records: Iterable[Mapping[str, Any]],
     *,
     profile: str,
+    sides: tuple[SideInfo, SideInfo] | None = None,
     limits: Mapping[str, Any] | None = None,
     min_coverage: float | None = None,
     network: Iterable[Mapping[str, Any]] = (),
@@ -42,6 +43,8 @@ def assemble(
         One for each pair, in the order of `pairing.pairs`, as `reporting.records.to_json` or `not_run` made them.
     profile : str
         Name of the profile that was in force.
+    sides : tuple of SideInfo, optional
+        Of `side_info`, where it is known.
     limits : mapping, optional
         What else is worth keeping of the policy (JSON values), for the report's reader.
     min_coverage : float, optional
@@ -53,12 +56,13 @@ def assemble(
     rerun : tuple of str
         What follows ``msdump compare`` to do it again.
     """
+    of_left, of_right = sides or (side_info(left), side_info(right))
     orders: dict[OpKey, int] = {}
     for ref in left.refs if pairing.unmatched_left else ():
         orders.setdefault(ref.key.op, len(orders))
     return Report(
-        left=side_info(left),
-        right=side_info(right),
+        left=of_left,
+        right=of_right,
         profile=profile,
         limits=dict(limits or {}),
         records=tuple(records),
