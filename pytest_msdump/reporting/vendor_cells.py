@@ -129,7 +129,7 @@ def shape_cell(shape: Sequence[int] | None) -> str:
     >>> shape_cell([2, 19, 5, 7]), shape_cell(None)
     ('[2,19,5,7]', 'NaN')
     """
-    return UNDEFINED if shape is None else f"[{','.join(map(str, shape))}]"
+    return UNDEFINED if shape is None else str([*shape]).replace(" ", "")
 
 
 def overflow_cell(dtype: str | None, has_overflow: bool | None) -> str:

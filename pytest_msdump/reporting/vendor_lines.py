@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pytest_msdump.lazy_dataclass import dataclass
@@ -100,17 +101,17 @@ def compared(record: Entry, told: Entry, last: int) -> Line:
         The number of an operator that does not belong to this run.
     """
     left, right, elements = told["left"], told["right"], told["elements"]
-    stored = left["shape"]
+    stored, address, order = left["shape"], left["address"], told["order"]
     return Line(
-        _order(told, last),
+        last if order is None else order,
         op_type=left["op_type"],
-        left=_operator(left["address"]),
+        left=_operator(address),
         left_dtype=left["dtype"],
         left_address=left.get("device_address"),
         right=_operator(right["address"]),
         right_dtype=right["dtype"],
         right_address=right.get("device_address"),
-        tensor=left["address"],
+        tensor=address,
         shape=left.get("logical_shape", stored),
         stored=stored,
         memory_format=left.get("memory_format"),
@@ -202,10 +203,20 @@ def _operator(address: str) -> str:
 
 def port_of(line: Line) -> str:
     """Return ``io:slot``, of the left side where there are two; empty of an operator that was not dumped."""
-    return ":".join((line.tensor or "").rsplit(":", 2)[1:])
+    return _port(line.tensor)[1:]
 
 
-def _position(line: Line) -> tuple[int, bool, int]:
+def _port(address: str | None) -> str:
+    return "" if address is None else address[len(_operator(address)) :]
+
+
+def _position(line: Line) -> tuple[int, tuple[bool, int]]:
+    return line.index, _place_of_port(_port(line.tensor))
+
+
+# Few differ.
+@lru_cache(maxsize=1024)
+def _place_of_port(port: str) -> tuple[bool, int]:
     # Addresses of a saved report may have been edited.
-    io, slot = (*(line.tensor or "").rsplit(":", 2)[1:], "", "")[:2]
-    return line.index, io != "input", int(slot) if slot.isdecimal() else 0
+    io, slot = (*port.split(":")[1:], "", "")[:2]
+    return io != "input", int(slot) if slot.isdecimal() else 0
