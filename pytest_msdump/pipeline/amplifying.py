@@ -8,11 +8,12 @@ from typing import Any
 from pytest_msdump.localising.amplification import amplification
 from pytest_msdump.model.tensor import TensorKey
 from pytest_msdump.pipeline.edges import Group, Run
+from pytest_msdump.reporting.formed import numbers_of
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["Amplified"]
 
-_ERROR = "relative_euclidean_distance"
+_NUMBERS, _ERROR = ("metrics",), ("relative_euclidean_distance",)
 
 # By slot, the largest relative distance of a tensor, ``None`` without one; not of those that were not compared.
 _Slots = dict[int, float | None]
@@ -47,7 +48,7 @@ class Amplified:
         if self._group.namesakes and key.op in self._group.namesakes:
             return
         errors = self._outputs if key.io == "output" else self._inputs
-        error = _error(record["metrics"])
+        error = _error(record)
         slots = errors.get(run)
         if slots is None:
             errors[run] = {key.slot: error}
@@ -85,9 +86,9 @@ class Amplified:
         return max(found, default=None)
 
 
-def _error(metrics: Mapping[str, Any]) -> float | None:
-    value = metrics.get(_ERROR)
+def _error(record: Mapping[str, Any]) -> float | None:
+    (value,) = numbers_of(record, _NUMBERS, _ERROR)
     if type(value) is float:
         return value
-    number = decode(value) if _ERROR in metrics else None
+    number = None if value is None else decode(value)
     return float(number) if isinstance(number, (int, float)) else None

@@ -6,7 +6,7 @@ its numbers as they were measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from pytest_msdump.reporting.values import filled
 from pytest_msdump.reporting.written import Layout, RecordText, longer, members, places
 
-__all__ = ["BETWEEN", "Form", "FormedRecord"]
+__all__ = ["BETWEEN", "Form", "FormedRecord", "numbers_of"]
 
 # Between sections of a form; JSON in ASCII has none.
 BETWEEN = "\n"
@@ -106,6 +106,11 @@ class FormedRecord(RecordText):
         return FormedRecord, (self._form, self._order, self._names, self._numbers, self._more)
 
     @property
+    def form(self) -> Form:
+        """What it shares with others."""
+        return self._form
+
+    @property
     def line(self) -> str:
         """The record as results.json has it."""
         more = f", {members(self._more)}" if self._more else ""
@@ -141,6 +146,10 @@ class FormedRecord(RecordText):
             found.update(self._more)
         return found
 
+    def numbers_of(self, keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
+        """Return what the function of this name does."""
+        return _chosen(self._form, keys, names)(self._numbers)
+
     def _longer(self, more: Mapping[str, Any]) -> FormedRecord:
         all_more = {**self._more, **more} if self._more else more
         return FormedRecord(self._form, self._order, self._names, self._numbers, all_more)
@@ -162,6 +171,43 @@ class FormedRecord(RecordText):
     @property
     def _told(self) -> Mapping[str, Any]:  # type: ignore[override]
         return self.opened((), self._form.known)
+
+
+def numbers_of(record: Mapping[str, Any], keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return numbers of a record by their names.
+
+    Parameters
+    ----------
+    record : mapping
+        An entry of `tensors`.
+    keys : tuple of str
+        Those whose values are objects of numbers; if several have a name, the last of them counts.
+    names : tuple of str
+        Whose numbers are wanted.
+
+    Returns
+    -------
+    tuple
+        JSON values, but several numbers may be a tuple; ``None`` where there is nothing of that name.
+    """
+    if isinstance(record, FormedRecord):
+        return record.numbers_of(keys, names)
+    found: dict[str, Any] = {}
+    for key in keys:
+        found.update(record[key])
+    return tuple(map(found.get, names))
+
+
+@lru_cache(maxsize=1024)
+def _chosen(form: Form, keys: tuple[str, ...], names: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """What takes these numbers out of those of a record."""
+    known: dict[str, int] = {}
+    for first, named in (form.named[key] for key in keys):
+        known.update(zip(named, range(first, first + len(named)), strict=True))
+    if len(names) > 1 and known.keys() >= set(names):
+        return itemgetter(*[known[name] for name in names])
+    places = [known.get(name) for name in names]
+    return lambda numbers: tuple([None if place is None else numbers[place] for place in places])
 
 
 # A few keys are asked for of very many records.

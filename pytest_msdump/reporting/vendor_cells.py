@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.reporting.formed import numbers_of
 from pytest_msdump.reporting.values import NONFINITE
 
 __all__ = [
@@ -30,9 +31,14 @@ ALGORITHMS = tuple(name for name, fact in METRICS.items() if fact.vendor_title)
 # Means and standard deviations are printed as nought below it.
 _LEAST = 0.001
 
-# How a number of a type is printed; a list is mean and standard deviation of the left side, and of the right. To format
-# an integer as a float would round it beyond 2^53.
-_FORMS = {float: "%.6f", int: "%s.000000", bool: "%s.000000", list: "(%.3f;%.3f),(%.3f;%.3f)"}
+# Mean and standard deviation of the left side, and of the right.
+_DEVIATIONS = "(%.3f;%.3f),(%.3f;%.3f)"
+
+# How values of a type are printed. To format an integer as a float would round it beyond 2^53.
+_FORMS = {float: "%.6f", int: "%s.000000", bool: "%s.000000", list: _DEVIATIONS, tuple: _DEVIATIONS}
+
+# The vendor's number counts where there is one.
+_NUMBERS = ("metrics", "vendor")
 
 # The tool looks for overflow in this data type alone.
 _OVERFLOW_DTYPE = "float16"
@@ -86,7 +92,7 @@ def number_text(record: Mapping[str, Any], names: Sequence[str]) -> str:
 
 def _printed(record: Mapping[str, Any], names: Sequence[str], *, as_csv: bool) -> str:
     """All numbers in one go, which is far faster: one a line, or as CSV."""
-    values: list[Any] = list(map({**record["metrics"], **record["vendor"]}.get, names))
+    values: list[Any] = list(numbers_of(record, _NUMBERS, tuple(names)))
     form, deviations, others = _form(as_csv, tuple(map(type, values)))
     for place in others:
         values[place] = _no_number(values[place])
@@ -106,7 +112,7 @@ def _form(as_csv: bool, types: tuple[type, ...]) -> tuple[str, tuple[int, ...], 
         forms = [f'"{form}"' if "," in form else form for form in forms]
     return (
         ("," if as_csv else "\n").join(forms),
-        tuple(place for place in reversed(places) if types[place] is list),
+        tuple(place for place in reversed(places) if types[place] in (list, tuple)),
         tuple(place for place in places if types[place] not in _FORMS),
     )
 

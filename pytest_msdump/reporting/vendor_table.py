@@ -16,6 +16,7 @@ from operator import attrgetter
 
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.formed import Form, FormedRecord
 from pytest_msdump.reporting.vendor_cells import (
     ALGORITHMS,
     UNDEFINED,
@@ -121,13 +122,20 @@ def parts_of(
     A row without a record has no numbers.
     """
     texts = attrgetter(*[field for _, field in _texts(columns)])
+    # What is behind the numbers of records that are alike in all but names and numbers.
+    known: dict[Form, tuple[str, ...]] = {}
     for line, record in _with_records(_lines(report, sequences, right_alone=right_alone)):
         before = [UNDEFINED if value is None else str(value) for value in texts(line)]
         before.append(shape_cell(line.shape))
         if columns.overflow:
             before.append(_overflow(line))
-        reason = line.reason if record is None else reason_cell(record, columns.algorithms)
-        yield before, record, (reason, *_verdict(line, record)) if columns.verdict else (reason,)
+        form = record.form if isinstance(record, FormedRecord) else None
+        after = known.get(form) if form else None
+        if after is None:
+            after = _after(line, record, columns)
+        if form:
+            known[form] = after
+        yield before, record, after
 
 
 def nine_columns(report: Report) -> Table:
@@ -165,10 +173,12 @@ def _texts(columns: Columns) -> Sequence[tuple[str, str]]:
 
 
 def _with_records(lines: Sequence[Line]) -> Iterator[tuple[Line, Entry | None]]:
-    """Yield each line, and what was read of its record for the cells behind its names."""
-    read = parsed_together((line.record for line in lines if line.record is not None), _READ)
+    """Yield each line, and its record, or what was read of it, for the cells behind its names."""
+    records = (line.record for line in lines if line.record is not None and not isinstance(line.record, FormedRecord))
+    read = parsed_together(records, _READ)
     for line in lines:
-        yield line, None if line.record is None else next(read)
+        record = line.record
+        yield line, record if record is None or isinstance(record, FormedRecord) else next(read)
 
 
 def _text(value: object) -> str:
@@ -186,9 +196,12 @@ def _overflow(line: Line) -> str:
     return overflow_cell(side["dtype"], side.get("overflow"))
 
 
-def _verdict(line: Line, record: Entry | None) -> tuple[str, str]:
-    """The verdict, and what it rests on."""
+def _after(line: Line, record: Entry | None, columns: Columns) -> tuple[str, ...]:
+    """Why cells are empty; and the verdict, and what it rests on."""
+    reason = line.reason if record is None else reason_cell(record, columns.algorithms)
+    if not columns.verdict:
+        return (reason,)
     if record is None:
-        return line.verdict, line.reason
+        return reason, line.verdict, line.reason
     sentences = [finding["sentence"] for finding in record["findings"] if finding["outcome"] != "note"]
-    return str(record["verdict"]), "; ".join(sentences)
+    return reason, str(record["verdict"]), "; ".join(sentences)
