@@ -117,10 +117,14 @@ class FormedRecord(RecordText):
         return f"{{{', '.join(self._names)}, {self._filled().replace(BETWEEN, ', ')}{more}}}"
 
     def __getitem__(self, key: str) -> Any:
-        form = self._form
+        form, more = self._form, self._more
         if key in form.constants:
             return form.constants[key]
-        if key in form.named:
+        if more and key in more:
+            return more[key]
+        if key == "order":
+            return self._order
+        if key in form.known:
             return form.value(key, self._numbers)
         return super().__getitem__(key)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import pickle
@@ -19,14 +20,20 @@ from hypothesis import strategies as st
 from readers.dumpmade import FLOAT, FLOAT16, INT8, NC1HWC0, dump2, message, op_output, put
 
 from pytest_msdump.compiled import VARIABLE, chosen
+from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.pipeline.alike import Kinds, entry_of_usual
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.conditions import Conditions, conditions_of, entry_of
+from pytest_msdump.pipeline.gathering import measured, put_together
 from pytest_msdump.pipeline.planning import Plan, plan
+from pytest_msdump.reporting.csv_report import csv_content
+from pytest_msdump.reporting.formed import FormedRecord, numbers_of
 from pytest_msdump.reporting.records import written
-from pytest_msdump.reporting.written import line_of, parsed_together, with_more
+from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells
+from pytest_msdump.reporting.vendor_table import nine_columns, vendor_table
+from pytest_msdump.reporting.written import WrittenRecord, line_of, parsed_together, with_more
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
@@ -165,6 +172,12 @@ def assert_same(short: Any, long: Any) -> None:
     for keys in (("order",), ("left", "metrics"), ("checks", "findings"), tuple(long), ("worst", "elements", "vendor")):
         (one,), (other,) = parsed_together([short], keys), parsed_together([long], keys)
         assert repr([one[key] for key in keys]) == repr([other[key] for key in keys])
+    whole, names = json.loads(long.line), (*METRICS, "nobody")
+    for keys in (("metrics",), ("vendor",), ("metrics", "vendor")):
+        for wanted in (names, ("cosine_similarity", "max_relative_error"), ("mean_relative_error",), ()):
+            found = [list(one) if isinstance(one, tuple) else one for one in numbers_of(short, keys, wanted)]
+            assert repr(found) == repr(list(numbers_of(whole, keys, wanted)))
+    assert number_cells(short, ALGORITHMS) == number_cells(whole, ALGORITHMS)
 
 
 @needs_kernel
@@ -247,6 +260,22 @@ def test_unusual_pairs_go_the_long_way(tmp_path: Path) -> None:
     for extras in ({"first": 3}, {"spread": "all"}, {"algorithms": {"a": min}}, {"converters": {("A", "B"): min}}):
         conditions = replace(conditions_of(found), extras=replace(found.extras, **extras))
         assert entry_of_usual(found.pairing.pairs[0], conditions) is None, extras
+
+
+@needs_kernel
+def test_the_vendor_s_table_is_that_of_the_records_values(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    others = {f"other{number}": rng.normal(size=(3, 4 + number)).astype("float16") for number in range(3)}
+    found = planned(network(tmp_path, **others))
+    spoilt = found.pairing.pairs[1].right.source.path
+    np.save(spoilt, -np.load(spoilt))
+    records = [measured(found, number) for number in range(len(found.pairing.pairs))]
+    assert {type(record) for record in records} == {FormedRecord, WrittenRecord}
+    report = put_together(found, dict(enumerate(records)))
+    values = replace(report, records=tuple(json.loads(line_of(record)) for record in records))
+    assert csv_content(report) == csv_content(values)
+    assert vendor_table(report) == vendor_table(values)
+    assert nine_columns(report) == nine_columns(values)
 
 
 def test_without_the_kernel_all_go_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
