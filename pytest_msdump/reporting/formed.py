@@ -41,7 +41,7 @@ class Form:
         Which of these numbers are several.
     """
 
-    __slots__ = ("constants", "counts", "known", "layout", "lists", "named", "order", "text", "values")
+    __slots__ = ("constants", "counts", "joined", "known", "layout", "lists", "named", "order", "text", "values")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Form:
         self.layout, self.text, self.order, self.constants = layout, text, order, constants
         self.counts, self.named, self.lists = counts, named, lists
         self.known = ("order", *constants, *counts, *named)
-        self.values = itemgetter(*order)
+        self.values, self.joined = itemgetter(*order), text.replace(BETWEEN, ", ")
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.layout, self.text, self.order, self.constants, self.counts, self.named, self.lists)
@@ -113,8 +113,8 @@ class FormedRecord(RecordText):
     @property
     def line(self) -> str:
         """The record as results.json has it."""
-        more = f", {members(self._more)}" if self._more else ""
-        return f"{{{', '.join(self._names)}, {self._filled().replace(BETWEEN, ', ')}{more}}}"
+        form, more = self._form, f", {members(self._more)}" if self._more else ""
+        return f"{{{', '.join(self._names)}, {filled(form.joined, form.values(self._numbers))}{more}}}"
 
     def __getitem__(self, key: str) -> Any:
         form, more = self._form, self._more
@@ -158,9 +158,6 @@ class FormedRecord(RecordText):
         all_more = {**self._more, **more} if self._more else more
         return FormedRecord(self._form, self._order, self._names, self._numbers, all_more)
 
-    def _filled(self) -> str:
-        return filled(self._form.text, self._form.values(self._numbers))
-
     # What all records have, for who does not know the shorter ways above.
 
     @property
@@ -170,7 +167,8 @@ class FormedRecord(RecordText):
     @property
     def _sections(self) -> Sequence[str]:  # type: ignore[override]
         more = (members(self._more),) if self._more else ()
-        return (*self._names, *self._filled().split(BETWEEN), *more)
+        text = filled(self._form.text, self._form.values(self._numbers))
+        return (*self._names, *text.split(BETWEEN), *more)
 
     @property
     def _told(self) -> Mapping[str, Any]:  # type: ignore[override]
