@@ -138,7 +138,7 @@ def entry_of_usual(pair: Pair, conditions: Conditions) -> Mapping[str, Any] | No
     if pair.note or extras.first is not None or extras.spread != "none" or extras.converters or extras.algorithms:
         return None
     for ref in (left_ref, right_ref):
-        if ref.is_unseen or ref.sample is not None or ref.overflows:
+        if ref.sample is not None or ref.overflows:
             return None
     left = reader(left_ref.reader).open_whole(left_ref)
     right = None if left is None else reader(right_ref.reader).open_whole(right_ref)

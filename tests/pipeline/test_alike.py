@@ -22,6 +22,7 @@ from readers.dumpmade import FLOAT, FLOAT16, INT8, NC1HWC0, dump2, message, op_o
 from pytest_msdump.compiled import VARIABLE, chosen
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.pipeline.alike import Kinds, entry_of_usual
 from pytest_msdump.pipeline.comparing import compare_pair
@@ -46,8 +47,14 @@ DATA_TYPES = {"float32": FLOAT, "float16": FLOAT16, "int8": INT8}
 
 # Nearly everything is within these.
 LOOSE = {
-    **{"cosine": -0.999, "max_abs": 1e39, "rel_euclid": 1e39, "max_rel": 1e39, "mean_rel": 1e39, "rmse": 1e39},
-    **{"saturated_count": 10**6, "normalized_max_error": 1e39},
+    "cosine": -0.999,
+    "max_abs": 1e39,
+    "rel_euclid": 1e39,
+    "max_rel": 1e39,
+    "mean_rel": 1e39,
+    "rmse": 1e39,
+    "saturated_count": 10**6,
+    "normalized_max_error": 1e39,
 }
 
 # What `dtype`, thresholds, rules … of a suite say.
@@ -221,6 +228,9 @@ def test_the_short_way_leads_to_the_same_record(made: Any, tmp_path_factory: pyt
 # -- who goes which way ------------------------------------------------------------------------------------------------
 
 
+OVERFLOW = OverflowEntry("AIC", task_id=1, stream_id=2, status=(1,))
+
+
 def network(folder: Path, dtype: str = "float32", count: int = 4, scale: float = 1.0001, **more: Array) -> Path:
     rng = np.random.default_rng(3)
     left = {f"op{number}": rng.normal(size=(2, 32, 3, 2)).astype(dtype) for number in range(count)} | more
@@ -253,6 +263,8 @@ def test_unusual_pairs_go_the_long_way(tmp_path: Path) -> None:
         {"left": {"sample": 3}},
         {"right": {"sample": 3}},
         {"left": {"reader": "statistics"}},
+        {"left": {"overflows": (OVERFLOW,)}},
+        {"right": {"overflows": (OVERFLOW,)}},
     ):
 
         def changed(pair: Pair, change: Any = change) -> Pair:
@@ -263,6 +275,7 @@ def test_unusual_pairs_go_the_long_way(tmp_path: Path) -> None:
         assert not any(usual(tmp_path, changed)), change
     known_drift = [{"match": "*", "cosine_similarity": 0.2, "reason": "it is", "until": "2999-01-01"}]
     assert not any(usual(tmp_path, known_drift=known_drift))
+    assert not any(usual(tmp_path, without=["kl_divergence"]))
     assert not any(usual(tmp_path, rule=[{"match": "*", "max_absolute_error": 1e-9}]))
     found = planned(tmp_path)
     for extras in ({"first": 3}, {"spread": "all"}, {"algorithms": {"a": min}}, {"converters": {("A", "B"): min}}):
@@ -284,6 +297,15 @@ def test_the_vendor_s_table_is_that_of_the_records_values(tmp_path: Path) -> Non
     assert csv_content(report) == csv_content(values)
     assert vendor_table(report) == vendor_table(values)
     assert nine_columns(report) == nine_columns(values)
+
+
+@needs_kernel
+@pytest.mark.parametrize("right", [(30,), (10, 3), (5, 6)])
+def test_shapes_that_do_not_meet_go_the_long_way(tmp_path: Path, right: tuple[int, ...]) -> None:
+    values = np.random.default_rng(5).normal(size=30).astype("float32")
+    write_reference(tmp_path / "left", {"op0": values.reshape(3, 10), "op1": values.reshape(3, 10)})
+    write_reference(tmp_path / "right", {"op0": values.reshape(right), "op1": values.reshape(3, 10)})
+    assert [entry is not None for entry in usual(tmp_path)] == [False, True]
 
 
 def test_without_the_kernel_all_go_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
