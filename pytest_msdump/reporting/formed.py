@@ -130,21 +130,22 @@ class FormedRecord(RecordText):
 
     def sections_of(self, keys: tuple[str, ...]) -> list[str]:
         """Return the text that has these keys, but for what is known without parsing it."""
-        names, known = self._names, self._form.known
-        wanted = places(self._layout, (*known, *self._more) if self._more else known, keys)
-        sections = names if not wanted or wanted[-1] < len(names) else self._sections
+        wanted, *_ = _asked(self._form, keys)
+        sections = self._names
+        if wanted and wanted[-1] >= len(sections):
+            sections = (*sections, *self._filled().split(BETWEEN))
         return [sections[number] for number in wanted]
 
     def opened(self, parsed: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> dict[str, Any]:
         """Return what the record has of these keys, and what was parsed of it."""
         form, numbers = self._form, self._numbers
-        constants, measured, others = _known(form.known, tuple(form.constants), keys)
-        found = {key: form.constants[key] for key in constants}
+        _, constants, measured, has_order = _asked(form, keys)
+        found = constants.copy()
         for key in measured:
             found[key] = form.value(key, numbers)
         for values in parsed:
             found.update(values)
-        if others:
+        if has_order:
             found["order"] = self._order
         if self._more:
             found.update(self._more)
@@ -206,18 +207,18 @@ def _chosen(form: Form, keys: tuple[str, ...], names: tuple[str, ...]) -> Callab
     known: dict[str, int] = {}
     for first, named in (form.named[key] for key in keys):
         known.update(zip(named, range(first, first + len(named)), strict=True))
-    if len(names) > 1 and known.keys() >= set(names):
-        return itemgetter(*[known[name] for name in names])
+    if known.keys() >= set(names) and names:
+        # Of a slice there is a tuple also of one.
+        first = known[names[0]]
+        return itemgetter(*[known[name] for name in names]) if len(names) > 1 else itemgetter(slice(first, first + 1))
     places = [known.get(name) for name in names]
     return lambda numbers: tuple([None if place is None else numbers[place] for place in places])
 
 
 # A few keys are asked for of very many records.
 @lru_cache(maxsize=1024)
-def _known(
-    known: tuple[str, ...], constants: tuple[str, ...], keys: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """Divide what is known of these keys: constants, what was measured, and whether the record's order is wanted."""
-    wanted = [key for key in known if key in keys]
-    measured = [key for key in wanted if key not in constants and key != "order"]
-    return tuple(key for key in wanted if key in constants), tuple(measured), "order" in wanted
+def _asked(form: Form, keys: tuple[str, ...]) -> tuple[tuple[int, ...], dict[str, Any], tuple[str, ...], bool]:
+    """Divide keys: sections that tell them, what all records have, what was measured, and whether `order` is asked."""
+    constants = {key: value for key, value in form.constants.items() if key in keys}
+    measured = tuple(key for key in (*form.counts, *form.named) if key in keys)
+    return places(form.layout, form.known, keys), constants, measured, "order" in keys
