@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -53,8 +53,13 @@ class _Graph:
     by: str
     operators: Mapping[str, Operator]
 
-    def name_of(self, op: OpKey) -> str | None:
-        return op.label if op.label in self.operators else self.spelled.get(file_spelling(op.name))
+    def names_of(self, ops: Iterable[OpKey]) -> list[str | None]:
+        """What the graph calls operators of a dump; ``None`` of those that it does not know."""
+        known = self.operators
+        return [
+            label if (label := op.true_name or op.name) in known else self.spelled.get(file_spelling(op.name))
+            for op in ops
+        ]
 
     @cached_property
     def spelled(self) -> Mapping[str, str]:
@@ -115,8 +120,11 @@ class Group:
     def edges(self) -> Iterator[tuple[int, int]]:
         """Pairs of operators that were dumped, producer first, by their number in the dump; each once."""
         for run, order in zip(self._runs.values(), self._orders, strict=True):
-            for producer in sorted({entry.producer for entry in self.inputs(run) or ()}):
-                found = self._dumped.get(_dumped_as(producer), {}).get(producer.occurrence)
+            entries = self.inputs(run) or ()
+            producers = [entry.producer for entry in entries]
+            for producer in sorted(set(producers)) if len(producers) > 1 else producers:
+                passes = self._dumped.get(_dumped_as(producer))
+                found = None if passes is None else passes.get(producer.occurrence)
                 if found is not None:
                     yield found[1], order
 
@@ -147,9 +155,11 @@ class Group:
     def _producer(self, edge: Edge, occurrence: int) -> Run:
         if edge.is_parameter:
             return Run("parameter", mangle(edge.producer))
-        dumped = self._dumped.get(edge.producer, {})
+        dumped = self._dumped.get(edge.producer)
         # What runs once feeds every pass of a loop.
-        return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else occurrence)
+        if dumped is not None and len(dumped) == 1:
+            (occurrence,) = dumped
+        return Run("op", edge.producer, occurrence)
 
 
 def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
@@ -170,17 +180,17 @@ def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
     members: dict[tuple[Any, ...], dict[OpKey, list[TensorRef]]] = {}
     orders: dict[tuple[Any, ...], list[int]] = {}
     count = 0
+    last: tuple[Any, ...] | None = None
     for ref in left.refs:
         op = ref.key.op
         at = op.at
         where = (at.rank, at.net, at.graph, at.iteration)
-        tensors = members.get(where)
-        if tensors is None:
-            tensors = members[where] = {}
-            orders[where] = []
+        # Neighbours mostly are of one group.
+        if where != last:
+            tensors, numbers, last = members.setdefault(where, {}), orders.setdefault(where, []), where
         refs = tensors.setdefault(op, [])
         if not refs:
-            orders[where].append(count)
+            numbers.append(count)
             count += 1
         refs.append(ref)
     known: dict[tuple[int, ...], _Graph] = {}
@@ -206,7 +216,7 @@ def _group(
         if graphs and identity not in known:
             known[identity] = _indexed(by, graphs)
         candidates += [known[identity]] if graphs else []
-    named = [([graph.name_of(op) for op in tensors], graph) for graph in candidates]
+    named = [(graph.names_of(tensors), graph) for graph in candidates]
     # Of several that name as many, the first.
     names, graph = max(named, key=lambda pair: len(tensors) - pair[0].count(None), default=([], None))
     if names.count(None) == len(names):

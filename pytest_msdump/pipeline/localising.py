@@ -70,20 +70,30 @@ def _entries(
 ) -> Mapping[int, dict[str, Any]]:
     by_place = {(at.rank, at.net, at.graph, at.iteration): one for one in found for at in (one.group.at,)}
     asked: list[tuple[int, _Found, TensorKey, Run, str]] = []
+    last: tuple[Any, ...] | None = None
     for number, pair in enumerate(plan.pairing.pairs):
         record = records.get(number)
-        if record is not None:
-            key = pair.left.key
-            at = key.op.at
-            one = by_place[at.rank, at.net, at.graph, at.iteration]
-            run = one.group.run_of(key.op)
-            verdict = record["verdict"]
-            if key.io == "output" or verdict in FAILING:
-                asked.append((number, one, key, run, verdict))
-            if verdict != "not_run":
-                one.amplified.add(key, run, record)
-    entries = ((number, one.entry(key, run, verdict)) for number, one, key, run, verdict in asked)
-    return {number: entry for number, entry in entries if entry}
+        if record is None:
+            continue
+        key = pair.left.key
+        at = key.op.at
+        where = (at.rank, at.net, at.graph, at.iteration)
+        # Neighbours mostly are of one group.
+        if where != last:
+            one, last = by_place[where], where
+        run = one.group.run_of(key.op)
+        verdict = record["verdict"]
+        if key.io == "output" or verdict in FAILING:
+            asked.append((number, one, key, run, verdict))
+        if verdict != "not_run":
+            one.amplified.add(key, run, record)
+    # Only when all are known, one can be told by another.
+    entries: dict[int, dict[str, Any]] = {}
+    for number, one, key, run, verdict in asked:
+        entry = one.entry(key, run) if verdict in FAILING else one.growth(run)
+        if entry:
+            entries[number] = entry
+    return entries
 
 
 class _Found:
@@ -134,25 +144,23 @@ class _Found:
         """Whether an earlier pass of a loop fails."""
         return run.occurrence > self._first_pass
 
-    def entry(self, key: TensorKey, run: Run, verdict: str) -> dict[str, Any]:
-        """What the record of a tensor gets; `run` is its operator."""
-        told: dict[str, Any] = {}
-        if verdict in FAILING:
-            role = self._role(run, key)
-            why = self._why(role, run)
-            told = {
-                "role": role.name,
-                "causes": self._addresses(role.causes),
-                "suspects": [self._label(one) for one in role.suspects],
-                "role_reason": "" if why is None else reason_text(why),
-            }
-            told |= {} if why is None else {"role_why": why}
-        if key.io != "output":
-            return told
+    def entry(self, key: TensorKey, run: Run) -> dict[str, Any]:
+        """What the record of a failing tensor gets; `run` is its operator."""
+        role = self._role(run, key)
+        why = self._why(role, run)
+        return {
+            "role": role.name,
+            "causes": self._addresses(role.causes),
+            "suspects": [self._label(one) for one in role.suspects],
+            "role_reason": "" if why is None else reason_text(why),
+            **({} if why is None else {"role_why": why}),
+            **(self.growth(run) if key.io == "output" else {}),
+        }
+
+    def growth(self, run: Run) -> dict[str, Any]:
+        """What the record of any output of an operator gets."""
         grown = self.amplified.of(run)
-        if grown is not None:
-            told["amplification"] = grown
-        return told
+        return {} if grown is None else {"amplification": grown}
 
     def _why(self, role: Role[Run], run: Run) -> dict[str, Any] | None:
         """Why it has its role, for a sentence in any language; an inherited failure mostly needs none."""
