@@ -63,26 +63,30 @@ def named_operator(entry: Any) -> tuple[str, Operator]:
     """
     if not isinstance(entry, dict):
         checked(entry, dict, "", "it")
-    raw = need(entry, "name", str, "")
-    return raw, _operator(raw, entry)
+    raw = entry.get("name")
+    return raw, _operator(raw if isinstance(raw, str) else need(entry, "name", str, ""), entry)
 
 
 def _operator(raw: str, entry: Mapping[str, Any]) -> Operator:
-    name = _unsliced(raw)
+    name = _unsliced(raw) if _SLICE_MARK in raw else raw
     attributes = _attributes(entry, _OF_OPERATORS)
     listed = _ORIGINALS in attributes
     originals = tuple(filter(None, _texts(attributes[_ORIGINALS], f": {_ORIGINALS}"))) if listed else (name,)
     own_name = "" if listed else name
+    # What is as it should be is not asked for by a call: there are very many.
+    op_type, outputs = entry.get("type"), entry.get("output_desc")
     operator = Operator(
         name,
-        need(entry, "type", str, ""),
+        op_type if isinstance(op_type, str) else need(entry, "type", str, ""),
         whole(entry.get("id", 0), ": 'id'"),
         _inputs(get(entry, "input", list, [], "")),
         originals,
         tuple(
             [
                 _output(output, own_name, position)
-                for position, output in enumerate(get(entry, "output_desc", list, [], ""))
+                for position, output in enumerate(
+                    outputs if isinstance(outputs, list) else get(entry, "output_desc", list, [], "")
+                )
             ]
         ),
         _MULTIOP in attributes and get(attributes[_MULTIOP], "b", bool, False, f": {_MULTIOP}"),
@@ -95,8 +99,8 @@ def _operator(raw: str, entry: Mapping[str, Any]) -> Operator:
 
 
 def _unsliced(name: str) -> str:
-    """Take the numbers of slices off a name; hardly any has them."""
-    return _SLICE.sub("", name) if _SLICE_MARK in name else name
+    """Take the numbers of slices off a name that has them, as hardly any does."""
+    return _SLICE.sub("", name)
 
 
 def _inputs(entries: Sequence[Any]) -> tuple[Edge | None, ...]:
@@ -111,7 +115,7 @@ def _inputs(entries: Sequence[Any]) -> tuple[Edge | None, ...]:
         elif not producer or slot is None:
             raise ConfigError(f".input[{position}]: {shown(entry)} is not 'PRODUCER:INDEX'")
         elif slot != _CONTROL:
-            edges.append(Edge(_unsliced(producer), slot))
+            edges.append(Edge(_unsliced(producer) if _SLICE_MARK in producer else producer, slot))
     return tuple(edges)
 
 
@@ -133,7 +137,8 @@ def _output(entry: Any, own_name: str, position: int) -> OriginOutput:
         format_of_ge = _text(attributes[_GE_FORMAT], _GE_FORMAT) if _GE_FORMAT in attributes else ""
         index = _index(attributes[_ORIGIN_INDEX], position) if _ORIGIN_INDEX in attributes else position
         name = _text(attributes[_ORIGIN_NAME], _ORIGIN_NAME) if _ORIGIN_NAME in attributes else ""
-        dtype = get(entry, "dtype", str, "", "") or None
+        dtype = entry.get("dtype")
+        dtype = (dtype if isinstance(dtype, str) else get(entry, "dtype", str, "", "")) or None
     except ConfigError as error:
         raise ConfigError(f".output_desc[{position}]{error}") from error
     return OriginOutput(name or own_name, index, own_format or format_of_ge or None, shape, dtype)
@@ -152,7 +157,8 @@ def _shape(value: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _attributes(holder: Mapping[str, Any], used: frozenset[str]) -> _Attributes:
     found: dict[str, Mapping[str, Any]] = {}
-    for position, entry in enumerate(get(holder, "attr", list, [], "")):
+    entries = holder.get("attr")
+    for position, entry in enumerate(entries if isinstance(entries, list) else get(holder, "attr", list, [], "")):
         if not isinstance(entry, dict):
             checked(entry, dict, f".attr[{position}]", "it")
         key = entry.get("key")
@@ -175,7 +181,10 @@ def _group(value: Mapping[str, Any], key: str) -> str:
 
 
 def _list(value: Mapping[str, Any], place: str, field: str) -> list[Any]:
-    members: list[Any] = get(get(value, "list", dict, _NO_VALUE, place), field, list, [], place)
+    holder = value.get("list")
+    members = holder.get(field) if isinstance(holder, dict) else None
+    if not isinstance(members, list):
+        members = get(get(value, "list", dict, _NO_VALUE, place), field, list, [], place)
     return members
 
 

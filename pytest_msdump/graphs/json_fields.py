@@ -26,7 +26,7 @@ WHOLE = expression(r"-?[0-9]{1,18}")
 
 # Longer ones take minutes to become an int.
 _LONGEST_NUMBER = 4000
-_TOO_LARGE = 2**63
+_TOO_SMALL, _TOO_LARGE = -(2**63), 2**63
 
 _KINDS: Mapping[type, str] = {
     dict: "an object",
@@ -121,7 +121,7 @@ def checked(value: Any, kind: type, place: str, what: str) -> Any:
 def whole(value: Any, place: str) -> int:
     """Read a whole number of 64 bits, also one in quotes, as protobuf writes them into JSON."""
     # A bool is an int to `isinstance`.
-    if type(value) is int and -_TOO_LARGE < value < _TOO_LARGE:
+    if type(value) is int and _TOO_SMALL < value < _TOO_LARGE:
         return value
     if isinstance(value, str) and WHOLE.fullmatch(value):
         return int(value)
@@ -132,7 +132,7 @@ def wholes(values: Iterable[Any], place: str) -> tuple[int, ...]:
     """Read whole numbers as `whole` does each."""
     # The call is what takes most of the time of a model's shapes.
     return tuple(
-        [value if type(value) is int and -_TOO_LARGE < value < _TOO_LARGE else whole(value, place) for value in values]
+        [value if type(value) is int and _TOO_SMALL < value < _TOO_LARGE else whole(value, place) for value in values]
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from operator import lt
 from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
@@ -190,14 +192,17 @@ def _pairs(ledger: Ledger) -> list[Pair]:
     times = {side.name: _times(side.refs) for side in (left, right)}
     is_repeated = any(times.values())
     pairs: list[Pair] = []
-    ranks: list[tuple[int, str, int]] = []
     for made in ledger.made:
         one, other, order = left.refs[made.left], right.refs[made.right], left.op_of[made.left]
         key = one.key
         may_need_note = is_repeated or key.io == "input" or other.key.io == "input"
         note = _note(one, other, times) if may_need_note else ""
         pairs.append(Pair(one, other, made.how, made.by, made.transform, order, note))
-        ranks.append((order, key.io, key.slot))
+    # Rules pair operator by operator, each of which mostly has one tensor.
+    orders = [pair.order for pair in pairs]
+    if all(map(lt, orders, islice(orders, 1, None))):
+        return pairs
+    ranks = [(pair.order, pair.left.key.io, pair.left.key.slot) for pair in pairs]
     # Hardly any two pairs share their left tensor, and only for these the right one decides.
     if len(set(ranks)) < len(pairs):
         return sorted(pairs, key=_rank_of)

@@ -260,6 +260,8 @@ def index_side(
         Of two tensors with one key the first belongs to the operator.
     """
     numbers: dict[tuple[object, ...], int] = {}
+    # Where no name is there twice, each tensor is another operator's.
+    is_alone = len({ref.key.op.name for ref in refs}) == len(refs)
     ops: list[Operator] = []
     op_of = []
     places: dict[Key, tuple[Key, Key, bool]] = {}
@@ -275,8 +277,9 @@ def index_side(
                 places[place] = (place, meeting(place), keeps(place))
             here = placed[id(op.at)] = places[place]
         # The fields of an `OpKey`, whose own hash is made in Python; of equal places there is but one.
-        number = numbers.setdefault((op.name, op.op_type, op.true_name, id(here)), len(ops))
-        if number == len(ops):
+        count = len(ops)
+        number = count if is_alone else numbers.setdefault((op.name, op.op_type, op.true_name, id(here)), count)
+        if number == count:
             ops.append(Operator(op, *here, {(key.io, key.slot): position}))
         else:
             ops[number].tensors.setdefault((key.io, key.slot), position)

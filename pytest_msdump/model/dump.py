@@ -55,3 +55,11 @@ class Dump:
     graphs: tuple[tuple[Coordinates, OperatorGraph], ...] = ()
     run: RunFacts | None = None
     manifest: Manifest | None = None
+
+    @property
+    def operators(self) -> int:
+        """Number of operators that have a tensor to compare, each run of one counted by itself."""
+        refs = self.refs
+        # Keys are hashed in Python, and mostly no name is there twice.
+        is_alone = len({ref.key.op.name for ref in refs}) == len(refs)
+        return len(refs) if is_alone else len({ref.key.op for ref in refs})

@@ -89,7 +89,7 @@ def side_info(dump: Dump) -> SideInfo:
         labels=dict(dump.labels),
         notes=dump.notes,
         unexplained=tuple(path.as_posix() for path in dump.unexplained),
-        operators=len({ref.key.op for ref in dump.refs}),
+        operators=dump.operators,
         tensors=len(dump.refs),
     )
 
