@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from importlib.machinery import PathFinder
+from importlib.machinery import PathFinder, all_suffixes
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = ["find", "load"]
+
+_SUFFIXES = tuple(all_suffixes())
 
 # How directories end that tell of an installed package, in any case.
 _INSTALLED = (".dist-info", "egg-info")
@@ -68,11 +70,9 @@ def find(room: str, base: str, name: str) -> Any:
     KeyError
         Nobody is called so.
     """
-    from pkgutil import iter_modules
-
     package = import_module(f"pytest_msdump.{room}")
     own = name.replace("-", "_")
-    if any(module_info.name == own for module_info in iter_modules(package.__path__)):
+    if own in _modules_of(package):
         parent: type = getattr(import_module(f"pytest_msdump.{room}.base"), base)
         module = import_module(f"pytest_msdump.{room}.{own}")
         for member in vars(module).values():
@@ -86,14 +86,40 @@ def _modules_with(package: ModuleType, base: str) -> Iterator[str]:
 
     Many others are there to open what these list, and load numpy. Of a module without a text nothing is known.
     """
-    from pkgutil import iter_modules
-
     naming = re.compile(rf"^class \w+\([^:]*{base}\b".encode(), re.MULTILINE)
-    for module_info in iter_modules(package.__path__):
-        path = os.path.join(getattr(module_info.module_finder, "path", ""), f"{module_info.name}.py")  # noqa: PTH118
-        text = _content(path)
+    for name, place in _modules_of(package).items():
+        text = _content(os.path.join(place, f"{name}.py"))  # noqa: PTH118 - of a text, and there are many
         if text is None or naming.search(text):
-            yield module_info.name
+            yield name
+
+
+def _modules_of(package: ModuleType) -> dict[str, str]:
+    """Name the modules and packages in a package, each with the directory it is in, as `pkgutil.iter_modules` does.
+
+    That loads `inspect`, which takes longer than all that a comparison of two files needs of this package.
+    """
+    found: dict[str, str] = {}
+    for place in package.__path__:
+        try:
+            names = sorted(os.listdir(place))  # noqa: PTH208 - an entry of a path is a text
+        except NotADirectoryError:
+            # An archive, or a directory in one.
+            from pkgutil import iter_modules
+
+            found |= {info.name: place for info in iter_modules([place]) if info.name not in found}
+            continue
+        except OSError:
+            continue
+        for name in names:
+            stem, dot, suffix = name.partition(".")
+            is_module = dot + suffix in _SUFFIXES if dot else _is_package(os.path.join(place, name))  # noqa: PTH118
+            if is_module and stem != "__init__":
+                found.setdefault(stem, place)
+    return found
+
+
+def _is_package(path: str) -> bool:
+    return any(os.path.exists(os.path.join(path, f"__init__{suffix}")) for suffix in _SUFFIXES)  # noqa: PTH110, PTH118
 
 
 def _entry_points(group: str) -> Iterable[EntryPoint]:

@@ -9,6 +9,7 @@ from importlib import import_module, metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import iter_modules
+from types import ModuleType
 
 import pytest
 
@@ -134,3 +135,30 @@ def test_a_package_in_an_archive_is_found(tmp_path):
         file.writestr("one-1.dist-info/entry_points.txt", INSTALLED)
         file.writestr("one-1.dist-info/METADATA", "Name: one\nVersion: 1\n")
     assert asked(archive) == "True True\n"
+
+
+@pytest.mark.parametrize("in_archive", [False, True])
+def test_modules_of_a_package_are_those_that_the_standard_library_lists(tmp_path: Path, in_archive: bool) -> None:
+    """`pkgutil` knows, and loads `inspect` to tell."""
+    room = tmp_path / "room"
+    for name in ("__init__.py", "one.py", "two.pyc", "three.abi3.so", "one.pyc", "a.b.py", "four.txt", "five"):
+        (room / name).parent.mkdir(exist_ok=True)
+        (room / name).touch()
+    for name in ("whole/__init__.py", "bare/module.py", "dotted.name/__init__.py", "__pycache__/one.cpython-311.pyc"):
+        (room / name).parent.mkdir()
+        (room / name).touch()
+    if in_archive:
+        with zipfile.ZipFile(tmp_path / "room.zip", "w") as archive:
+            for path in sorted(room.rglob("*")):
+                archive.write(path, path.relative_to(tmp_path))
+        room = tmp_path / "room.zip" / "room"
+    package = ModuleType("room")
+    package.__path__ = [str(room), str(tmp_path / "nowhere"), str(room)]
+    assert registry._modules_of(package).keys() == {info.name for info in iter_modules(package.__path__)}
+    assert set(registry._modules_of(package).values()) == {str(room)}
+
+
+def test_modules_of_every_room_are_those_that_the_standard_library_lists() -> None:
+    for room in {path.parent.name for path in Path(registry.__file__).parent.glob("*/__init__.py")}:
+        package = import_module(f"pytest_msdump.{room}")
+        assert list(registry._modules_of(package)) == [info.name for info in iter_modules(package.__path__)]
