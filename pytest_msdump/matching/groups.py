@@ -93,8 +93,9 @@ def _key(operator: Operator) -> tuple[str, ...] | str:
 
 
 def _originals(operators: list[Operator]) -> tuple[str, ...]:
-    if len(operators) == 1 and len(operators[0].originals) < 2:
-        return operators[0].originals
+    first = operators[0].originals
+    if len(operators) == 1:
+        return tuple(dict.fromkeys(first)) if len(first) > 1 else first
     return tuple(dict.fromkeys(name for operator in operators for name in operator.originals))
 
 
