@@ -131,9 +131,7 @@ class FormedRecord(RecordText):
     def sections_of(self, keys: tuple[str, ...]) -> list[str]:
         """Return the text that has these keys, but for what is known without parsing it."""
         wanted, *_ = _asked(self._form, keys)
-        sections = self._names
-        if wanted and wanted[-1] >= len(sections):
-            sections = (*sections, *self._filled().split(BETWEEN))
+        sections = self._sections if wanted and wanted[-1] >= len(self._names) else self._names
         return [sections[number] for number in wanted]
 
     def opened(self, parsed: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> dict[str, Any]:
