@@ -100,6 +100,7 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
         words = sys.argv[1:] if argv is None else argv
         with collector_at_rest():
             parsed = _parser(_modules(words) if commands is None else commands).parse_args(words)
+            parsed.is_last = argv is None
             keep_numpy_alone()
         code = int(parsed.run(parsed))
         sys.stdout.flush()

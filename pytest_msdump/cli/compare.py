@@ -11,6 +11,7 @@ from pytest_msdump.cli import detail
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.pipeline.collecting import left_to_the_end
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
@@ -121,6 +122,7 @@ def run(parsed: argparse.Namespace) -> int:
         suggests=parsed.msdump_suggest,
         scheduler=parsed.scheduler,
         say=phrases(parsed),
+        is_last=parsed.is_last,
     )
 
 
@@ -148,6 +150,7 @@ def gate(
     suggests: bool = False,
     scheduler: str | None = None,
     say: Phrases = ENGLISH,
+    is_last: bool = False,
 ) -> int:
     """Compare pair by pair, tell, write the suite's reports; return the exit code.
 
@@ -167,6 +170,8 @@ def gate(
         Where the Dask scheduler is whose workers are to compare.
     say : Phrases
         The language; the vendor's command lines speak English, as the vendor's do.
+    is_last : bool
+        The process ends after this.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
     from pytest_msdump.pipeline.gathering import looked_over, put_together, write_report
@@ -188,6 +193,8 @@ def gate(
     code = tell_report(report, files, unfolded=unfolded, say=say)
     detail.tell_failing(planned, report)
     tell_github([report] if "github" in planned.suite.report else [])
+    if is_last:
+        left_to_the_end(planned, records, report)
     return code
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -60,3 +62,20 @@ def test_what_somebody_else_has_frozen_stays_so(held_back):
     with held_back():
         pass
     assert gc.get_freeze_count()
+
+
+def test_what_is_left_to_the_end_is_not_taken_apart():
+    # The collector may find it while there is one: whoever ends freezes what there is.
+    program = (
+        "import gc\n"
+        "from pytest_msdump.pipeline.collecting import left_to_the_end\n"
+        "class Told:\n"
+        "    def __del__(self): print('taken apart')\n"
+        "def leave():\n"
+        "    left_to_the_end(Told())\n"
+        "leave()\n"
+        "Told()\n"
+        "gc.freeze()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("taken apart\n", "")
