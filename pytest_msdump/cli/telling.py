@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import coverage_problems
@@ -77,6 +76,8 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
     if failing:
         _say(_failures(report, failing, width, unfolded, say))
     elif len(report.records) == 1:
+        from pytest_msdump.reporting.failure import record_text
+
         _say(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
     problems = coverage_problems(report, say)
     if problems:
@@ -103,6 +104,7 @@ def _failures(
     report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool, say: Phrases
 ) -> Iterable[str]:
     """The first causes in full, the next on a line each; what is inherited is told by the summary."""
+    from pytest_msdump.reporting.failure import failure_text, one_line
     from pytest_msdump.reporting.roles import folded_line, with_causes_first
 
     orders = list(dict.fromkeys(record["order"] for record in with_causes_first(failing)))

@@ -104,8 +104,6 @@ def summary_lines(
     say : Phrases
         The language.
     """
-    from pytest_msdump.reporting.failure import one_line
-
     problems = coverage_problems(report, say)
     # What fails the item `coverage` is told there, with all reasons.
     lines = [
@@ -117,6 +115,8 @@ def summary_lines(
     lines += _wrapped(unseen, width) if unseen else []
     first = first_failing(report.records)
     if first is not None:
+        from pytest_msdump.reporting.failure import one_line
+
         place, line = first["order"] + 1, one_line(first, say)
         text = say("first_failing", place=place, operators=report.left.operators, line=line)
         lines += _wrapped(text, width)
@@ -191,9 +191,11 @@ def _outcomes(report: Report, say: Phrases) -> Iterator[str]:
 
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """The first few warnings in full."""
+    warned = [record for record in report.records if record["verdict"] == "warn"]
+    if not warned:
+        return
     from pytest_msdump.reporting.failure import one_line
 
-    warned = [record for record in report.records if record["verdict"] == "warn"]
     for record in warned[:_SHOWN_WARNINGS]:
         yield from _wrapped(one_line(record, say), width)
     if len(warned) > _SHOWN_WARNINGS:
