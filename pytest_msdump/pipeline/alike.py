@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorSpec
     from pytest_msdump.model.verdict import Limits
     from pytest_msdump.pipeline.conditions import Conditions
+    from pytest_msdump.pipeline.extras import Extras
     from pytest_msdump.readers.whole import TensorKind
     from pytest_msdump.reporting.formed import Form
 
@@ -48,13 +49,21 @@ _WORST = 5
 class Kinds:
     """The kinds of pairs that were met. Empty where it is sent to."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_are_possible", "_known")
 
     def __init__(self) -> None:
+        self._are_possible: bool | None = None
         self._known: dict[tuple[TensorKind, TensorKind, int, int], _Known] = {}
 
     def __reduce__(self) -> tuple[type[Kinds], tuple[()]]:
         return Kinds, ()
+
+    def are_possible(self, extras: Extras) -> bool:
+        """Whether there can be usual pairs: the kernel is there, and nothing is wanted that only some pairs have."""
+        if self._are_possible is None:
+            is_plain = extras.first is None and extras.spread == "none" and not extras.converters
+            self._are_possible = is_plain and not extras.algorithms and chosen().module is not None
+        return self._are_possible
 
     def of(self, pair: Pair, left: TensorKind, right: TensorKind, conditions: Conditions) -> _Kind | None:
         """Return the kind of a pair; ``None`` where it is not usual."""
@@ -134,8 +143,8 @@ def entry_of_usual(pair: Pair, conditions: Conditions) -> Mapping[str, Any] | No
 
     What it returns is what `pipeline.comparing` and `reporting.records` make of the pair.
     """
-    left_ref, right_ref, extras = pair.left, pair.right, conditions.extras
-    if pair.note or extras.first is not None or extras.spread != "none" or extras.converters or extras.algorithms:
+    left_ref, right_ref = pair.left, pair.right
+    if pair.note or not conditions.kinds.are_possible(conditions.extras):
         return None
     for ref in (left_ref, right_ref):
         if ref.sample is not None or ref.overflows:
