@@ -10,9 +10,9 @@
  * What would need scaled sums (magnitudes beyond 2**300) is refused, and the block is left as if it had not been seen:
  * the caller measures it with numpy.
  *
- * Of a pair of one block in which every metric is a number, as most are, the metrics themselves are told, bit by bit as
- * `definitions.py` defines them, which takes five times as long as measuring a small pair. What needs a reason beside
- * it, a merge or a scale is left to Python.
+ * Of a pair of one block in which every metric is a number, as most are, all numbers of its record are told, metrics bit
+ * by bit as `definitions.py` defines them, which takes five times as long as measuring a small pair. What needs a reason
+ * beside it, a merge or a scale is left to Python. Small tensors are measured as they lie in their files.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -1368,7 +1368,7 @@ static int check_kinds(int left, int right)
     return -1;
 }
 
-/* What to measure by, from a tuple: both kinds, rtol, atol, the left type's maximum, how many worst, whether bits count. */
+/* What to measure by: both kinds, rtol, atol, the left type's maximum, how many worst, and whether bits count. */
 static int take_job(PyObject *terms, Job *job)
 {
     int left, right, worst, compare_bits;
@@ -1665,11 +1665,11 @@ static PyObject *of_metric(const Job *job, const Found *f, const Numbers *n, int
     }
 }
 
-/* Which numbers are told: bits for the metrics that have a place, MAX_ABSOLUTE, MAX_RELATIVE and SATURATED, one for sides
- * that are equal, and above them how many are worst. */
+/* Which numbers are told: bits for metrics that have a place, MAX_ABSOLUTE, MAX_RELATIVE and SATURATED, one for sides that
+ * are equal, and above them how many are worst. */
 enum { PLACES = 3, IS_EQUAL = 1 << PLACES, FIRST_WORST = 1 << (PLACES + 1), COUNTS = 5, VENDOR = 3, OF_WORST = 4 };
 
-/* Return (which numbers these are, all numbers in the order of a record), as `swept.py` takes them apart. */
+/* Return (which numbers these are, all numbers in the order of a record), as `model/numbers.py` takes them apart. */
 static PyObject *numbers_of(const Job *job, const Found *f, const Numbers *n, const Shape *shape)
 {
     const long long makers[PLACES] = {f->largest.element, f->largest_relative.element, f->first_saturated};
