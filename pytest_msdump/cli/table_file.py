@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.csv_report import csv_line
 from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["TableFile", "csv_text", "plain_text", "table_file", "write_table"]
@@ -75,9 +74,7 @@ def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence
 
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
     """Return the rows as CSV. Cells are quoted where CSV needs it, whatever character they begin with."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return "".join([f"{csv_line(row)}\n" for row in rows])
 
 
 def plain_text(rows: Iterable[Sequence[str]]) -> str:
