@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from measuring.figures import Case, Figure, Limit
 from measuring.processes import run
@@ -113,12 +114,13 @@ def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
 
 
 def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
-    words, check = _words(name), all_pass(setting.folder, operators)
+    told: dict[str, Any] = {"check": all_pass(setting.folder, operators), "reads": setting.folder / name}
+    words = _words(name)
     programs = {
         IMPORTS_NUMPY: numpy_start(),
-        OURS: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, check=check),
-        JSON_ALONE: Program(msdump(*words), IMPORTS_NUMPY, check=check),
-        NUMPY: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, FALLBACK, check=check),
+        OURS: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, **told),
+        JSON_ALONE: Program(msdump(*words), IMPORTS_NUMPY, **told),
+        NUMPY: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, FALLBACK, **told),
         **_vendor(setting, name),
     }
     return setting.figures(programs)
@@ -126,11 +128,12 @@ def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
 
 def _by_two(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
     """The same in two processes; peaks are those of the larger one."""
-    words, check = [*_words(name), *_REPORTS, "--jobs", "2"], all_pass(setting.folder, operators)
+    words = [*_words(name), *_REPORTS, "--jobs", "2"]
+    told: dict[str, Any] = {"check": all_pass(setting.folder, operators), "reads": setting.folder / name}
     programs = {
         IMPORTS_NUMPY: numpy_start(),
-        TWO: Program(msdump(*words), IMPORTS_NUMPY, check=check),
-        NUMPY_TWO: Program(msdump(*words), IMPORTS_NUMPY, FALLBACK, check=check),
+        TWO: Program(msdump(*words), IMPORTS_NUMPY, **told),
+        NUMPY_TWO: Program(msdump(*words), IMPORTS_NUMPY, FALLBACK, **told),
     }
     return {name: figure for name, figure in setting.figures(programs).items() if not figure.only_starts}
 
@@ -163,7 +166,7 @@ def _vendor(setting: Setting, name: str) -> dict[str, Program]:
     return {
         VENDOR_STARTS: Program([*command, "-h"], only_starts=True),
         # 2: some operator of the JSON was not dumped.
-        VENDOR: Program([*command, *words], VENDOR_STARTS, exits=(0, 2)),
+        VENDOR: Program([*command, *words], VENDOR_STARTS, exits=(0, 2), reads=setting.folder / name),
     }
 
 

@@ -37,6 +37,8 @@ class Program:
         Exit codes that are right.
     check
         Given what it printed, raises `NotTimedError` where something else was done than what was to be timed.
+    reads
+        A folder whose files are to be in the page cache.
     """
 
     command: Sequence[str | Path]
@@ -45,6 +47,7 @@ class Program:
     exits: Sequence[int] = (0,)
     only_starts: bool = False
     check: Callable[[str], None] | None = None
+    reads: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class Setting:
 
     def _sampler(self, name: str, program: Program) -> Callable[[], Sample]:
         def sample() -> Sample:
+            if program.reads:
+                _into_page_cache(program.reads)
             done: Run = run(program.command, self.folder, program.environment)
             if done.exit_code not in program.exits:
                 raise NotTimedError(
@@ -101,6 +106,15 @@ class Setting:
             return Sample(told["seconds"], told["cpu_seconds"], done.peak_mib)
 
         return sample
+
+
+def _into_page_cache(folder: Path) -> None:
+    """Read all files below a folder: an operating system may have dropped what nobody read for some seconds."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
 
 
 IMPORTS_NUMPY = "only starts: import numpy"
