@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
@@ -136,9 +137,9 @@ class RecordText(Mapping[str, Any]):
             return {**self, **more}
         return self._longer(more)
 
+    @abstractmethod
     def _longer(self, more: Mapping[str, Any]) -> RecordText:
         """Return the record with keys that it does not have."""
-        raise NotImplementedError
 
 
 class WrittenRecord(RecordText):

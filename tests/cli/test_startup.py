@@ -109,6 +109,7 @@ def test_a_pair_of_files_that_agree_loads_nothing_it_has_no_use_for(folder: Path
     assert {"numpy", "pytest_msdump.metrics.measure"} <= modules
 
 
+# Where the compiled kernel is asked for, its absence is an error.
 @pytest.mark.skipif(chosen().module is None, reason="only the compiled kernel measures without numpy")
 def test_a_pair_of_small_files_that_agree_loads_half_of_that(folder: Path) -> None:
     code, modules, said = loaded(folder, "compare", "small_left.npy", "small_right.npy")

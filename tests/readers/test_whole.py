@@ -83,7 +83,6 @@ def test_what_is_no_file_is_opened_and_then_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_elsewhere_is_opened() -> None:
-    pytest.importorskip("fsspec")
     assert whole_npy(located("memory://dump/a.npy", Path()), UNKNOWN) is None
 
 
