@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = [
+    "STRIP",
     "Array",
     "Differences",
     "Doubles",
@@ -27,7 +28,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 Positions: TypeAlias = npt.NDArray[np.intp]
 
 # BLAS libraries divide products of more than 10,000 elements among threads, which collapse when other jobs run.
-_STRIP = 8192
+STRIP = 8192
 
 _LOW_HALF = 0xFFFFFFFF
 _TWO_32 = 4294967296.0
@@ -93,12 +94,12 @@ def components(block: Array, name: str, workspace: Workspace) -> tuple[Doubles, 
 
 def inner(left: Doubles, right: Doubles) -> float:
     """Return Σ l·r of two contiguous arrays, in one thread."""
-    if left.size < _STRIP:
+    if left.size < STRIP:
         return float(np.dot(left, right))
-    whole = left.size - left.size % _STRIP
+    whole = left.size - left.size % STRIP
     total = float(np.dot(left[whole:], right[whole:])) if whole < left.size else 0.0
     if whole:
-        strips = np.matmul(left[:whole].reshape(-1, 1, _STRIP), right[:whole].reshape(-1, _STRIP, 1))
+        strips = np.matmul(left[:whole].reshape(-1, 1, STRIP), right[:whole].reshape(-1, STRIP, 1))
         total += float(np.add.reduce(strips, axis=None))
     return total
 

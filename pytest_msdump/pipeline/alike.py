@@ -1,14 +1,17 @@
 """Pairs that are alike: of a network's many small tensors there are few kinds, and most pairs of a kind pass.
 
 What all pairs of a kind have in common is worked out with the first of them: how their elements lie in the files, what
-the kernel measures them by, which limits they have, and what a record says of one that passes. Of each pair, then, two
-files are read, numbers are measured and held against limits. Whatever is not usual in a pair, is left to
-`pipeline.comparing`: what is wrong with a file, a metric without a number, a limit that is not met. Needs no numpy.
+they are measured by, which limits they have, and what a record says of one that passes. Of each pair, then, two files
+are read, numbers are measured and held against limits. The compiled kernel measures one pair after the other, and numpy
+is not loaded; numpy measures several at a time. Whatever is not usual in a pair, is left to `pipeline.comparing`: what
+is wrong with a file, a metric without a number, a limit that is not met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_msdump.compiled import chosen
@@ -27,7 +30,7 @@ from pytest_msdump.reporting.records import form_of
 
 if TYPE_CHECKING:
     from pytest_msdump.memory_formats.blocks import Placement
-    from pytest_msdump.metrics._sweep import Alike
+    from pytest_msdump.metrics.terms import Terms
     from pytest_msdump.model.numbers import Numbers
     from pytest_msdump.model.pairing import Pair, Transform
     from pytest_msdump.model.tensor import TensorSpec
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from pytest_msdump.readers.whole import TensorKind
     from pytest_msdump.reporting.formed import Form
 
-__all__ = ["Kinds", "entry_of_usual"]
+__all__ = ["Contents", "Kinds", "entries_of_usual"]
 
 # Pairs of a network have few kinds; those of many kinds are soon worked out again.
 _MOST_KINDS = 4096
@@ -59,10 +62,10 @@ class Kinds:
         return Kinds, ()
 
     def are_possible(self, extras: Extras) -> bool:
-        """Whether there can be usual pairs: the kernel is there, and nothing is wanted that only some pairs have."""
+        """Whether there can be usual pairs: nothing is wanted that only some pairs have."""
         if self._are_possible is None:
             is_plain = extras.first is None and extras.spread == "none" and not extras.converters
-            self._are_possible = is_plain and not extras.algorithms and chosen().module is not None
+            self._are_possible = is_plain and not extras.algorithms
         return self._are_possible
 
     def of(self, pair: Pair, left: TensorKind, right: TensorKind, conditions: Conditions) -> _Kind | None:
@@ -86,8 +89,8 @@ class _Kind:
 
     Parameters
     ----------
-    alike : Alike
-        Measures them.
+    told : callable
+        Measures some, and tells of each what `model.numbers` knows; ``None`` of one that is not usual.
     limits : Limits
         What they are judged by; a passing pair meets all of them.
     left, right : str
@@ -96,19 +99,19 @@ class _Kind:
         What is told of both sides.
     """
 
-    __slots__ = ("_bounds", "_forms", "_limits", "_sides", "_specs", "numbers")
+    __slots__ = ("_bounds", "_forms", "_limits", "_sides", "_specs", "told")
 
     def __init__(
-        self, alike: Alike, limits: Limits, sides: tuple[str, str], specs: tuple[TensorSpec, TensorSpec]
+        self, told: _Told, limits: Limits, sides: tuple[str, str], specs: tuple[TensorSpec, TensorSpec]
     ) -> None:
-        self.numbers = alike.numbers
+        self.told = told
         self._limits, self._sides, self._specs = limits, sides, specs
         places = {name: FIRST_METRIC + place for place, name in enumerate(metrics_of(*sides))}
         self._bounds = [(places[limit.metric], limit) for limit in limits.limits]
         self._forms: dict[tuple[int, bool], Form | None] = {}
 
     def record(self, pair: Pair, which: int, numbers: Numbers, conditions: Conditions) -> FormedRecord | None:
-        """Return the record of a pair of which the kernel told this; ``None`` where there is more to say of it."""
+        """Return the record of a pair of which this was told; ``None`` where there is more to say of it."""
         if numbers[RIGHT_ZERO] or numbers[SATURATED]:
             return None
         for place, limit in self._bounds:
@@ -134,17 +137,40 @@ class _Kind:
         return form_of(Record(pair, *self._specs, verdict, limits, checks, comparison), numbers)
 
 
+# Of each side the content of a file, and the byte of it where the tensor begins.
+Contents: TypeAlias = tuple[bytes, int, bytes, int]
+
 # A kind, and what its key is made of.
 _Known: TypeAlias = "tuple[_Kind | None, Transform, Limits | None]"
+_Told: TypeAlias = "Callable[[Sequence[Contents]], Iterable[tuple[int, Numbers] | None]]"
 
 
-def entry_of_usual(pair: Pair, conditions: Conditions) -> Mapping[str, Any] | None:
-    """Compare a usual pair and return its record, as `conditions.entry_of` does; ``None`` of any other pair.
+def entries_of_usual(pairs: Sequence[Pair], conditions: Conditions) -> list[Mapping[str, Any] | None]:
+    """Compare the usual ones among some pairs, and return their records; ``None`` of each other pair.
 
-    What it returns is what `pipeline.comparing` and `reporting.records` make of the pair.
+    What it returns is what `pipeline.comparing` and `reporting.records` make of a pair.
     """
+    found: list[Mapping[str, Any] | None] = [None] * len(pairs)
+    if not conditions.kinds.are_possible(conditions.extras):
+        return found
+    kinds: dict[_Kind, list[int]] = {}
+    contents: dict[int, Contents] = {}
+    for number, pair in enumerate(pairs):
+        usual = _read(pair, conditions)
+        if usual is not None:
+            kind, contents[number] = usual
+            kinds.setdefault(kind, []).append(number)
+    for kind, numbers in kinds.items():
+        told_of_each = kind.told([contents[number] for number in numbers])
+        for number, told in zip(numbers, told_of_each, strict=True):
+            found[number] = None if told is None else kind.record(pairs[number], *told, conditions)
+    return found
+
+
+def _read(pair: Pair, conditions: Conditions) -> tuple[_Kind, Contents] | None:
+    """Read both files of a usual pair."""
     left_ref, right_ref = pair.left, pair.right
-    if pair.note or not conditions.kinds.are_possible(conditions.extras):
+    if pair.note:
         return None
     for ref in (left_ref, right_ref):
         if ref.sample is not None or ref.overflows:
@@ -154,10 +180,7 @@ def entry_of_usual(pair: Pair, conditions: Conditions) -> Mapping[str, Any] | No
     if left is None or right is None:
         return None
     kind = conditions.kinds.of(pair, left.kind, right.kind, conditions)
-    if kind is None:
-        return None
-    told = kind.numbers(left.content, left.start, right.content, right.start)
-    return None if told is None else kind.record(pair, *told, conditions)
+    return None if kind is None else (kind, (left.content, left.start, right.content, right.start))
 
 
 def _limits(pair: Pair, left: TensorKind, right: TensorKind, conditions: Conditions) -> Limits:
@@ -167,19 +190,30 @@ def _limits(pair: Pair, left: TensorKind, right: TensorKind, conditions: Conditi
 
 def _kind(pair: Pair, left: TensorKind, right: TensorKind, limits: Limits) -> _Kind | None:
     """Return what pairs of these kinds have in common."""
-    module = chosen().module
     course = course_of(left.spec, left.shape, right.spec, right.shape, pair.transform)
-    if module is None or course is None or not course.meet or limits.known_drift is not None or limits.without:
+    if course is None or not course.meet or limits.known_drift is not None or limits.without:
         return None
     sides = left.dtype, right.dtype
     terms = terms_of(*sides, (KINDS.index(left.dtype), KINDS.index(right.dtype)), (limits.rtol, limits.atol), _WORST)
     shape = left.shape if course.left is None else course.left.shape
-    layouts = _layout(course.left), _layout(course.right)
     has_all = {limit.metric for limit in limits.limits} <= set(metrics_of(*sides))
-    if terms is None or not has_all or len(shape) > MOST_AXES or 0 in shape or None in layouts:
+    if terms is None or not has_all or len(shape) > MOST_AXES or 0 in shape:
         return None
+    told = _told(terms, shape, course.left, course.right)
     specs = _logical(left.spec, course.left), _logical(right.spec, course.right)
-    return _Kind(module.Alike(terms, shape, *layouts), limits, sides, specs)
+    return None if told is None else _Kind(told, limits, sides, specs)
+
+
+def _told(terms: Terms, shape: tuple[int, ...], left: Placement | None, right: Placement | None) -> _Told | None:
+    """Return what measures pairs of a kind; ``None`` where that is done otherwise."""
+    module = chosen().module
+    if module is None:
+        from pytest_msdump.pipeline.side_by_side import SideBySide
+
+        by_numpy = SideBySide.of(terms, shape, left, right)
+        return None if by_numpy is None else by_numpy.numbers
+    layouts = _layout(left), _layout(right)
+    return None if None in layouts else partial(starmap, module.Alike(terms, shape, *layouts).numbers)
 
 
 def _layout(placement: Placement | None) -> tuple[int, tuple[tuple[int, int], ...]] | None:

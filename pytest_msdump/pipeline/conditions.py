@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import dataclass, field, replace
-from pytest_msdump.pipeline.alike import Kinds, entry_of_usual
+from pytest_msdump.pipeline.alike import Kinds, entries_of_usual
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from pytest_msdump.pipeline.extras import Extras
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["Conditions", "conditions_of", "entry_of"]
+__all__ = ["Conditions", "conditions_of", "entries_of", "entry_of"]
+
+# Small files of so many pairs are held at a time, of up to 32 KiB each.
+_TOGETHER = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,26 @@ def conditions_of(plan: Plan) -> Conditions:
     return Conditions(plan.suite.policy, extras, plan.left.root, plan.right.root)
 
 
-def entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
-    """Compare one pair and return its record as results.json has it, but for what only the plan knows.
+def entries_of(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Mapping[str, Any]]:
+    """Compare pairs, and yield their records in their order, as results.json has them but for what only the plan knows.
 
-    May run in any thread or process that sees the files; the same everywhere.
+    May run in any thread or process that sees the files; the same everywhere, and whatever pairs there are beside one.
+    Small files are read some pairs ahead.
     """
-    usual = entry_of_usual(pair, conditions)
-    if usual is not None:
-        return usual
-    # It brings numpy, which is half of what a network of small tensors needs else before its first pair.
+    rest = iter(pairs)
+    while some := list(islice(rest, _TOGETHER)):
+        for pair, usual in zip(some, entries_of_usual(some, conditions), strict=True):
+            yield _entry_of(pair, conditions) if usual is None else usual
+
+
+def entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
+    """Compare one pair and return its record."""
+    return next(entries_of((pair,), conditions))
+
+
+def _entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
+    """Compare any pair."""
+    # They bring numpy, which is half of what a network of small tensors needs else before its first pair.
     from pytest_msdump.pipeline.comparing import compare_pair
     from pytest_msdump.reporting.records import written
 

@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Generic, NoReturn, TypeVar
@@ -43,7 +43,7 @@ class Copies(Generic[T]):
     Parameters
     ----------
     function : callable
-        Number → result, which can be pickled.
+        Some numbers → each with its result, in their order. Results can be pickled.
     numbers : sequence of int
         What is wanted.
     jobs : int
@@ -55,7 +55,9 @@ class Copies(Generic[T]):
         How many numbers were worked out here, since the copy that had them ended before it was done.
     """
 
-    def __init__(self, function: Callable[[int], T], numbers: Sequence[int], jobs: int) -> None:
+    def __init__(
+        self, function: Callable[[Sequence[int]], Iterable[tuple[int, T]]], numbers: Sequence[int], jobs: int
+    ) -> None:
         self._function, self._numbers = function, numbers
         self._jobs = jobs
         self.again = 0
@@ -90,7 +92,7 @@ class Copies(Generic[T]):
                     yield number, done.pop(number)
                 else:
                     self.again += 1
-                    yield number, self._function(number)
+                    yield from self._function((number,))
 
 
 def _batches(numbers: Sequence[int], jobs: int) -> list[Sequence[int]]:
@@ -113,12 +115,13 @@ def _taken(batches: Sequence[Sequence[int]], tickets: int) -> Iterator[Sequence[
         yield batches[int.from_bytes(ticket, "little")]
 
 
-def _here(function: Callable[[int], T], batches: Sequence[Sequence[int]], tickets: int) -> Iterator[tuple[int, T]]:
+def _here(
+    function: Callable[[Sequence[int]], Iterable[tuple[int, T]]], batches: Sequence[Sequence[int]], tickets: int
+) -> Iterator[tuple[int, T]]:
     """What the original does. Whatever goes wrong goes wrong again where the number comes by."""
     with suppress(Exception):
         for batch in _taken(batches, tickets):
-            for number in batch:
-                yield number, function(number)
+            yield from function(batch)
 
 
 @contextmanager
@@ -138,7 +141,7 @@ def meanwhile(make: Callable[[], T]) -> Iterator[Callable[[], T | None]]:
     if not is_possible():
         yield lambda: None
         return
-    with _started(lambda _: make(), lambda: iter([(0,)]), 1) as arriving:
+    with _started(lambda _: [(0, make())], lambda: iter([(0,)]), 1) as arriving:
         yield lambda: _only(arriving)
 
 
@@ -151,7 +154,9 @@ def _only(arriving: Arriving) -> Any:
 
 @contextmanager
 def _started(
-    function: Callable[[int], Any], take: Callable[[], Iterator[Sequence[int]]], count: int
+    function: Callable[[Sequence[int]], Iterable[tuple[int, Any]]],
+    take: Callable[[], Iterator[Sequence[int]]],
+    count: int,
 ) -> Iterator[Arriving]:
     """Start copies, of which each takes its batches, hand out where results arrive, and end them."""
     arriving = Arriving()
@@ -197,7 +202,12 @@ def _tickets(count: int) -> Iterator[int]:
         os.close(reading)
 
 
-def _work(function: Callable[[int], Any], batches: Iterator[Sequence[int]], there: int, others: Arriving) -> NoReturn:
+def _work(
+    function: Callable[[Sequence[int]], Iterable[tuple[int, Any]]],
+    batches: Iterator[Sequence[int]],
+    there: int,
+    others: Arriving,
+) -> NoReturn:
     """What a copy does, and all it does. Whatever goes wrong goes wrong again where the original does what is missing.
 
     It leaves without tidying up: files and buffers that it has of the original are the original's.
@@ -211,7 +221,7 @@ def _work(function: Callable[[int], Any], batches: Iterator[Sequence[int]], ther
         gc.freeze()
         leaving = Leaving(there)
         for batch in batches:
-            leaving.send(dumps([(number, function(number)) for number in batch], HIGHEST_PROTOCOL))
+            leaving.send(dumps(list(function(batch)), HIGHEST_PROTOCOL))
         leaving.finish()
     finally:
         os._exit(0)

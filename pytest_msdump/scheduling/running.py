@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_msdump.pipeline.conditions import conditions_of, entry_of
+from pytest_msdump.pipeline.conditions import conditions_of, entries_of
 from pytest_msdump.pipeline.gathering import completed
 
 if TYPE_CHECKING:
+    from pytest_msdump.model.pairing import Pair
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.scheduling.cache import Cache
     from pytest_msdump.scheduling.threads import Ahead, Workers
@@ -89,14 +90,28 @@ class Runner:
         """Compare pair `number`, or find it in the cache. Changes nothing here."""
         pair = self._plan.pairing.pairs[number]
         if self._cache is None:
-            return entry_of(pair, self._conditions), None, False
+            return self._entry(pair), None, False
         key = self._cache.key(pair)
         found = self._cache.get(key, pair)
         if found is not None:
             return found, key, True
-        entry = entry_of(pair, self._conditions)
+        entry = self._entry(pair)
         # What changed while it was read is nobody's record.
         return entry, key if key is not None and key == self._cache.key(pair) else None, False
+
+    def measured_together(self, numbers: Sequence[int]) -> Iterator[tuple[int, Measured]]:
+        """Compare some pairs, or find them in the cache, and yield each when it is done. Changes nothing here."""
+        if self._cache is not None:
+            for number in numbers:
+                yield number, self.measured(number)
+            return
+        pairs = self._plan.pairing.pairs
+        entries = entries_of((pairs[number] for number in numbers), self._conditions)
+        for number, entry in zip(numbers, entries, strict=True):
+            yield number, (entry, None, False)
+
+    def _entry(self, pair: Pair) -> Mapping[str, Any]:
+        return next(iter(entries_of((pair,), self._conditions)))
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""

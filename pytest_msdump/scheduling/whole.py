@@ -61,13 +61,14 @@ def records_of(
     copies, workers = _helpers(plan)
     with workers as threads, past_set_aside():
         runner = Runner(plan, numbers, threads, cache=cache)
-        by_copies = copies(runner.measured, numbers, plan.suite.jobs) if copies else None
+        by_copies = copies(runner.measured_together, numbers, plan.suite.jobs) if copies else None
         try:
-            if by_copies is None:
+            if threads is not None:
                 for number in watch(numbers, "pairs"):
                     records[number] = runner.record(number)
             else:
-                for number, measured in watch(by_copies, "pairs", len(numbers)):
+                some = runner.measured_together(numbers) if by_copies is None else by_copies
+                for number, measured in watch(some, "pairs", len(numbers)):
                     records[number] = runner.taken(number, measured)
         finally:
             notes = () if cache is None else _kept(cache, runner, records)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernels import needs_kernel
 
 from pytest_msdump import compiled
 from pytest_msdump.cli import main
@@ -50,19 +51,6 @@ SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 500, 1023, 1024, 1025, 1057, 2047, 2048, 2
 TOLERANCES = ((0.0, 0.0), (1.3e-6, 1e-5), (0.1, 0.0), (0.0, 0.5), (1e-3, 1e-300), (1e-200, 0.0))
 # Extrema of single elements, which rounding does not touch; counts are integers anyway.
 EXACT = ("max_absolute_error", "max_relative_error", "normalized_max_error")
-
-
-def built() -> bool:
-    try:
-        return compiled._chosen("compiled").module is not None
-    except ConfigError:
-        return False
-
-
-# Where the compiled kernel is asked for, its absence is a failure.
-needs_kernel = pytest.mark.skipif(
-    not built() and os.environ.get(VARIABLE) != "compiled", reason="the compiled kernel was not built here"
-)
 
 
 @pytest.fixture(autouse=True)

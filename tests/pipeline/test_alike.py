@@ -17,14 +17,15 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernels import EACH, needs_kernel
 from readers.dumpmade import FLOAT, FLOAT16, INT8, NC1HWC0, dump2, message, op_output, put
 
-from pytest_msdump.compiled import VARIABLE, chosen
+from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.pipeline.alike import Kinds, entry_of_usual
+from pytest_msdump.pipeline.alike import Kinds, entries_of_usual
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.conditions import Conditions, conditions_of, entry_of
 from pytest_msdump.pipeline.gathering import measured, put_together
@@ -40,9 +41,6 @@ from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 Array = npt.NDArray[Any]
 
-needs_kernel = pytest.mark.skipif(
-    chosen().module is None and os.environ.get(VARIABLE) != "compiled", reason="only the compiled kernel goes this way"
-)
 DATA_TYPES = {"float32": FLOAT, "float16": FLOAT16, "int8": INT8}
 
 # Nearly everything is within these.
@@ -77,6 +75,14 @@ SUITES: list[dict[str, Any]] = [
     {"known_drift": [{"match": "op0", "cosine_similarity": 0.2, "reason": "100 % s", "until": "2999-01-01"}]},
     {"known_drift": [{"match": "op*", "cosine_similarity": 0.2, "reason": "it is over", "until": "2001-01-01"}]},
 ]
+
+
+@pytest.fixture(params=EACH)
+def _kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, request.param)
+
+
+by_each_kernel = pytest.mark.usefixtures("_kernel")
 
 
 def planned(folder: Path, **table: Any) -> Plan:
@@ -196,7 +202,7 @@ def assert_same(short: Any, long: Any) -> None:
     assert number_cells(short, ALGORITHMS) == number_cells(whole, ALGORITHMS)
 
 
-@needs_kernel
+@by_each_kernel
 @settings(
     deadline=None,
     max_examples=int(os.environ.get("MSDUMP_KERNEL_CASES", "120")) // 4,
@@ -211,10 +217,11 @@ def test_the_short_way_leads_to_the_same_record(made: Any, tmp_path_factory: pyt
     found = planned(folder, **table)
     conditions = conditions_of(found)
     assert len(found.pairing.pairs) == 3
-    for pair in found.pairing.pairs:
+    together = entries_of_usual(found.pairing.pairs, conditions)
+    for pair, short in zip(found.pairing.pairs, together, strict=True):
         long = the_long_way(pair, conditions)
-        short = entry_of_usual(pair, conditions)
         assert line_of(entry_of(pair, conditions)) == line_of(long)
+        assert entries_of_usual([pair], conditions) == [short]
         if short is None:
             continue
         assert long["verdict"] == "pass"
@@ -243,11 +250,10 @@ def network(folder: Path, dtype: str = "float32", count: int = 4, scale: float =
 def usual(folder: Path, change: Any = None, **table: Any) -> Iterator[Any]:
     found = planned(folder, **table)
     conditions = conditions_of(found)
-    for pair in found.pairing.pairs:
-        yield entry_of_usual(change(pair) if change else pair, conditions)
+    yield from entries_of_usual([change(pair) if change else pair for pair in found.pairing.pairs], conditions)
 
 
-@needs_kernel
+@by_each_kernel
 def test_usual_pairs_go_the_short_way(tmp_path: Path) -> None:
     assert all(usual(network(tmp_path)))
     assert all(usual(network(tmp_path, scale=1.0)))
@@ -256,7 +262,7 @@ def test_usual_pairs_go_the_short_way(tmp_path: Path) -> None:
     assert [entry is not None for entry in usual(tmp_path)] == [True, True, False, True]
 
 
-@needs_kernel
+@by_each_kernel
 def test_unusual_pairs_go_the_long_way(tmp_path: Path) -> None:
     network(tmp_path)
     for change in (
@@ -281,10 +287,10 @@ def test_unusual_pairs_go_the_long_way(tmp_path: Path) -> None:
     found = planned(tmp_path)
     for extras in ({"first": 3}, {"spread": "all"}, {"algorithms": {"a": min}}, {"converters": {("A", "B"): min}}):
         conditions = replace(conditions_of(found), extras=replace(found.extras, **extras))
-        assert entry_of_usual(found.pairing.pairs[0], conditions) is None, extras
+        assert entries_of_usual(found.pairing.pairs[:1], conditions) == [None], extras
 
 
-@needs_kernel
+@by_each_kernel
 def test_the_vendor_s_table_is_that_of_the_records_values(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     others = {f"other{number}": rng.normal(size=(3, 4 + number)).astype("float16") for number in range(3)}
@@ -300,7 +306,7 @@ def test_the_vendor_s_table_is_that_of_the_records_values(tmp_path: Path) -> Non
     assert nine_columns(report) == nine_columns(values)
 
 
-@needs_kernel
+@by_each_kernel
 @pytest.mark.parametrize("right", [(30,), (10, 3), (5, 6)])
 def test_shapes_that_do_not_meet_go_the_long_way(tmp_path: Path, right: tuple[int, ...]) -> None:
     values = np.random.default_rng(5).normal(size=30).astype("float32")
@@ -309,20 +315,12 @@ def test_shapes_that_do_not_meet_go_the_long_way(tmp_path: Path, right: tuple[in
     assert [entry is not None for entry in usual(tmp_path)] == [False, True]
 
 
-def test_without_the_kernel_all_go_the_long_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "numpy")
-    # No file is read in vain.
-    monkeypatch.setattr("pytest_msdump.pipeline.alike.reader", None)
-    assert not any(usual(network(tmp_path)))
-
-
-@needs_kernel
+@by_each_kernel
 def test_a_file_that_is_another_now_is_read_as_it_is(tmp_path: Path) -> None:
     network(tmp_path)
     found = planned(tmp_path)
     conditions = conditions_of(found)
-    for pair in found.pairing.pairs[:2]:
-        assert entry_of_usual(pair, conditions) is not None
+    assert None not in entries_of_usual(found.pairing.pairs[:2], conditions)
     first, second, third, fourth = found.pairing.pairs
     path = Path(first.left.source.path)
     content = path.read_bytes()
@@ -358,7 +356,8 @@ def test_kinds_are_worked_out_where_they_are_needed(tmp_path: Path, monkeypatch:
 
 
 @needs_kernel
-def test_a_network_of_usual_pairs_needs_no_numpy(tmp_path: Path) -> None:
+def test_a_network_of_usual_pairs_needs_no_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "compiled")
     network(tmp_path)
     program = (
         "import sys\nfrom pytest_msdump.cli import main\n"

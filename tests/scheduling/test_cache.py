@@ -24,13 +24,14 @@ SIZES = [12, LARGE, 30, 7]
 def measured(monkeypatch):
     """The operators that were measured, in order."""
     names: list[str] = []
-    original = running.entry_of
+    original = running.entries_of
 
-    def entry_of(pair, conditions):
-        names.append(pair.left.key.op.name)
-        return original(pair, conditions)
+    def entries_of(pairs, conditions):
+        for pair in pairs:
+            names.append(pair.left.key.op.name)
+            yield from original((pair,), conditions)
 
-    monkeypatch.setattr(running, "entry_of", entry_of)
+    monkeypatch.setattr(running, "entries_of", entries_of)
     return names
 
 
@@ -193,16 +194,16 @@ def test_a_file_that_was_just_written_is_not_trusted(compare, monkeypatch):
 
 def test_a_file_that_changes_while_it_is_measured_is_not_kept(compare, dumps, monkeypatch):
     file = file_of(dumps / "left", "op2")
-    content, original = file.read_bytes(), running.entry_of
+    content, original = file.read_bytes(), running.entries_of
 
-    def entry_of(pair, conditions):
+    def entries_of(pairs, conditions):
         np.save(file, np.load(file) * 2)
-        return original(pair, conditions)
+        return original(pairs, conditions)
 
-    monkeypatch.setattr(running, "entry_of", entry_of)
+    monkeypatch.setattr(running, "entries_of", entries_of)
     assert compare("--select", "op2", cache="content")[0] == 1
     file.write_bytes(content)
-    monkeypatch.setattr(running, "entry_of", original)
+    monkeypatch.setattr(running, "entries_of", original)
     code, _, out = compare("--select", "op2", cache="content")
     assert code == 0
     assert "cache: 0 of 1 pair from earlier runs" in out
@@ -274,16 +275,17 @@ def test_under_ci_only_who_types_it_has_a_cache(tmp_path):
 
 
 def test_an_interrupted_run_keeps_what_it_has(compare, monkeypatch):
-    original = running.entry_of
+    original = running.entries_of
 
-    def entry_of(pair, conditions):
-        if pair.left.key.op.name == "op2":
-            raise KeyboardInterrupt
-        return original(pair, conditions)
+    def entries_of(pairs, conditions):
+        for pair in pairs:
+            if pair.left.key.op.name == "op2":
+                raise KeyboardInterrupt
+            yield from original((pair,), conditions)
 
-    monkeypatch.setattr(running, "entry_of", entry_of)
+    monkeypatch.setattr(running, "entries_of", entries_of)
     assert compare()[0] == 2
-    monkeypatch.setattr(running, "entry_of", original)
+    monkeypatch.setattr(running, "entries_of", original)
     assert "cache: 2 of 4 pairs from earlier runs" in compare()[2]
 
 

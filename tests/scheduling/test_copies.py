@@ -56,7 +56,8 @@ def copies(body: str, count: int, jobs: int, folder: Path, take: str = "list(cop
         "from pytest_msdump.scheduling.copies import Copies\n"
         "home, before = os.getpid(), []\ndef function(number):\n"
         f"    before.append(number)\n    {body}\n{_IS_CHILDLESS}"
-        f"copies = Copies(function, range({count}), {jobs})\nfound = {take}\n"
+        "def several(numbers):\n    for number in numbers: yield number, function(number)\n"
+        f"copies = Copies(several, range({count}), {jobs})\nfound = {take}\n"
         "print(json.dumps([found, copies.again, is_childless()]))\n",
         folder,
     )
@@ -186,14 +187,15 @@ _COMMAND = (
     "import os, signal, sys, time\nfrom pathlib import Path\n"
     "from pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
     "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "home, compare = os.getpid(), running.entry_of\n"
-    "def entry_of(pair, conditions):\n"
-    "    name = pair.left.key.op.name\n"
-    "    Path('by').mkdir(exist_ok=True)\n"
-    "    Path('by', str(os.getpid())).touch()\n"
-    "    {here}\n"
-    "    return compare(pair, conditions)\n"
-    "running.entry_of = entry_of\n"
+    "home, compare = os.getpid(), running.entries_of\n"
+    "def entries_of(pairs, conditions):\n"
+    "    for pair in pairs:\n"
+    "        name = pair.left.key.op.name\n"
+    "        Path('by').mkdir(exist_ok=True)\n"
+    "        Path('by', str(os.getpid())).touch()\n"
+    "        {here}\n"
+    "        yield from compare((pair,), conditions)\n"
+    "running.entries_of = entries_of\n"
     "sys.exit(cli.main(sys.argv[1:]))\n"
 )
 

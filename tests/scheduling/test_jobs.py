@@ -25,13 +25,14 @@ SIZES = [LARGE, 12, LARGE, LARGE, 30, 7, LARGE, LARGE]
 def measured_by(monkeypatch):
     """The names of the threads that measured, by number of the pair's operator."""
     names: dict[str, str] = {}
-    original = running.entry_of
+    original = running.entries_of
 
-    def entry_of(pair, conditions):
-        names[pair.left.key.op.name] = threading.current_thread().name
-        return original(pair, conditions)
+    def entries_of(pairs, conditions):
+        for pair in pairs:
+            names[pair.left.key.op.name] = threading.current_thread().name
+            yield from original((pair,), conditions)
 
-    monkeypatch.setattr(running, "entry_of", entry_of)
+    monkeypatch.setattr(running, "entries_of", entries_of)
     return names
 
 
@@ -113,14 +114,15 @@ def test_workers_of_xdist_report_the_same(pytester):
 def test_interrupting_a_thread_ends_the_command_as_without_threads(tmp_path, monkeypatch):
     write_pairs(tmp_path, [LARGE] * 3)
     monkeypatch.chdir(tmp_path)
-    original = running.entry_of
+    original = running.entries_of
 
-    def entry_of(pair, conditions):
-        if pair.left.key.op.name == "op1":
-            raise KeyboardInterrupt
-        return original(pair, conditions)
+    def entries_of(pairs, conditions):
+        for pair in pairs:
+            if pair.left.key.op.name == "op1":
+                raise KeyboardInterrupt
+            yield from original((pair,), conditions)
 
-    monkeypatch.setattr(running, "entry_of", entry_of)
+    monkeypatch.setattr(running, "entries_of", entries_of)
     assert [main(["compare", "left", "right", f"--jobs={jobs}"]) for jobs in (1, 2)] == [2, 2]
     assert not (tmp_path / "msdump-report").exists()
 
@@ -131,8 +133,8 @@ def test_who_interrupts_waits_for_no_thread(tmp_path):
         # What runs in a shell's background has this signal switched off, and passes that on.
         "import signal, sys, time\nfrom pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def entry_of(pair, conditions):\n    print('measuring', flush=True)\n    time.sleep(120)\n"
-        "running.entry_of = entry_of\nsys.exit(cli.main(['compare', 'left', 'right', '--jobs=2']))\n"
+        "def entries_of(pairs, conditions):\n    print('measuring', flush=True)\n    time.sleep(120)\n"
+        "running.entries_of = entries_of\nsys.exit(cli.main(['compare', 'left', 'right', '--jobs=2']))\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
