@@ -79,36 +79,34 @@ class Rows:
         spread = Spread.of(values)
         bits = counts(differing_bits(left, right)) if self._compares_bits else None
         errors = Errors.of(values, bits)
-        worst = Worst.of(errors, self._tolerance, min(self._worst, size))
+        worst = Worst.of(errors, self._tolerance, self._worst)
         (left_squares, right_squares), peaks = spread.squares, spread.peak
         product = 0.5 * (left_squares + right_squares - errors.squares)
         usual = spread.is_usual & errors.is_usual & worst.is_usual & (peaks[0] < self._maximum)
         usual &= np.abs(product) > CANCELS_LITTLE * (left_squares + right_squares)
-        mean, deviation = spread.mean, spread.deviation
-        reals = np.array(
-            (
-                np.clip(product / (np.sqrt(left_squares) * np.sqrt(right_squares)), -1.0, 1.0),
-                errors.largest,
-                errors.relative,
-                np.sqrt(errors.squares / right_squares),
-                mean[0],
-                deviation[0],
-                mean[1],
-                deviation[1],
-                errors.total / size,
-                np.sqrt(errors.squares / size),
-                errors.largest_relative,
-                errors.relative / size,
-                errors.largest / peaks[1],
-                errors.total,
-            )
-        )
-        usual &= np.isfinite(reals).all(axis=0)
         if not usual.any():
             return [None] * len(left)
+        mean, deviation = spread.mean, spread.deviation
+        # All of them are finite: no peak and no relative error of a usual row is beyond 2**300.
+        reals = (
+            np.clip(product / (np.sqrt(left_squares) * np.sqrt(right_squares)), -1.0, 1.0),
+            errors.largest,
+            errors.relative,
+            np.sqrt(errors.squares / right_squares),
+            mean[0],
+            deviation[0],
+            mean[1],
+            deviation[1],
+            errors.total / size,
+            np.sqrt(errors.squares / size),
+            errors.largest_relative,
+            errors.relative / size,
+            errors.largest / peaks[1],
+            errors.total,
+        )
         rows = zip(
             usual.tolist(),
-            reals.T.tolist(),
+            np.array(reals).T.tolist(),
             errors.differing,
             worst.outside,
             repeat(()) if bits is None else zip(bits, strict=True),
@@ -144,7 +142,7 @@ class Rows:
             int(largest) if self._is_exact else largest,
             accumulated,
             distance,
-            max(0.0, weighted / left + math.log(right / left)) if differing else 0.0,
+            max(0.0, weighted / left + math.log(right / left)),
             tuple(spread),
             mean,
             root,

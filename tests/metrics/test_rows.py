@@ -38,6 +38,9 @@ STYLES = (
     "at the maximum",
     "huge",
     "tiny",
+    "small",
+    "one denormal",
+    "very near",
     "unlike",
 )
 
@@ -64,15 +67,16 @@ def a_pair(style: str, size: int, types: tuple[str, str], rng: np.random.Generat
         left = 100 + left / 1000
     if style == "constant":
         left[:] = 3.0
-    if style in ("huge", "tiny"):
-        left *= {"huge": 1e300, "tiny": 1e-305}[style]
-    right = left * (1 + rng.normal(size=size) * 1e-4)
+    left *= {"huge": 1e300, "tiny": 1e-305, "small": 1e-158}.get(style, 1.0)
+    right = left * (1 + rng.normal(size=size) * (1e-9 if style == "very near" else 1e-4))
     if style == "with minus zeros":
         left[0], right[0] = 0.0, -0.0
+    if style == "one denormal":
+        left[0], right[0] = 1e-323, 5e-324
     if style == "one alone differs":
         right = left.copy()
         right[-1] += 1
-    if style in ("equal", "constant"):
+    if style in ("equal", "constant", "small"):
         right = left.copy()
     if style == "zero":
         (left, right)[rng.integers(2)][:] = 0.0
@@ -80,6 +84,7 @@ def a_pair(style: str, size: int, types: tuple[str, str], rng: np.random.Generat
         (left, right)[rng.integers(2)][rng.integers(size)] = rng.choice([np.nan, np.inf, -np.inf])
     if style == "at the maximum" and types[0].startswith("float"):
         left[0] = float(np.finfo(types[0]).max)
+        right[0] = 0.9 * left[0]
     if style == "unlike":
         right = rng.permutation(left)
     return left, right
@@ -94,6 +99,29 @@ def alone(left: Array, right: Array, tolerance: tuple[float, float]) -> Comparis
     return measure(ArrayView(left), ArrayView(right), rtol=tolerance[0], atol=tolerance[1])
 
 
+def check(
+    types: tuple[str, str], shape: tuple[int, ...], tolerance: tuple[float, float], styles: list[str], seed: int
+) -> None:
+    rng, size = np.random.default_rng(seed), int(np.prod(shape))
+    pairs = [a_pair(style, size, types, rng) for style in styles]
+    sides = [np.stack([as_type(pair[side], types[side]) for pair in pairs]) for side in (0, 1)]
+    rows = rows_of(*types, shape, tolerance)
+    assert rows is not None
+    found = rows.numbers(*sides)
+    assert len(found) == len(styles)
+    for style, told, left, right in zip(styles, found, *sides, strict=True):
+        expected = alone(left.reshape(shape), right.reshape(shape), tolerance)
+        if told is None:
+            assert style != "usual" or types != ("float32", "float32") or size < 3, "most pairs are usual"
+            continue
+        numbers = told[1]
+        assert (numbers[RIGHT_ZERO], numbers[SATURATED]) == (0, 0)
+        made = comparison_of(*told, left=types[0], right=types[1], tolerance=tolerance)
+        # As texts: 1 is not to become 1.0, nor a number one of numpy's.
+        assert repr(made) == repr(expected)
+        assert made.equal is expected.equal
+
+
 @settings(deadline=None, max_examples=CASES)
 @given(
     types=st.tuples(st.sampled_from(TYPES), st.sampled_from(TYPES))
@@ -106,28 +134,13 @@ def alone(left: Array, right: Array, tolerance: tuple[float, float]) -> Comparis
 def test_numbers_are_those_of_each_pair_alone(
     types: tuple[str, str], shape: tuple[int, ...], tolerance: tuple[float, float], styles: list[str], seed: int
 ) -> None:
-    rng, size = np.random.default_rng(seed), int(np.prod(shape))
-    pairs = [a_pair(style, size, types, rng) for style in styles]
-    sides = [np.stack([as_type(pair[side], types[side]) for pair in pairs]) for side in (0, 1)]
-    rows = rows_of(*types, shape, tolerance)
-    assert rows is not None
-    found = rows.numbers(*sides)
-    assert len(found) == len(styles)
-    for style, told, left, right in zip(styles, found, *sides, strict=True):
-        expected = alone(left.reshape(shape), right.reshape(shape), tolerance)
-        all_defined = all(
-            one.value is not None for one in expected.measurements.values() if one.metric != "bitwise_mismatch"
-        )
-        if told is None:
-            is_plain = style == "usual" and size > 2 and types == ("float32", "float32")
-            assert not (is_plain and all_defined), "most pairs are usual"
-            continue
-        numbers = told[1]
-        assert (numbers[RIGHT_ZERO], numbers[SATURATED]) == (0, 0)
-        made = comparison_of(*told, left=types[0], right=types[1], tolerance=tolerance)
-        # As texts: 1 is not to become 1.0, nor a number one of numpy's.
-        assert repr(made) == repr(expected)
-        assert made.equal is expected.equal
+    check(types, shape, tolerance, styles, seed)
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8"])
+def test_so_they_are_of_all_that_is_not_usual(dtype: str, tolerance: tuple[float, float]) -> None:
+    check((dtype, dtype), (3, 50), tolerance, list(STYLES), seed=5)
 
 
 def test_rows_that_are_added_up_in_parts_are_left_alone() -> None:
