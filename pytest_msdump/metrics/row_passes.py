@@ -40,12 +40,13 @@ class Spread(NamedTuple):
         total = np.add.reduce(values, axis=-1)
         about_mean = total / size * total
         deviations = _inner(values, values) - about_mean
-        is_constant = low == high
+        # So it does where a row is constant.
         cancels = ~(about_mean <= MEAN_CANCELS_LITTLE * deviations)
-        if np.any(cancels | is_constant):
-            for row in zip(*(cancels & ~is_constant).nonzero(), strict=True):
+        if cancels.any():
+            for row in zip(*cancels.nonzero(), strict=True):
                 centred = values[row] - total[row] / size
                 deviations[row] = inner(centred, centred)
+            is_constant = low == high
             total[is_constant] = values[is_constant, 0] * size
             deviations[is_constant] = 0.0
         return cls(size, low, high, np.maximum(-low, high), total, deviations)

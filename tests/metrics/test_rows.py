@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import needs_kernel
 
-from pytest_msdump.compiled import VARIABLE
+from pytest_msdump.compiled import VARIABLE, chosen
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.rows import Rows
-from pytest_msdump.metrics.terms import KINDS, terms_of
+from pytest_msdump.metrics.terms import KINDS, Terms, terms_of
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.numbers import RIGHT_ZERO, SATURATED, comparison_of
 
@@ -50,10 +51,14 @@ def _numpy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "numpy")
 
 
+def terms(left: str, right: str, tolerance: tuple[float, float]) -> Terms:
+    found = terms_of(left, right, (KINDS.index(left), KINDS.index(right)), tolerance, 5)
+    assert found is not None
+    return found
+
+
 def rows_of(left: str, right: str, shape: tuple[int, ...], tolerance: tuple[float, float]) -> Rows | None:
-    terms = terms_of(left, right, (KINDS.index(left), KINDS.index(right)), tolerance, 5)
-    assert terms is not None
-    return Rows.of(terms, shape)
+    return Rows.of(terms(left, right, tolerance), shape)
 
 
 def a_pair(style: str, size: int, types: tuple[str, str], rng: np.random.Generator) -> tuple[Array, Array]:
@@ -66,7 +71,7 @@ def a_pair(style: str, size: int, types: tuple[str, str], rng: np.random.Generat
     if style == "far from 0":
         left = 100 + left / 1000
     if style == "constant":
-        left[:] = 3.0
+        left[:] = 3.1
     left *= {"huge": 1e300, "tiny": 1e-305, "small": 1e-158}.get(style, 1.0)
     right = left * (1 + rng.normal(size=size) * (1e-9 if style == "very near" else 1e-4))
     if style == "with minus zeros":
@@ -141,6 +146,31 @@ def test_numbers_are_those_of_each_pair_alone(
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8"])
 def test_so_they_are_of_all_that_is_not_usual(dtype: str, tolerance: tuple[float, float]) -> None:
     check((dtype, dtype), (3, 50), tolerance, list(STYLES), seed=5)
+
+
+@needs_kernel
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8"])
+def test_the_compiled_kernel_tells_the_same(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "compiled")
+    module, shape = chosen().module, (3, 50)
+    assert module is not None
+    rng, tolerance = np.random.default_rng(5), (1e-3, 1e-5)
+    pairs = [a_pair(style, 150, (dtype, dtype), rng) for style in STYLES]
+    left, right = (np.stack([as_type(pair[side], dtype) for pair in pairs]) for side in (0, 1))
+    rows = rows_of(dtype, dtype, shape, tolerance)
+    assert rows is not None
+    found = rows.numbers(left, right)
+    assert sum(told is not None for told in found) > len(STYLES) // 2
+    plain = (0, ())
+    alike = module.Alike(terms(dtype, dtype, tolerance), shape, plain, plain)
+    for told, one, other in zip(found, left, right, strict=True):
+        if told is None:
+            continue
+        which, numbers = alike.numbers(one.tobytes(), 0, other.tobytes(), 0)
+        assert (told[0], len(told[1])) == (which, len(numbers))
+        for mine, its in zip(told[1], numbers, strict=True):
+            assert type(mine) is type(its)
+            assert mine == pytest.approx(its, rel=1e-12, abs=1e-15)
 
 
 def test_rows_that_are_added_up_in_parts_are_left_alone() -> None:
