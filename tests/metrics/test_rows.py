@@ -42,8 +42,13 @@ STYLES = (
     "small",
     "one denormal",
     "very near",
+    "wide",
+    "one tiny difference",
     "unlike",
 )
+
+# Of float32, these have numbers.
+PLAIN = ("usual", "with zeros", "far from 0", "constant", "one alone differs", "equal", "very near")
 
 
 @pytest.fixture(autouse=True)
@@ -71,16 +76,20 @@ def a_pair(style: str, size: int, types: tuple[str, str], rng: np.random.Generat
     if style == "far from 0":
         left = 100 + left / 1000
     if style == "constant":
-        left[:] = 3.1
+        left[:] = 3 + rng.random()
+    if style == "wide":
+        left *= 2.0**299.7 / abs(left).max()
+        left[:2] = abs(left).max() * np.array([1, -1])
     left *= {"huge": 1e300, "tiny": 1e-305, "small": 1e-158}.get(style, 1.0)
     right = left * (1 + rng.normal(size=size) * (1e-9 if style == "very near" else 1e-4))
     if style == "with minus zeros":
         left[0], right[0] = 0.0, -0.0
     if style == "one denormal":
         left[0], right[0] = 1e-323, 5e-324
-    if style == "one alone differs":
+    if style in ("one alone differs", "one tiny difference"):
         right = left.copy()
-        right[-1] += 1
+        left[-1] = left[-1] if style == "one alone differs" else 1e-160
+        right[-1] = left[-1] * 1.5
     if style in ("equal", "constant", "small"):
         right = left.copy()
     if style == "zero":
@@ -117,7 +126,7 @@ def check(
     for style, told, left, right in zip(styles, found, *sides, strict=True):
         expected = alone(left.reshape(shape), right.reshape(shape), tolerance)
         if told is None:
-            assert style != "usual" or types != ("float32", "float32") or size < 3, "most pairs are usual"
+            assert style not in PLAIN or types != ("float32", "float32") or size < 4, "most pairs are usual"
             continue
         numbers = told[1]
         assert (numbers[RIGHT_ZERO], numbers[SATURATED]) == (0, 0)
