@@ -155,7 +155,7 @@ class Worst(NamedTuple):
         for _ in range(count):
             largest, place = _largest(score)
             found.append((largest, place))
-            score[np.arange(len(score)), place] = -math.inf
+            score[np.arange(len(score)), place] = 0.0
         scores, places = zip(*found, strict=True)
         return cls(np.array(scores), np.array(places), outside, is_usual, bool(rtol or atol))
 

@@ -44,6 +44,7 @@ STYLES = (
     "very near",
     "wide",
     "one tiny difference",
+    "relative errors of which the sum overflows",
     "unlike",
 )
 
@@ -86,6 +87,9 @@ def a_pair(style: str, size: int, types: tuple[str, str], rng: np.random.Generat
         left[0], right[0] = 0.0, -0.0
     if style == "one denormal":
         left[0], right[0] = 1e-323, 5e-324
+    if style.startswith("relative"):
+        left, right = left * 1e10, right * 1e10
+        left[:2], right[:2] = 1.5e8, 1e-300
     if style in ("one alone differs", "one tiny difference"):
         right = left.copy()
         left[-1] = left[-1] if style == "one alone differs" else 1e-160

@@ -27,7 +27,7 @@ from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.pipeline.alike import Kinds, entries_of_usual
 from pytest_msdump.pipeline.comparing import compare_pair
-from pytest_msdump.pipeline.conditions import Conditions, conditions_of, entry_of
+from pytest_msdump.pipeline.conditions import Conditions, conditions_of, entries_of, entry_of
 from pytest_msdump.pipeline.gathering import measured, put_together
 from pytest_msdump.pipeline.planning import Plan, plan
 from pytest_msdump.reporting.csv_report import csv_content
@@ -260,6 +260,16 @@ def test_usual_pairs_go_the_short_way(tmp_path: Path) -> None:
     # What stands in their way stands in the way of nobody else.
     np.save(next((tmp_path / "right").glob("op2.*")), np.zeros((2, 32, 3, 2), "float32"))
     assert [entry is not None for entry in usual(tmp_path)] == [True, True, False, True]
+
+
+@by_each_kernel
+def test_each_of_very_many_pairs_has_its_own_record(tmp_path: Path) -> None:
+    found = planned(network(tmp_path, count=150))
+    conditions = conditions_of(found)
+    for entries in (entries_of(found.pairing.pairs, conditions), entries_of_usual(found.pairing.pairs, conditions)):
+        for pair, entry in zip(found.pairing.pairs, entries, strict=True):
+            assert type(entry) is FormedRecord
+            assert line_of(entry) == line_of(the_long_way(pair, conditions))
 
 
 @by_each_kernel
