@@ -36,8 +36,21 @@ class Stacked:
         self._bytes = stored * self._dtype.itemsize
 
     def rows(self, contents: Sequence[tuple[bytes, int]]) -> Array:
-        """Return the elements of tensors in C order, each tensor a row."""
+        """Return the elements of tensors in C order, each tensor a row.
+
+        Parameters
+        ----------
+        contents : sequence of (bytes, int)
+            A content, and the byte of it where a tensor begins.
+
+        Raises
+        ------
+        ValueError
+            A content ends before its tensor does.
+        """
         together = b"".join([content[start : start + self._bytes] for content, start in contents])
+        if len(together) != len(contents) * self._bytes:
+            raise ValueError(f"there are {len(together)} bytes of {len(contents)} tensors of {self._bytes} bytes each")
         stored = np.frombuffer(together, self._dtype).reshape(len(contents), -1)
         if self._placement is None:
             return stored

@@ -210,6 +210,12 @@ def test_there_and_back_is_the_identity_and_padding_is_never_read(case, block, w
     assert np.array_equal(rows, np.stack([values, -values, 2 * values]).reshape(3, -1))
 
 
+def test_a_tensor_that_is_cut_off_does_not_move_the_next_one():
+    whole = numbered((3, 2)).tobytes()
+    with pytest.raises(ValueError, match="there are 44 bytes of 2 tensors of 24 bytes each"):
+        Stacked("float32", (3, 2), None).rows([(whole, 4), (whole, 0)])
+
+
 def test_memory_is_bounded_by_the_window():
     values = np.zeros((2, 64, 50, 60), np.float32)
     source = StoredArray(stored(values, "NC1HWC0", logical_format="NCHW"), "NC1HWC0", values.shape)
