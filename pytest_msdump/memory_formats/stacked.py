@@ -25,13 +25,14 @@ class Stacked:
     dtype : str
         Type of its elements, which are stored as they are.
     shape : tuple of int
-        Logical shape.
+        Logical shape, where they lie in C order; a placement knows its own.
     placement : Placement, optional
         How they lie in stored axes.
     """
 
     def __init__(self, dtype: str, shape: tuple[int, ...], placement: Placement | None) -> None:
-        self._dtype, self._shape, self._placement = np.dtype(dtype), shape, placement
+        self._dtype, self._placement = np.dtype(dtype), placement
+        self._shape = shape if placement is None else placement.shape
         stored = math.prod(shape) if placement is None else placement.stored_elements
         self._bytes = stored * self._dtype.itemsize
 
