@@ -1751,8 +1751,10 @@ enum { MOST_TOGETHER = 1 << 16 };
 
 /* Where the elements of a tensor lie among the stored ones, in its C order; without axes, one after the other. */
 typedef struct {
-    Py_ssize_t axes, first, last;
+    Py_ssize_t axes, first;
     Py_ssize_t lengths[MOST_AXES], strides[MOST_AXES];
+    /* The last one of all, which may be beyond what an address holds where these have 32 bits. */
+    long long last;
 } Layout;
 
 typedef struct {
@@ -1785,7 +1787,7 @@ static int take_layout(PyObject *given, Py_ssize_t count, Layout *layout)
             break;
         layout->lengths[axis] = length;
         layout->strides[axis] = stride;
-        layout->last += (length - 1) * stride;
+        layout->last += (long long)(length - 1) * stride;
         elements *= length;
         fits = elements <= MOST_TOGETHER;
     }
