@@ -102,8 +102,8 @@ def _modules_of(package: ModuleType) -> dict[str, str]:
     for place in package.__path__:
         try:
             names = sorted(os.listdir(place))  # noqa: PTH208 - an entry of a path is a text
-        except NotADirectoryError:
-            # An archive, or a directory in one.
+        except (NotADirectoryError, FileNotFoundError):
+            # An archive, or a directory in one; Windows says of that that it is not there.
             from pkgutil import iter_modules
 
             found |= {info.name: place for info in iter_modules([place]) if info.name not in found}

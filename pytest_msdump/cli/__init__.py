@@ -101,7 +101,8 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
         with collector_at_rest():
             parsed = _parser(_modules(words) if commands is None else commands).parse_args(words)
             parsed.is_last = argv is None
-            keep_numpy_alone()
+            if parsed.is_last:
+                keep_numpy_alone()
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code

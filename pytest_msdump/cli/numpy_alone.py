@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
@@ -25,9 +25,10 @@ def keep_numpy_alone() -> None:
     Notes
     -----
     Nothing here multiplies matrices, and threads that wait for work turn in circles: a third of what importing numpy
-    costs. The environment is left as it was, for whoever starts other programs.
+    costs. The environment is left as it was, for whoever starts other programs. It is only for a process that is the
+    command's own: what another program does with numpy is not our business.
     """
-    if _NUMPY not in sys.modules and not any(isinstance(one, _Finder) for one in sys.meta_path):
+    if _NUMPY not in sys.modules:
         sys.meta_path.insert(0, _Finder())
 
 
@@ -35,17 +36,25 @@ def keep_numpy_alone() -> None:
 
 
 class _Finder:
-    """Finds numpy where it is, once, and loads it by `_Loader`."""
+    """Finds numpy as all others do, and has it loaded by `_Loader`."""
+
+    def __init__(self) -> None:
+        self._asks = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return what loads numpy; nothing of any other module."""
-        if fullname != _NUMPY:
+        # One of the others may ask all of them, this one included.
+        if fullname != _NUMPY or self._asks or any(name in os.environ for name in _THEIR_OWN):
             return None
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None and not any(name in os.environ for name in _THEIR_OWN):
+        self._asks = True
+        try:
+            found = (one.find_spec(fullname, path, target) for one in [*sys.meta_path] if one is not self)
+            spec = next(filter(None, found), None)
+        finally:
+            self._asks = False
+        if spec is not None and spec.loader is not None:
             spec.loader = cast("Loader", _Loader(spec.loader))
         return spec
 
@@ -56,9 +65,8 @@ class _Loader:
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Let the other one do it."""
-        return self._loader.create_module(spec)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Let the other one do it, which is the module's loader for whoever asks."""

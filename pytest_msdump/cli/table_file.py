@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.atomic import in_utf8, write_file
 from pytest_msdump.reporting.csv_report import csv_line
 from pytest_msdump.reporting.numbers import one_line_text
 
@@ -66,7 +66,7 @@ def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence
     """
     text = (csv_text if table.as_csv else plain_text)([titles, *rows])
     try:
-        return write_file(table.path.parent, table.path.name, text.encode("utf-8", errors="surrogateescape"))
+        return write_file(table.path.parent, table.path.name, in_utf8(text))
     except MsdumpError as error:
         reason = error.__cause__ or error
         raise MsdumpError(f"{table.path} cannot be written: {reason}; name another path with {flag}") from error

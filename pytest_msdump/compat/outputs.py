@@ -11,6 +11,7 @@ from pytest_msdump.cli.table_file import TableFile, write_table
 from pytest_msdump.compat.advisor import advice
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.report import Report
+from pytest_msdump.reporting.atomic import in_utf8
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, vendor_table
 from pytest_msdump.storage.urls import located
 
@@ -138,7 +139,7 @@ def written(path: Path, text: str) -> Path:
         It cannot be written.
     """
     try:
-        path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+        path.write_bytes(in_utf8(text))
     except OSError as error:
         raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
     return path

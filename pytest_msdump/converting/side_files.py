@@ -11,6 +11,7 @@ from pytest_msdump.converting.array_files import whole_file
 from pytest_msdump.converting.one_file import Outcome
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
+from pytest_msdump.reporting.atomic import in_utf8
 from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["FAILED_LIST", "write_failed_list", "write_mappings"]
@@ -70,8 +71,6 @@ def write_mappings(names: Sequence[tuple[Path, str, str]]) -> list[Path]:
                 raise MsdumpError(f"{path} {note}; move it away, it would have to be written over")
             rows = {**known, **rows}
         with whole_file(path) as stream:
-            stream.write(
-                "".join(f"{short},{name}\n" for short, name in rows.items()).encode("utf-8", "surrogateescape")
-            )
+            stream.write(in_utf8("".join(f"{short},{name}\n" for short, name in rows.items())))
         written.append(path)
     return written

@@ -16,6 +16,7 @@ from pytest_msdump.detailing.top import Top, by_absolute, by_relative
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.readers.npy_writer import write_npy
+from pytest_msdump.reporting.atomic import in_utf8
 
 __all__ = ["MOST_ROWS", "MOST_TOP", "Detail", "Wishes", "detail_views"]
 
@@ -127,9 +128,7 @@ def detail_views(
             style.operators[1]: _plain(names[1]),
         }
         told |= {"Format": axes.label, **dict(seen.lines(style))}
-        summary_path.write_bytes(
-            "".join(f"{key}:{text}\n" for key, text in told.items()).encode(errors="surrogateescape")
-        )
+        summary_path.write_bytes(in_utf8("".join(f"{key}:{text}\n" for key, text in told.items())))
         lists = []
         for path, top in zip(top_paths, tops, strict=True):
             table = heading(axes, style)

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.reporting.atomic import in_utf8
 
 __all__ = ["MAPPING", "Batch", "file_stem", "note_stem"]
 
@@ -128,6 +129,6 @@ def note_stem(folder: Path, stem: str, operator: str) -> Path | None:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows.items())
     with Batch(folder) as batch:
-        batch.write(MAPPING, text.getvalue().encode("utf-8", errors="surrogateescape"))
+        batch.write(MAPPING, in_utf8(text.getvalue()))
         batch.finish()
     return path

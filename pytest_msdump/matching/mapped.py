@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.claims import Claims, Work, overlap, tensors_named, work_of
@@ -186,7 +187,7 @@ def _never_meet(ledger: Ledger, work: Work) -> str:
 def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
     entry = work.entry
     used = formats if entry.transpose is None else Transform()
-    transform = Transform(used.left_format, used.right_format, entry.transpose, entry.reshape)
+    transform = _transform(used.left_format, used.right_format, entry.transpose, entry.reshape)
     left, right = ledger.left, ledger.right
     found, work.pairs = work.pairs, []
     for one, other in found:
@@ -196,6 +197,10 @@ def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
             work.pairs.append((one, other))
         else:
             work.lose(_taken(ledger, one, other))
+
+
+# Of very many entries: whoever works something out for pairs of one kind asks whether they have the same object.
+_transform = lru_cache(maxsize=256)(Transform)
 
 
 def _taken(ledger: Ledger, left: int, right: int) -> str:

@@ -15,6 +15,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_msdump.compiled import chosen
+from pytest_msdump.errors import MsdumpError
 from pytest_msdump.judging.judgement import meets
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.lazy_dataclass import replace
@@ -175,8 +176,12 @@ def _read(pair: Pair, conditions: Conditions) -> tuple[_Kind, Contents] | None:
     for ref in (left_ref, right_ref):
         if ref.sample is not None or ref.overflows:
             return None
-    left = reader(left_ref.reader).open_whole(left_ref)
-    right = None if left is None else reader(right_ref.reader).open_whole(right_ref)
+    try:
+        left = reader(left_ref.reader).open_whole(left_ref)
+        right = None if left is None else reader(right_ref.reader).open_whole(right_ref)
+    except (MsdumpError, OSError):
+        # It is told where it is met again.
+        return None
     if left is None or right is None:
         return None
     kind = conditions.kinds.of(pair, left.kind, right.kind, conditions)

@@ -83,7 +83,7 @@ def assert_dumps_close(
         spelled={"threshold": "limits"},
     )
     planned = plan(suite)
-    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    report = gathered(planned, measured(planned))
     problem = _dumps_problem(report)
     if problem:
         raise AssertionError("\n" + problem)

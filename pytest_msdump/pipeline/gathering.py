@@ -11,7 +11,7 @@ from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.collecting import collector_at_rest
-from pytest_msdump.pipeline.conditions import conditions_of, entry_of
+from pytest_msdump.pipeline.conditions import conditions_of, entries_of
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run
@@ -59,9 +59,10 @@ def _markdown(report: Report, directory: Path) -> Path:
 _PRINTED = ("github",)
 
 
-def measured(plan: Plan, number: int) -> Mapping[str, Any]:
-    """Compare pair `number` of the plan and return its record as results.json holds it."""
-    return completed(plan, number, entry_of(plan.pairing.pairs[number], conditions_of(plan)))
+def measured(plan: Plan) -> dict[int, Mapping[str, Any]]:
+    """Compare all pairs of the plan here and now; return their records as results.json holds them, by number."""
+    entries = entries_of(plan.pairing.pairs, conditions_of(plan))
+    return {number: completed(plan, number, entry) for number, entry in enumerate(entries)}
 
 
 def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -236,7 +236,11 @@ def _open_regular(path: Path | str) -> tuple[int, os.stat_result]:
         reason = getattr(error, "strerror", None) or str(error)
         hint = _HINTS.get(number or 0, "check the path and its permissions")
         raise TensorFileError(f"{path}: cannot be opened: {reason}; {hint}") from error
-    status = os.fstat(descriptor)
+    try:
+        status = os.fstat(descriptor)
+    except OSError as error:
+        os.close(descriptor)
+        raise TensorFileError(f"{path}: cannot be read: {error.strerror}; check the file and its disk") from error
     if stat.S_ISREG(status.st_mode):
         return descriptor, status
     os.close(descriptor)

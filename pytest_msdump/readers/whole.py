@@ -15,7 +15,7 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.readers.npy_header import extent, parse_header
+from pytest_msdump.readers.npy_header import KEPT_BYTES, extent, parse_header
 from pytest_msdump.readers.stored_file import small_file
 
 __all__ = ["KINDS", "PLAIN", "TensorKind", "WholeTensor", "whole_npy"]
@@ -92,7 +92,8 @@ def whole_npy(path: Path | str, claimed: TensorSpec) -> WholeTensor | None:
         _, start = extent(content, "")
     except TensorFileError:
         return None
-    kind = _npy_kind(content[:start], claimed.dtype, claimed.memory_format)
+    # A longer one is nobody's usual header, and is not kept.
+    kind = _npy_kind(content[:start], claimed.dtype, claimed.memory_format) if start <= KEPT_BYTES else None
     if kind is None or start + kind.size != len(content):
         return None
     return tuple.__new__(WholeTensor, (content, start, kind))

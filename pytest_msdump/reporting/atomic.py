@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import MsdumpError
 
-__all__ = ["make_directory", "write_file"]
+__all__ = ["in_utf8", "make_directory", "write_file"]
 
 
 def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> Path:
@@ -40,6 +40,29 @@ def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> 
             f"the report {target} cannot be written: {reason}; name another directory with --msdump-report-dir"
         ) from error
     return target
+
+
+def in_utf8(text: str) -> bytes:
+    r"""Return a text as files hold it.
+
+    Bytes of file names that are no characters are what they were. Any other half of a character, as a name in a JSON
+    file may have it, is written like JSON does.
+
+    Examples
+    --------
+    >>> in_utf8("n\u00e4me"), in_utf8("n\udce4me"), in_utf8("n\ud800me")
+    (b'n\xc3\xa4me', b'n\xe4me', b'n\\ud800me')
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        whole = "".join([f"\\u{ord(one):04x}" if _is_half(one) else one for one in text])
+        return whole.encode("utf-8", "surrogateescape")
+
+
+def _is_half(one: str) -> bool:
+    """Whether it is half of a character, and no byte of a file name."""
+    return "\ud800" <= one <= "\udfff" and not "\udc80" <= one <= "\udcff"
 
 
 def make_directory(directory: Path) -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.atomic import in_utf8, write_file
 from pytest_msdump.reporting.formed import FormedRecord
 from pytest_msdump.reporting.vendor_cells import UNDEFINED, number_cells, number_text
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, parts_of, titles_of, vendor_table
@@ -63,7 +63,7 @@ def csv_content(report: Report) -> bytes:
             numbers = number_text(record, names)
         lines.append(f"{csv_line(before)},{numbers},{_known_line(after)}")
     lines.append("")
-    return "\n".join(lines).encode("utf-8", errors="surrogateescape")
+    return in_utf8("\n".join(lines))
 
 
 def csv_rows(report: Report) -> list[tuple[str, ...]]:
@@ -72,7 +72,7 @@ def csv_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 def csv_line(cells: Sequence[str]) -> str:
-    """Return a line of CSV without its end: several cells, quoted where CSV needs it, as Python 3.13 writes them.
+    """Return a line of CSV without its end: its cells, quoted where CSV needs it, as Python 3.13 writes them.
 
     Notes
     -----
@@ -85,6 +85,9 @@ def csv_line(cells: Sequence[str]) -> str:
     'Conv2D,"[1,16,8,8]","an ""a"" in it",NaN'
     """
     together = "".join(cells)
+    if not together and len(cells) == 1:
+        # An empty line would be no line at all.
+        return '""'
     # Of nearly all cells a comma is the only character that they are quoted for.
     if '"' not in together and "\n" not in together and "\r" not in together:
         return ",".join([f'"{cell}"' if "," in cell else cell for cell in cells])

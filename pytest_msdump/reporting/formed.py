@@ -60,7 +60,7 @@ class Form:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.layout, self.text, self.order, self.constants, self.counts, self.named, self.lists)
-        return Form, fields
+        return _form_of, fields
 
     def value(self, key: str, numbers: tuple[Any, ...]) -> Any:
         """Return what a record with these numbers has of a key of `counts` or of `named`."""
@@ -71,6 +71,22 @@ class Form:
         for name in self.lists.get(key, ()):
             found[name] = list(found[name])
         return found
+
+
+# Forms that other processes sent, by what they say.
+_SENT: dict[str, Form] = {}
+_MOST_SENT = 1024
+
+
+def _form_of(*fields: Any) -> Form:
+    """Return the form with these fields: one for all records that arrive with it, batch by batch."""
+    told = repr(fields[1:])
+    form = _SENT.get(told)
+    if form is None or form.layout is not fields[0]:
+        if len(_SENT) >= _MOST_SENT:
+            _SENT.clear()
+        form = _SENT[told] = Form(*fields)
+    return form
 
 
 class FormedRecord(RecordText):

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.atomic import write_file
+from pytest_msdump.reporting.atomic import in_utf8, write_file
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent
@@ -30,7 +30,7 @@ def write_markdown(report: Report, directory: Path) -> Path:
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "summary.md", markdown_text(report).encode("utf-8", errors="surrogateescape"))
+    return write_file(directory, "summary.md", in_utf8(markdown_text(report)))
 
 
 def append_summary(report: Report, file: Path) -> None:
@@ -43,7 +43,7 @@ def append_summary(report: Report, file: Path) -> None:
     """
     try:
         with file.open("ab") as stream:
-            stream.write(markdown_text(report).encode("utf-8", errors="surrogateescape") + b"\n")
+            stream.write(in_utf8(markdown_text(report)) + b"\n")
     except OSError as error:
         raise MsdumpError(
             f"the summary cannot be appended to {file}: {error.strerror or error}; "

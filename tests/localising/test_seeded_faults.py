@@ -19,7 +19,7 @@ from pytest_msdump.suite import load_suite
 def compared(folder: Path, **options: Any) -> Report:
     table = {"left": "left", "right": "right", **options}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    return gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    return gathered(planned, measured(planned))
 
 
 def roles(report: Report, name: str) -> list[str]:

@@ -49,7 +49,7 @@ def report(folder: Path, mapping: Mapping[str, str] | None = None, *, ran: Any =
     table = {"left": "left", "right": "right", **({"map": entries} if entries else {}), **table}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
     numbers = range(len(planned.pairing.pairs)) if ran is None else ran
-    return gathered(planned, {number: measured(planned, number) for number in numbers})
+    return gathered(planned, {number: record for number, record in measured(planned).items() if number in numbers})
 
 
 def told(found: Any) -> Told:

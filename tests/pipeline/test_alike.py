@@ -21,14 +21,17 @@ from kernels import EACH, needs_kernel
 from readers.dumpmade import FLOAT, FLOAT16, INT8, NC1HWC0, dump2, message, op_output, put
 
 from pytest_msdump.compiled import VARIABLE
+from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.pipeline import alike
 from pytest_msdump.pipeline.alike import Kinds, entries_of_usual
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.conditions import Conditions, conditions_of, entries_of, entry_of
 from pytest_msdump.pipeline.gathering import measured, put_together
+from pytest_msdump.pipeline.indexing import reader
 from pytest_msdump.pipeline.planning import Plan, plan
 from pytest_msdump.reporting.csv_report import csv_content
 from pytest_msdump.reporting.formed import FormedRecord, numbers_of
@@ -136,7 +139,8 @@ def side(shape: tuple[int, ...], dtype: str, style: str, rng: np.random.Generato
             values *= float(np.finfo(dtype).max) / 16
         if style == "constant":
             values[...] = 1.0
-    return values.astype(dtype)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
 
 
 def beside(values: Array, relation: str, dtype: str, rng: np.random.Generator) -> Array:
@@ -307,7 +311,7 @@ def test_the_vendor_s_table_is_that_of_the_records_values(tmp_path: Path) -> Non
     found = planned(network(tmp_path, **others))
     spoilt = found.pairing.pairs[1].right.source.path
     np.save(spoilt, -np.load(spoilt))
-    records = [measured(found, number) for number in range(len(found.pairing.pairs))]
+    records = [*measured(found).values()]
     assert {type(record) for record in records} == {FormedRecord, WrittenRecord}
     report = put_together(found, dict(enumerate(records)))
     values = replace(report, records=tuple(json.loads(line_of(record)) for record in records))
@@ -323,6 +327,47 @@ def test_shapes_that_do_not_meet_go_the_long_way(tmp_path: Path, right: tuple[in
     write_reference(tmp_path / "left", {"op0": values.reshape(3, 10), "op1": values.reshape(3, 10)})
     write_reference(tmp_path / "right", {"op0": values.reshape(right), "op1": values.reshape(3, 10)})
     assert [entry is not None for entry in usual(tmp_path)] == [False, True]
+
+
+@by_each_kernel
+@pytest.mark.parametrize("error", [OSError(116, "Stale file handle"), TensorFileError("a reader of somebody else")])
+def test_what_cannot_be_read_at_once_stops_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    found = planned(network(tmp_path))
+    conditions, first = conditions_of(found), found.pairing.pairs[0]
+    plain = reader(first.right.reader)
+
+    def open_whole(ref: Any) -> Any:
+        if ref is first.right:
+            raise error
+        return plain.open_whole(ref)
+
+    class Worse:
+        def __getattr__(self, name: str) -> Any:
+            return open_whole if name == "open_whole" else getattr(plain, name)
+
+    monkeypatch.setattr(alike, "reader", lambda name: Worse() if name == first.right.reader else reader(name))
+    entries = entries_of_usual(found.pairing.pairs, conditions)
+    assert [entry is not None for entry in entries] == [False, True, True, True]
+    assert line_of(entry_of(first, conditions)) == line_of(the_long_way(first, conditions))
+
+
+def test_records_that_were_sent_share_their_form(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).normal(size=(4, 6)).astype("float16")
+    found = planned(network(tmp_path, other=values))
+    entries = entries_of_usual(found.pairing.pairs, conditions_of(found))
+    batches = [pickle.loads(pickle.dumps(entries)) for _ in range(3)]
+    assert batches == [entries] * 3
+    assert len({id(one.form) for one in entries}) == 2
+    assert len({id(one.form) for batch in batches for one in batch}) == 2
+
+
+def test_pairs_of_map_entries_share_their_kind(tmp_path: Path) -> None:
+    entries = [{"left": f"op{number}", "right": f"op{number}"} for number in range(4)]
+    found = planned(network(tmp_path), map=entries)
+    assert [pair.how for pair in found.pairing.pairs] == ["mapped"] * 4
+    assert len({id(pair.transform) for pair in found.pairing.pairs}) == 1
 
 
 @by_each_kernel

@@ -24,7 +24,7 @@ GOOD = np.arange(6, dtype="f4").reshape(2, 3)
 def compared(folder: Path, **options: object) -> tuple[Plan, Report]:
     table = {"left": "left", "right": "right", **options}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    return planned, gathered(planned, {n: measured(planned, n) for n in range(len(planned.pairing.pairs))})
+    return planned, gathered(planned, measured(planned))
 
 
 def files(folder: Path) -> list[str]:

@@ -19,7 +19,7 @@ def marks(folder, left, right):
             np.save(folder / side / f"{name}.0.{1600000000000000 + number}.npy", values)
     options = {"left": "left", "right": "right"}
     planned = plan(load_suite(file=None, options=options, directory=folder, environ={}))
-    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    report = gathered(planned, measured(planned))
     marked = with_overflow(planned, report)
     assert [entry["side"] for entry in marked.unmatched] == [entry["side"] for entry in report.unmatched]
     sides = [*(record["left"] for record in marked.records), *marked.unmatched]
@@ -65,6 +65,6 @@ def test_a_file_that_cannot_be_read_is_not_marked(tmp_path):
     np.save(tmp_path / "right" / "a.0.1600000000000000.npy", half(1, 2))
     options = {"left": "left", "right": "right"}
     planned = plan(load_suite(file=None, options=options, directory=tmp_path, environ={}))
-    report = gathered(planned, {0: measured(planned, 0)})
+    report = gathered(planned, {0: measured(planned)[0]})
     (folder / "a.0.1600000000000000.npy").write_bytes(b"no tensor")
     assert "overflow" not in with_overflow(planned, report).records[0]["left"]

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from readers.dumpmade import FLOAT, FLOAT16, dump2, message, op_output, put
 
+from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.readers import stored_file
 from pytest_msdump.readers.ascend import AscendReader
 from pytest_msdump.readers.ascend_whole import whole_part
 from pytest_msdump.readers.npy import open_npy
@@ -80,6 +82,34 @@ def test_what_is_no_file_is_opened_and_then_refused(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(str(tmp_path / "s"))
         assert whole_npy(str(tmp_path / "s"), UNKNOWN) is None
+
+
+def test_a_file_of_which_the_system_tells_nothing_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, closed = saved(tmp_path), []
+
+    def fstat(descriptor: int) -> os.stat_result:
+        closed.append(descriptor)
+        raise OSError(116, "Stale file handle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stored_file.os, "fstat", fstat)
+        assert whole_npy(path, UNKNOWN) is None
+        with pytest.raises(TensorFileError, match=r"a\.npy: cannot be read: Stale file handle; check the file"):
+            open_npy(path, UNKNOWN)
+    for descriptor in closed:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_headers_of_any_length_are_not_kept(tmp_path: Path) -> None:
+    path = Path(saved(tmp_path))
+    content = path.read_bytes()
+    length = int.from_bytes(content[8:10], "little")
+    header = content[10 : 10 + length].rstrip() + b" " * 300 + b"\n"
+    path.write_bytes(content[:8] + len(header).to_bytes(2, "little") + header + content[10 + length :])
+    with open_npy(path, UNKNOWN) as view:
+        assert view.shape == (2, 3, 4)
+    assert whole_npy(path, UNKNOWN) is None
 
 
 def test_what_is_elsewhere_is_opened() -> None:

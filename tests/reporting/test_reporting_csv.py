@@ -134,7 +134,9 @@ def test_the_side_without_a_partner_is_a_star_and_the_right_ones_come_last():
     assert {cell for row in rows[1:] for cell in row[8:18]} == {"NaN"}
 
 
-@pytest.mark.parametrize("name", ["=1+2", "-conv", "@a", "a,b", 'say "x"', "two\nlines", "名前", "caf\udce9"])
+@pytest.mark.parametrize(
+    "name", ["=1+2", "-conv", "@a", "a,b", 'say "x"', "two\nlines", "名前", "caf\udce9", "caf\udce9 \ud800-\udfff"]
+)
 def test_any_name_is_written_whole_and_stops_no_later_row(tmp_path, name):
     pair = samples.pair(left=samples.left_ref(name))
     records = [samples.entry(samples.drifted(pair=pair)), samples.entry(samples.passed())]
@@ -142,7 +144,8 @@ def test_any_name_is_written_whole_and_stops_no_later_row(tmp_path, name):
     text = content.decode("utf-8", errors="surrogateescape")
     titles, first, second = csv.reader(io.StringIO(text, newline=""))
     assert tuple(titles) == TITLES
-    assert first[2] == name
+    # JSON may name what no file can be called.
+    assert first[2] == name.replace("\ud800-\udfff", "\\ud800-\\udfff")
     assert second[-2] == "pass"
 
 
@@ -204,13 +207,13 @@ CELLS = st.text(st.sampled_from(',"\n\r\0 ;=a名\udce9'), max_size=4)
 NOT_ALIKE_EVERYWHERE = frozenset("\r\0")
 
 
-@given(st.lists(CELLS, min_size=2, max_size=4))
+@given(st.lists(CELLS, min_size=1, max_size=4))
 def test_a_line_is_that_of_the_standard_library(cells):
     if sys.version_info >= (3, 13) or NOT_ALIKE_EVERYWHERE.isdisjoint("".join(cells)):
         assert csv_line(cells) + "\n" == by_csv([cells])
 
 
-@given(st.lists(CELLS, min_size=2, max_size=4))
+@given(st.lists(CELLS, min_size=1, max_size=4))
 def test_a_line_is_read_as_it_was(cells):
     # Python 3.10 reads no NUL.
     cells = [cell.replace("\0", "") for cell in cells] if sys.version_info < (3, 11) else cells

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -112,19 +113,23 @@ def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
     killed = []
 
     class Watch:
-        """Kills the process that began the last pair, as soon as the first record has come."""
+        """Once the first record has come, kills the process that begins a pair next, in the midst of it."""
 
         def __call__(self, items, *_told):
             for item in items:
                 if not killed:
-                    killed.append(int(log.read_text().split()[-1]))
+                    before = after = log.read_text().split()
+                    while len(after) == len(before):
+                        time.sleep(0.005)
+                        after = log.read_text().split()
+                    killed.append(int(after[-1]))
                     os.kill(killed[0], signal.SIGKILL)
                 yield item
 
     from pytest_msdump.scheduling.whole import records_of
 
     address = doomed.scheduler_address
-    with befallen(address, clusters.slow(log, 0.1)):
+    with befallen(address, clusters.slow(log, 0.3)):
         planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
         records, notes = records_of(planned, Watch(), scheduler=address)
     begun = log.read_text().split()

@@ -220,7 +220,7 @@ def report_of(folder: str, first: int | None, *, overflow: bool) -> Report:
     options = {"left": "left", "right": "right", "io": "all", **rules}
     planned = plan(load_suite(file=None, options=options, directory=directory, environ={}))
     planned = replace(planned, extras=NO_EXTRAS if first is None else Extras(first=first))
-    report = gathered(planned, {number: measured(planned, number) for number in range(len(planned.pairing.pairs))})
+    report = gathered(planned, measured(planned))
     return with_overflow(planned, report) if overflow else report
 
 
