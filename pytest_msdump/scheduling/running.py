@@ -111,7 +111,7 @@ class Runner:
             yield number, (entry, None, False)
 
     def _entry(self, pair: Pair) -> Mapping[str, Any]:
-        return next(iter(entries_of((pair,), self._conditions)))
+        return next(entries_of((pair,), self._conditions))
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.pipeline.conditions import Conditions
+from pytest_msdump.scheduling import running
 from pytest_msdump.testing.builder import write_reference
 
 LARGE = 40_000
@@ -41,3 +46,25 @@ def results(folder: Path) -> dict[str, Any]:
 def as_written(folder: Path) -> bytes:
     """The bytes of results.json below `folder`."""
     return (folder / "msdump-report" / "results.json").read_bytes()
+
+
+def before_each_pair(monkeypatch: pytest.MonkeyPatch, do: Callable[[str], object]) -> None:
+    """Call `do` with the name of each operator that is about to be measured in this process."""
+    original = running.entries_of
+
+    def entries_of(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Mapping[str, Any]]:
+        for pair in pairs:
+            do(pair.left.key.op.name)
+            yield from original((pair,), conditions)
+
+    monkeypatch.setattr(running, "entries_of", entries_of)
+
+
+def interrupt_at(name: str) -> Callable[[str], None]:
+    """What presses Ctrl-C when it is called with this name."""
+
+    def interrupt(other: str) -> None:
+        if other == name:
+            raise KeyboardInterrupt
+
+    return interrupt

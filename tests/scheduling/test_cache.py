@@ -8,11 +8,10 @@ import shutil
 
 import numpy as np
 import pytest
-from scheduling.dumps import LARGE, as_written, file_of, results, write_pairs
+from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
 from pytest_msdump.cli import main
 from pytest_msdump.scheduling import cache as cache_module
-from pytest_msdump.scheduling import running
 from pytest_msdump.scheduling.cache_file import CacheFile
 from pytest_msdump.scheduling.stamp import Stamp
 from pytest_msdump.suite import load_suite
@@ -24,14 +23,7 @@ SIZES = [12, LARGE, 30, 7]
 def measured(monkeypatch):
     """The operators that were measured, in order."""
     names: list[str] = []
-    original = running.entries_of
-
-    def entries_of(pairs, conditions):
-        for pair in pairs:
-            names.append(pair.left.key.op.name)
-            yield from original((pair,), conditions)
-
-    monkeypatch.setattr(running, "entries_of", entries_of)
+    before_each_pair(monkeypatch, names.append)
     return names
 
 
@@ -194,16 +186,11 @@ def test_a_file_that_was_just_written_is_not_trusted(compare, monkeypatch):
 
 def test_a_file_that_changes_while_it_is_measured_is_not_kept(compare, dumps, monkeypatch):
     file = file_of(dumps / "left", "op2")
-    content, original = file.read_bytes(), running.entries_of
-
-    def entries_of(pairs, conditions):
-        np.save(file, np.load(file) * 2)
-        return original(pairs, conditions)
-
-    monkeypatch.setattr(running, "entries_of", entries_of)
-    assert compare("--select", "op2", cache="content")[0] == 1
+    content = file.read_bytes()
+    with monkeypatch.context() as meanwhile:
+        before_each_pair(meanwhile, lambda _: np.save(file, np.load(file) * 2))
+        assert compare("--select", "op2", cache="content")[0] == 1
     file.write_bytes(content)
-    monkeypatch.setattr(running, "entries_of", original)
     code, _, out = compare("--select", "op2", cache="content")
     assert code == 0
     assert "cache: 0 of 1 pair from earlier runs" in out
@@ -275,17 +262,9 @@ def test_under_ci_only_who_types_it_has_a_cache(tmp_path):
 
 
 def test_an_interrupted_run_keeps_what_it_has(compare, monkeypatch):
-    original = running.entries_of
-
-    def entries_of(pairs, conditions):
-        for pair in pairs:
-            if pair.left.key.op.name == "op2":
-                raise KeyboardInterrupt
-            yield from original((pair,), conditions)
-
-    monkeypatch.setattr(running, "entries_of", entries_of)
-    assert compare()[0] == 2
-    monkeypatch.setattr(running, "entries_of", original)
+    with monkeypatch.context() as meanwhile:
+        before_each_pair(meanwhile, interrupt_at("op2"))
+        assert compare()[0] == 2
     assert "cache: 2 of 4 pairs from earlier runs" in compare()[2]
 
 

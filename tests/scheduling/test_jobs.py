@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from scheduling.dumps import LARGE, as_written, file_of, results, write_pairs
+from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
 from pytest_msdump.cli import main
 from pytest_msdump.errors import ConfigError
@@ -25,14 +25,7 @@ SIZES = [LARGE, 12, LARGE, LARGE, 30, 7, LARGE, LARGE]
 def measured_by(monkeypatch):
     """The names of the threads that measured, by number of the pair's operator."""
     names: dict[str, str] = {}
-    original = running.entries_of
-
-    def entries_of(pairs, conditions):
-        for pair in pairs:
-            names[pair.left.key.op.name] = threading.current_thread().name
-            yield from original((pair,), conditions)
-
-    monkeypatch.setattr(running, "entries_of", entries_of)
+    before_each_pair(monkeypatch, lambda name: names.update({name: threading.current_thread().name}))
     return names
 
 
@@ -114,15 +107,7 @@ def test_workers_of_xdist_report_the_same(pytester):
 def test_interrupting_a_thread_ends_the_command_as_without_threads(tmp_path, monkeypatch):
     write_pairs(tmp_path, [LARGE] * 3)
     monkeypatch.chdir(tmp_path)
-    original = running.entries_of
-
-    def entries_of(pairs, conditions):
-        for pair in pairs:
-            if pair.left.key.op.name == "op1":
-                raise KeyboardInterrupt
-            yield from original((pair,), conditions)
-
-    monkeypatch.setattr(running, "entries_of", entries_of)
+    before_each_pair(monkeypatch, interrupt_at("op1"))
     assert [main(["compare", "left", "right", f"--jobs={jobs}"]) for jobs in (1, 2)] == [2, 2]
     assert not (tmp_path / "msdump-report").exists()
 
