@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,8 @@ def main() -> int:
         print(machine, flush=True)
         done = []
         for chosen in _chosen(arguments.cases):
-            for case in CASES[chosen](setting):
+            for measured in CASES[chosen](setting):
+                case = _of_small_data(measured) if arguments.small else measured
                 print(f"\n{as_text(case)}", flush=True)
                 done.append(case)
     if arguments.json:
@@ -101,16 +103,22 @@ def _arguments() -> argparse.Namespace:
     unknown = [name for name in arguments.cases if name not in ("pair", *CASES)]
     if unknown:
         parser.error(f"no case {unknown[0]}; cases: pair, {', '.join(CASES)}")
+    if arguments.peers and not Path(arguments.peers).is_file():
+        parser.error(f"--peers {arguments.peers}: no Python is there")
     return arguments
 
 
 def _write(pages: Path, machine: str, cases: dict[str, Case], *, kernel: bool) -> None:
     """Put everything into the two pages, what is worked out from all of it too."""
-    parts = {"machine": machine, **{name: as_markdown(case) for name, case in cases.items()}}
-    for name, text in parts.items():
-        write_into_page(pages / "reference" / "performance.md", name, text)
+    for name, case in cases.items():
+        write_into_page(pages / "reference" / "performance.md", name, as_markdown(case, machine))
     if cases.keys() >= {*NEEDED}:
         write_into_page(pages / "explanation" / "scale.md", "scale", scale(cases, kernel=kernel))
+
+
+def _of_small_data(case: Case) -> Case:
+    """No limit is of small data."""
+    return replace(case, limits=[replace(limit, measured=None, why="small data") for limit in case.limits])
 
 
 def _chosen(named: list[str]) -> list[str]:

@@ -4,15 +4,17 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
-from cases import networks, pair
+from cases import items, networks, pair
 from cases.files import MEMORY
 from cases.items import outermost
 from cases.scale import bound, scale
-from cases.setting import NotTimedError, Program, Setting
+from cases.setting import NotTimedError, Program, Setting, into_page_cache
 from measuring.figures import Case, Figure, Limit, Sample
+from measuring.processes import run
 from measuring.tables import into_page
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "peak_memory.py"
@@ -92,7 +94,7 @@ def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path)
     page, large = tmp_path / "reference" / "performance.md", tmp_path / "explanation" / "scale.md"
     for each in (page, large):
         each.parent.mkdir()
-    marks = "\n\n".join(f"<!-- figures: {name} -->\nold\n<!-- end of {name} -->" for name in ("machine", *MEASURED))
+    marks = "\n\n".join(f"<!-- figures: {name} -->\nold\n<!-- end of {name} -->" for name in MEASURED)
     page.write_text(f"before\n\n{marks}\n\nbehind\n", encoding="utf-8")
     large.write_text("<!-- figures: scale -->\n<!-- end of scale -->\n", encoding="utf-8")
     data = tmp_path / "data"
@@ -110,8 +112,9 @@ def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path)
     assert 20 < programs["msdump compare"]["runs"][0]["peak_mib"] < 150
     numbers = {limit["number"] for case in cases.values() for limit in case["limits"]}
     assert numbers == {"1", "2", "3", "4"}
+    # Nothing is kept, or missed, by small data.
     assert len(
-        re.findall(r"^[1-4]\. .+: limit [≤≥] .+, measured .+, (ok|over|not measured: .+)$", ran.stdout, re.M)
+        re.findall(r"^[1-4]\. .+: limit [≤≥] .+, measured —, not measured: small data$", ran.stdout, re.M)
     ) == sum(len(case["limits"]) for case in cases.values())
 
     written = page.read_text("utf-8")
@@ -119,6 +122,7 @@ def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path)
     assert written.endswith("\nbehind\n")
     assert "old" not in written.split()
     assert all(f"| {name} |" in written for name in programs)
+    assert written.count(f"*{json.loads((tmp_path / 'runs.json').read_text('utf-8'))['machine']}*") == len(MEASURED)
     assert "**17 TB beside" in large.read_text("utf-8")
 
 
@@ -134,6 +138,58 @@ def test_a_program_that_does_something_else_is_not_timed(tmp_path: Path) -> None
 
 def _refused(said: str) -> None:
     raise NotTimedError(said)
+
+
+def test_what_another_run_wrote_is_no_proof_of_this_one(tmp_path: Path) -> None:
+    setting = Setting(folder=tmp_path, runs=1, small=True, kernel=False)
+    writes = (
+        "import json, os; os.mkdir('msdump-report');"
+        "json.dump({'counts': {'pass': 4}}, open('msdump-report/results.json', 'w'))"
+    )
+    check = networks.all_pass(tmp_path, 4)
+    setting.figures({"works": Program([sys.executable, "-c", writes], only_starts=True, check=check)})
+    with pytest.raises(NotTimedError, match=r"no results\.json"):
+        setting.figures({"idles": Program([sys.executable, "-c", ""], only_starts=True, check=check)})
+
+
+def test_what_the_caller_set_for_pytest_and_us_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYTEST_ADDOPTS", "MSDUMP_KERNEL", "PYTHONDONTWRITEBYTECODE", "OTHER"):
+        monkeypatch.setenv(name, "x")
+    told = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
+    found = json.loads(run(told, tmp_path, {"MSDUMP_KERNEL": "numpy"}).said)
+    assert found["OTHER"] == "x"
+    assert found["MSDUMP_KERNEL"] == "numpy"
+    assert not {"PYTEST_ADDOPTS", "PYTHONDONTWRITEBYTECODE"} & found.keys()
+
+
+def test_reading_very_many_files_makes_nobody_larger(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    for number in range(5_000):
+        (tmp_path / "below" / f"{number:0100}").touch()
+    tracemalloc.start()
+    into_page_cache(tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # What is read at a time, and less than all names.
+    assert peak < (1 << 20) + 500_000
+
+
+def test_a_plugin_that_was_not_imported_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n", encoding="utf-8")
+    _, modules = items.imports(tmp_path)
+    # Those that the entry point and lazy names bring are among them.
+    said = run([sys.executable, "-c", LOADED, *items.OPTIONS], tmp_path).said
+    assert modules == int(said.splitlines()[-1])
+    monkeypatch.setattr(items, "OPTIONS", (*items.OPTIONS, "-p", "no:msdump"))
+    with pytest.raises(NotTimedError, match="is it installed"):
+        items.imports(tmp_path)
+
+
+LOADED = """
+import sys, pytest
+pytest.main(sys.argv[1:])
+print(sum(name.split(".")[0] == "pytest_msdump" for name in sys.modules))
+"""
 
 
 def test_what_only_starts_is_taken_away() -> None:
@@ -160,11 +216,18 @@ def test_a_limit_that_nothing_was_measured_for_is_not_kept() -> None:
 def test_a_comparison_that_leaves_elements_out_is_not_timed(tmp_path: Path, elements: int, differing: int) -> None:
     (tmp_path / "msdump-report").mkdir()
     report = tmp_path / "msdump-report" / "results.json"
-    report.write_text(json.dumps({"tensors": [{"elements": 8, "differing": 8}]}))
-    pair.all_differ(tmp_path, 8)("")
-    report.write_text(json.dumps({"tensors": [{"elements": elements, "differing": differing}]}))
+
+    def said(elements: int, differing: int) -> None:
+        metrics = {"cosine_similarity": 1.0, "kl_divergence": None}
+        report.write_text(json.dumps({"tensors": [{"elements": elements, "differing": differing, "metrics": metrics}]}))
+
+    said(8, 8)
+    pair.all_differ(tmp_path, 8, {"cosine_similarity"})("")
+    with pytest.raises(NotTimedError, match=r"'kl_divergence'\] should be measured"):
+        pair.all_differ(tmp_path, 8, {"cosine_similarity", "kl_divergence"})("")
+    said(elements, differing)
     with pytest.raises(NotTimedError, match="8 elements differ"):
-        pair.all_differ(tmp_path, 8)("")
+        pair.all_differ(tmp_path, 8, {"cosine_similarity"})("")
 
 
 def test_a_network_of_which_an_operator_does_not_pass_is_not_timed(tmp_path: Path) -> None:
@@ -174,6 +237,16 @@ def test_a_network_of_which_an_operator_does_not_pass_is_not_timed(tmp_path: Pat
     networks.all_pass(tmp_path, 4)("")
     with pytest.raises(NotTimedError, match="5 operators"):
         networks.all_pass(tmp_path, 5)("")
+    with pytest.raises(NotTimedError, match="with 4 rows"):
+        networks.all_pass(tmp_path, 4, 4)("")
+    report.with_name("ops.csv").write_text("titles\n" + "row\n" * 4)
+    networks.all_pass(tmp_path, 4, 4)("")
+
+
+def test_a_python_of_peers_that_is_not_there_is_refused() -> None:
+    ran = _speed("--peers", "pair")
+    assert ran.returncode == 2
+    assert "--peers pair: no Python is there" in ran.stderr
 
 
 def test_an_unknown_case_is_refused_by_its_name() -> None:
@@ -192,18 +265,22 @@ def test_as_many_workers_as_keep_the_storage_busy(cpu: float, storage: float, wo
 
 def test_a_large_dump_is_worked_out_from_what_its_elements_and_its_tensors_cost() -> None:
     # 2 ns an element and 3 ms a tensor, measured of one program; the other programs were not there.
-    names = {"pair-float32": {pair.NUMPY: 2e-9}, "tiny": {networks.NUMPY: 3e-3}, "index": {MEMORY: 1024.0}}
+    names = {
+        "pair-float32": {pair.NUMPY: 2e-9},
+        "tiny": {networks.NUMPY: 3e-3, networks.PAIR_MEMORY: 8192.0},
+        "index": {MEMORY: 1024.0},
+    }
     cases = {name: Case(name, name, {}, rates=rates) for name, rates in names.items()}
     text = scale(cases, kernel=False)
     assert "| fallback, all metrics | 2.00 | 3.00 | 4.00 |" in text
     # 75e9 elements in 37,500 tensors: 150 s and 112.5 s; 600 GB take 1,200 s at 0.5 GB/s, 200 s at 3 GB/s, 15 s at 40.
     assert "| fallback, all metrics | 4 min | 20 min, 1 worker | 3 min, 2 workers | 15 s, 18 workers |" in text
-    assert "37,500 pairs of tensors; the index of both sides takes 73 MiB." in text
+    assert "The index of both sides takes 73 MiB; all pairs with their records take 293 MiB." in text
     assert "kernel" not in text
 
 
 def test_what_was_not_measured_is_not_told_as_nothing() -> None:
-    rates = {"pair-float32": {pair.VENDOR: 2e-9}, "tiny": {}, "index": {MEMORY: 1024.0}}
+    rates = {"pair-float32": {pair.VENDOR: 2e-9}, "tiny": {networks.PAIR_MEMORY: 1.0}, "index": {MEMORY: 1024.0}}
     text = scale({name: Case(name, name, {}, rates=found) for name, found in rates.items()}, kernel=True)
     assert "| the vendor's file_compare | 2.00 | not measured | 4.00 |" in text
     assert "| the vendor's file_compare | 2 min | 20 min, 1 worker |" in text

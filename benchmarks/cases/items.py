@@ -14,13 +14,14 @@ from measuring.processes import run
 
 from cases.setting import FALLBACK, NotTimedError, Program, Setting
 
-__all__ = ["dormant", "pytest_items"]
+__all__ = ["OPTIONS", "dormant", "imports", "pytest_items"]
 
 EMPTY = "only starts: empty test functions"
 OURS = "pytest, one item an operator"
 WITHOUT = "only starts: pytest -p no:msdump"
 NUMPY = "pytest, one item an operator, MSDUMP_KERNEL=numpy"
-_PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+_PYTEST = (sys.executable, "-m", "pytest", *OPTIONS)
 
 # Two folders of npy files, and as many functions that do nothing.
 _MAKE = """
@@ -40,6 +41,19 @@ for part in ("suite", "empty"):
     (folder / part / "pytest.ini").write_text("[pytest]\\n")
 """
 
+# pytest, whose imports by name become those of a statement: -X importtime does not see what importlib imports.
+_SEEN = """
+import importlib.util, sys
+
+def import_module(name, package=None):
+    name = importlib.util.resolve_name(name, package)
+    __import__(name)
+    return sys.modules[name]
+
+importlib.import_module = import_module
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 _IMPORTED = re.compile(r"import time: +(?P<own>\d+) \| +(?P<with_below>\d+) \| (?P<indent> *)(?P<name>\S+)")
 
 
@@ -84,7 +98,7 @@ def dormant(setting: Setting) -> Iterator[Case]:
     times, modules = [], 0
     # Once for the byte code.
     for _ in range((2 if setting.small else 20) + 1):
-        milliseconds, modules = _imports(folder)
+        milliseconds, modules = imports(folder)
         times.append(milliseconds)
     del times[0]
     command = [*_PYTEST, "--rootdir", "dormant", "-c", "dormant/pytest.ini", "dormant"]
@@ -105,12 +119,15 @@ def dormant(setting: Setting) -> Iterator[Case]:
     yield Case("dormant", title, figures, [limit], notes=[note])
 
 
-def _imports(folder: Path) -> tuple[float, int]:
+def imports(folder: Path) -> tuple[float, int]:
     """Return the milliseconds of our modules with all that they import, and how many ours are."""
-    done = run([sys.executable, "-X", "importtime", *_PYTEST[1:]], folder)
+    done = run([sys.executable, "-X", "importtime", "-c", _SEEN, *OPTIONS], folder)
     if done.exit_code:
         raise NotTimedError(f"pytest ends with {done.exit_code}:\n{done.said[-2000:]}")
-    return outermost(done.said)
+    milliseconds, modules = outermost(done.said)
+    if not modules:
+        raise NotTimedError(f"pytest imports nothing of pytest-msdump: is it installed for {sys.executable}?")
+    return milliseconds, modules
 
 
 def outermost(said: str) -> tuple[float, int]:

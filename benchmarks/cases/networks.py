@@ -18,6 +18,7 @@ from cases.setting import (
     FALLBACK,
     IMPORTS_NUMPY,
     NO_KERNEL,
+    REPORT,
     NotTimedError,
     Program,
     Setting,
@@ -27,7 +28,7 @@ from cases.setting import (
     sought,
 )
 
-__all__ = ["all_pass", "network", "tiny"]
+__all__ = ["PAIR_MEMORY", "all_pass", "network", "tiny"]
 
 _MAKE = Path(__file__).parent.parent / "ascend_network.py"
 
@@ -39,18 +40,26 @@ TWO = "msdump compare -f --jobs 2"
 NUMPY_TWO = "msdump compare -f --jobs 2, MSDUMP_KERNEL=numpy"
 VENDOR = "the vendor's compare"
 VENDOR_STARTS = "only starts: the vendor's compare"
+PAIR_MEMORY = "bytes of memory a pair"
 # Seconds of release 26.2.0 on two cores without load, with a stand-in for the part of CANN that reads headers.
 RECORDED = {"network": 17.1, "tiny": 49.0}
 _REPORTS = ("--report", "json,csv")
 _LIBRARY = "libascend_dump_parser.so"
-_COUNTS = "import json, sys; print(json.dumps(json.load(open(sys.argv[1], encoding='utf-8'))['counts']))"
+# What was counted, and how many lines the vendor's table has below its titles.
+_COUNTS = """
+import json, os
+with open("results.json", encoding="utf-8") as file:
+    counts = json.load(file)["counts"]
+rows = sum(1 for _ in open("ops.csv", encoding="utf-8")) - 1 if os.path.exists("ops.csv") else 0
+print(json.dumps({**counts, "rows": rows}))
+"""
 
 
 def network(setting: Setting) -> Iterator[Case]:
     """Four hundred operators of 200,000 elements: NC1HWC0, FRACTAL_NZ and ND, fused, renamed and put in."""
     operators, elements = (20, 2000) if setting.small else (400, 200_000)
     _make(setting.folder / "network", operators, elements)
-    figures = _figures(setting, "network", operators) | _by_two(setting, "network", operators)
+    figures = setting.figures(_programs(setting, "network", operators) | _by_two(setting, "network", operators))
     limit = Limit("3", "the vendor's seconds over ours, whole process", 20, None, at_least=True)
     of_json, of_two = (replace(limit, text=f"{limit.text}: {how}") for how in ("default report", "--jobs 2"))
     yield Case(
@@ -70,9 +79,11 @@ def tiny(setting: Setting) -> Iterator[Case]:
     few, many = (8, 80) if setting.small else (4_000, 40_000)
     for count in (few, many):
         _make(setting.folder / f"tiny{count}", count, 1024, "--channels-in-blocks")
-    figures = _figures(setting, f"tiny{few}", few) | _by_two(setting, f"tiny{few}", few)
-    more = _figures(replace(setting, vendor=None), f"tiny{many}", many)
-    figures |= {f"{name}, {many:,} operators": figure for name, figure in more.items() if not figure.only_starts}
+    of_few = _programs(setting, f"tiny{few}", few) | _by_two(setting, f"tiny{few}", few)
+    of_many = _programs(replace(setting, vendor=None), f"tiny{many}", many)
+    titles = {name: f"{name}, {many:,} operators" for name, program in of_many.items() if not program.only_starts}
+    figures = setting.figures(of_few | {title: of_many[name] for name, title in titles.items()})
+    more = {name: figures[title] for name, title in titles.items()}
     faster = Limit("3", "the vendor's seconds over ours, whole process", 50, None, at_least=True)
     limits = [
         *(
@@ -99,12 +110,9 @@ def tiny(setting: Setting) -> Iterator[Case]:
     rates = {
         program: (more[program].cpu_seconds - figures[program].cpu_seconds) / (many - few) for program in (OURS, NUMPY)
     }
+    rates[PAIR_MEMORY] = (more[OURS].peak_mib - figures[OURS].peak_mib) * 2**20 / (many - few)
     title = f"{few:,} operators of 1,024 float16 elements in NC1HWC0 against float32, through the fusion JSON"
-    yield Case("tiny", title, _named(figures), limits, notes=_recorded(figures, "tiny"), rates=rates)
-
-
-def _named(figures: Mapping[str, Figure]) -> dict[str, Figure]:
-    return {name: replace(figure, program=name) for name, figure in figures.items()}
+    yield Case("tiny", title, figures, limits, notes=_recorded(figures, "tiny"), rates=rates)
 
 
 def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
@@ -113,43 +121,47 @@ def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
     subprocess.run([sys.executable, _MAKE, *count, *words, "--make", folder], check=True)
 
 
-def _figures(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
-    told: dict[str, Any] = {"check": all_pass(setting.folder, operators), "reads": setting.folder / name}
+def _programs(setting: Setting, name: str, operators: int) -> dict[str, Program]:
+    reads = setting.folder / name
+    told: dict[str, Any] = {"check": all_pass(setting.folder, operators, operators), "reads": reads}
     words = _words(name)
-    programs = {
+    json_alone = Program(msdump(*words), IMPORTS_NUMPY, check=all_pass(setting.folder, operators), reads=reads)
+    return {
         IMPORTS_NUMPY: numpy_start(),
         OURS: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, **told),
-        JSON_ALONE: Program(msdump(*words), IMPORTS_NUMPY, **told),
+        JSON_ALONE: json_alone,
         NUMPY: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, FALLBACK, **told),
         **_vendor(setting, name),
     }
-    return setting.figures(programs)
 
 
-def _by_two(setting: Setting, name: str, operators: int) -> dict[str, Figure]:
+def _by_two(setting: Setting, name: str, operators: int) -> dict[str, Program]:
     """The same in two processes; peaks are those of the larger one."""
     words = [*_words(name), *_REPORTS, "--jobs", "2"]
-    told: dict[str, Any] = {"check": all_pass(setting.folder, operators), "reads": setting.folder / name}
-    programs = {
-        IMPORTS_NUMPY: numpy_start(),
+    told: dict[str, Any] = {
+        "check": all_pass(setting.folder, operators, operators),
+        "reads": setting.folder / name,
+    }
+    return {
         TWO: Program(msdump(*words), IMPORTS_NUMPY, **told),
         NUMPY_TWO: Program(msdump(*words), IMPORTS_NUMPY, FALLBACK, **told),
     }
-    return {name: figure for name, figure in setting.figures(programs).items() if not figure.only_starts}
 
 
 def _words(name: str) -> list[str]:
     return ["compare", f"{name}/left", f"{name}/right", "-f", f"{name}/fusion.json", "--quiet"]
 
 
-def all_pass(folder: Path, operators: int) -> Callable[[str], None]:
-    """Hold that every operator that was dumped was compared, and passes."""
+def all_pass(folder: Path, operators: int, rows: int = 0) -> Callable[[str], None]:
+    """Hold that every operator that was dumped was compared, passes, and has its row in the vendor's table, if any."""
 
     def check(_: str) -> None:
+        if not (folder / REPORT / "results.json").exists():
+            raise NotTimedError(f"{operators} operators should pass, but there is no results.json")
         # Read by another process: what this one holds is in the peak of whatever it starts from then on.
-        counts = json.loads(run([sys.executable, "-c", _COUNTS, "msdump-report/results.json"], folder).said)
-        if counts["pass"] != operators:
-            raise NotTimedError(f"{operators} operators should pass, but counts are {counts}")
+        counts = json.loads(run([sys.executable, "-c", _COUNTS], folder / REPORT).said)
+        if (counts["pass"], counts["rows"]) != (operators, rows):
+            raise NotTimedError(f"{operators} operators should pass, with {rows} rows, but counts are {counts}")
 
     return check
 
@@ -173,12 +185,11 @@ def _vendor(setting: Setting, name: str) -> dict[str, Program]:
 def _recorded(figures: Mapping[str, Figure], name: str) -> list[str]:
     if VENDOR in figures:
         return []
-    return [f"the vendor's tool took {RECORDED[name]:g} seconds, recorded earlier: {_LIBRARY} of CANN is not here"]
+    how = f"on two cores without load and with a stand-in for {_LIBRARY} of CANN, which is not here"
+    return [f"the vendor's tool took {RECORDED[name]:g} seconds, recorded earlier {how}"]
 
 
 def _faster(setting: Setting, figures: Mapping[str, Figure], limit: Limit, program: str, name: str) -> Limit:
-    if setting.small:
-        return replace(limit, why="small data")
     if "kernel" in limit.text and not setting.kernel:
         return replace(limit, why=NO_KERNEL)
     measured = VENDOR in figures

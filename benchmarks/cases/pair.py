@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from cases.setting import (
     FALLBACK,
     IMPORTS_NUMPY,
     NO_KERNEL,
+    REPORT,
     NotTimedError,
     Program,
     Setting,
@@ -45,7 +46,20 @@ VENDOR_STARTS = "only starts: the vendor's file_compare"
 ALLCLOSE = "numpy.testing.assert_allclose"
 LOADED = "{}, modules loaded"
 
-_NINE = ("--without", "kl_divergence")
+_KL = "kl_divergence"
+_NINE = ("--without", _KL)
+_TEN = {
+    "cosine_similarity",
+    "max_absolute_error",
+    "accumulated_relative_error",
+    "relative_euclidean_distance",
+    _KL,
+    "standard_deviation",
+    "mean_absolute_error",
+    "root_mean_square_error",
+    "max_relative_error",
+    "mean_relative_error",
+}
 _VARIANTS: tuple[tuple[str, tuple[str, ...], Mapping[str, str] | None], ...] = (
     (OURS, (), None),
     (OURS_NINE, _NINE, None),
@@ -58,6 +72,8 @@ _OVER_FLOOR = (
     ("fallback, without KL", 15, NUMPY_NINE),
     ("fallback, all metrics", 40, NUMPY),
 )
+# Our command alone starts no threads of numpy's linear algebra, which take time of a processor before they sleep.
+_NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 _UNDER_OTHERS = (
     ("kernel, without KL", 20, VENDOR, LOADED.format(OURS_NINE)),
     ("kernel, without KL", 4, ALLCLOSE, LOADED.format(OURS_NINE)),
@@ -98,7 +114,7 @@ def pair1g(setting: Setting) -> Iterator[Case]:
 
 def _title(dtype: str, count: int) -> str:
     return (
-        f"two files of {count:,} elements of {dtype} that all differ, {count * ITEM_BYTES[dtype] / 2**20:.3g} MiB each"
+        f"two files of {count:,} elements of {dtype} that all differ, {count * ITEM_BYTES[dtype] / 2**20:,.4g} MiB each"
     )
 
 
@@ -109,17 +125,18 @@ def _make(folder: Path, dtype: str, count: int) -> None:
 def _ours(setting: Setting, dtype: str, count: int, *, loaded: bool = True) -> dict[str, Program]:
     """Our command as it is typed, of one element, and once more where all of its modules are loaded."""
     limits = _LIMITS.get(dtype, ())
-    check = all_differ(setting.folder, count)
     nine = without_kl(setting.folder)
     programs = {START: Program(msdump("compare", *_one_element(setting, dtype), *limits), IMPORTS_NUMPY)}
     for name, without, environment in _VARIANTS:
         if without and not nine:
             continue
         words = (*limits, *without)
+        check = all_differ(setting.folder, count, _TEN - {*without})
         programs[name] = Program(msdump("compare", *_SIDES, *words), IMPORTS_NUMPY, environment, check=check)
         if loaded:
             command = [*_inside("ours").command, *words]
-            programs[LOADED.format(name)] = Program(command, environment=environment, check=check)
+            alone = {**_NO_THREADS, **(environment or {})}
+            programs[LOADED.format(name)] = Program(command, environment=alone, check=check)
     return programs
 
 
@@ -131,14 +148,18 @@ def _one_element(setting: Setting, dtype: str) -> list[Path]:
     return [folder / side for side in _SIDES]
 
 
-def all_differ(folder: Path, count: int) -> Callable[[str], None]:
-    """Hold that every element was compared and found to differ: a program that skips them is fast for nothing."""
+def all_differ(folder: Path, count: int, metrics: Set[str]) -> Callable[[str], None]:
+    """Hold that these metrics were measured of elements that all differ: who skips some is fast for nothing."""
 
     def check(_: str) -> None:
-        results = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
-        found = [(each["elements"], each["differing"]) for each in results["tensors"]]
+        path = folder / REPORT / "results.json"
+        tensors = json.loads(path.read_text("utf-8"))["tensors"] if path.exists() else []
+        found = [(each["elements"], each["differing"]) for each in tensors]
         if found != [(count, count)]:
             raise NotTimedError(f"{count} elements differ, but (elements, differing) is {found}")
+        (tensor,) = tensors
+        if {name for name, value in tensor["metrics"].items() if value is not None} & _TEN != metrics:
+            raise NotTimedError(f"{sorted(metrics)} should be measured, but the metrics are {tensor['metrics']}")
 
     return check
 
@@ -173,6 +194,16 @@ def _limits(setting: Setting, figures: Mapping[str, Figure]) -> list[Limit]:
         )
         for text, bound, ours in _OVER_FLOOR
     ]
+    alone = [
+        _ratio(
+            setting,
+            figures,
+            Limit("1", f"the same of the work alone, modules loaded: {text}", bound, None),
+            LOADED.format(ours),
+            FLOOR,
+        )
+        for text, bound, ours in _OVER_FLOOR
+    ]
     others = [
         _ratio(
             setting,
@@ -183,7 +214,7 @@ def _limits(setting: Setting, figures: Mapping[str, Figure]) -> list[Limit]:
         )
         for text, bound, over, ours in _UNDER_OTHERS
     ]
-    return [*floors, *_peak(figures, "2 × 128 MiB"), *others]
+    return [*floors, *alone, *_peak(figures, "2 × 128 MiB"), *others]
 
 
 def _ratio(setting: Setting, figures: Mapping[str, Figure], limit: Limit, over: str, under: str) -> Limit:

@@ -12,7 +12,7 @@ from measuring.tables import table
 from cases import networks, pair
 from cases.files import MEMORY
 
-__all__ = ["NEEDED", "Dump", "Storage", "bound", "scale"]
+__all__ = ["NEEDED", "Dump", "Memory", "Storage", "bound", "scale"]
 
 NEEDED = ("pair-float32", "tiny", "index")
 _FLOAT_BYTES = 4
@@ -30,6 +30,13 @@ class Dump(NamedTuple):
     def tensors(self) -> float:
         """How many tensors a side has."""
         return self.side_bytes / self.tensor_bytes
+
+
+class Memory(NamedTuple):
+    """Bytes that who starts a comparison holds: of a file that is indexed, and of a pair, its files and its record."""
+
+    of_file: float
+    of_pair: float
 
 
 class Storage(NamedTuple):
@@ -71,7 +78,7 @@ def scale(cases: Mapping[str, Case], *, kernel: bool) -> str:
         for elements in [cases["pair-float32"].rates]
         if name in elements and (kernel or not title.startswith("kernel"))
     }
-    memory = cases["index"].rates[MEMORY]
+    memory = Memory(cases["index"].rates[MEMORY], cases["tiny"].rates[networks.PAIR_MEMORY])
     return "\n\n".join([_rates(rates, memory), *(_dump(dump, rates, memory) for dump in DUMPS)])
 
 
@@ -88,20 +95,23 @@ def bound(cpu_seconds: float, storage_seconds: float) -> tuple[int, float]:
     return max(1, math.ceil(cpu_seconds / storage_seconds)), storage_seconds
 
 
-def _rates(rates: Mapping[str, tuple[float, float | None]], memory: float) -> str:
+def _rates(rates: Mapping[str, tuple[float, float | None]], memory: Memory) -> str:
     rows = [
         (title, f"{elements * 1e9:.2f}", _milliseconds(tensors), f"{2 * _FLOAT_BYTES / elements / 1e9:.2f}")
         for title, (elements, tensors) in rates.items()
     ]
     titles = ("", "ns a pair of elements", "ms a pair of tensors", "GB/s a core, of both sides")
-    return f"{table(titles, rows)}\n\nA file that is indexed takes {memory / 1024:.1f} KiB of memory."
+    return (
+        f"{table(titles, rows)}\n\nA file that is indexed takes {memory.of_file / 1024:.1f} KiB of memory; a pair that "
+        f"is compared through the fusion JSON takes {memory.of_pair / 1024:.1f} KiB, its record with it."
+    )
 
 
 def _milliseconds(seconds: float | None) -> str:
     return "not measured" if seconds is None else f"{seconds * 1e3:.2f}"
 
 
-def _dump(dump: Dump, rates: Mapping[str, tuple[float, float | None]], memory: float) -> str:
+def _dump(dump: Dump, rates: Mapping[str, tuple[float, float | None]], memory: Memory) -> str:
     read = 2 * dump.side_bytes
     rows = []
     for title, (of_elements, of_tensors) in rates.items():
@@ -110,8 +120,9 @@ def _dump(dump: Dump, rates: Mapping[str, tuple[float, float | None]], memory: f
         rows.append((title, _time(cpu), *cells))
     heading = (
         f"**{dump.title} beside a reference of as much**: {dump.side_bytes / _FLOAT_BYTES:.2g} pairs of float32 "
-        f"elements in {dump.tensors:,.0f} pairs of tensors; the index of both sides takes "
-        f"{2 * dump.tensors * memory / 2**20:,.0f} MiB."
+        f"elements in {dump.tensors:,.0f} pairs of tensors. The index of both sides takes "
+        f"{2 * dump.tensors * memory.of_file / 2**20:,.0f} MiB; all pairs with their records take "
+        f"{dump.tensors * memory.of_pair / 2**20:,.0f} MiB."
     )
     return f"{heading}\n\n{table(('', 'one core', *(storage.title for storage in STORAGES)), rows)}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from pathlib import Path
 from measuring.figures import Figure, Sample, in_turn
 from measuring.processes import Run, run
 
-__all__ = ["FALLBACK", "NO_KERNEL", "NotTimedError", "Program", "Setting", "msdump"]
+__all__ = ["FALLBACK", "NO_KERNEL", "REPORT", "NotTimedError", "Program", "Setting", "msdump"]
 
 FALLBACK = {"MSDUMP_KERNEL": "numpy"}
 NO_KERNEL = "no compiled kernel here"
+REPORT = "msdump-report"
 
 _PYTHON = sys.executable
 
@@ -91,8 +93,10 @@ class Setting:
 
     def _sampler(self, name: str, program: Program) -> Callable[[], Sample]:
         def sample() -> Sample:
+            # Nobody's check is to find what another run wrote.
+            shutil.rmtree(self.folder / REPORT, ignore_errors=True)
             if program.reads:
-                _into_page_cache(program.reads)
+                into_page_cache(program.reads)
             done: Run = run(program.command, self.folder, program.environment)
             if done.exit_code not in program.exits:
                 raise NotTimedError(
@@ -108,11 +112,17 @@ class Setting:
         return sample
 
 
-def _into_page_cache(folder: Path) -> None:
-    """Read all files below a folder: an operating system may have dropped what nobody read for some seconds."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb", buffering=0) as file:
+def into_page_cache(folder: Path) -> None:
+    """Read all files below a folder: an operating system may have dropped what nobody read for some seconds.
+
+    File by file: a list of all would make this process larger, and what it holds is in the peak of all that it starts.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                into_page_cache(Path(entry))
+                continue
+            with Path(entry).open("rb", buffering=0) as file:
                 while file.read(1 << 20):
                     pass
 

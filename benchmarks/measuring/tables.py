@@ -27,9 +27,9 @@ def as_text(case: Case) -> str:
     return "\n".join(lines)
 
 
-def as_markdown(case: Case) -> str:
-    """Two tables: what the programs took, and the limits."""
-    parts = [case.title[0].upper() + case.title[1:] + ".", table(_titles(case), _rows(case))]
+def as_markdown(case: Case, machine: str) -> str:
+    """Two tables: what the programs took, and the limits. `machine` says where and when."""
+    parts = [case.title[0].upper() + case.title[1:] + ".", f"*{machine}*", table(_titles(case), _rows(case))]
     parts += [note[0].upper() + note[1:] + "." for note in case.notes]
     if case.limits:
         rows = [(each.number, each.text, _bound(each), _measured(each), each.verdict) for each in case.limits]
