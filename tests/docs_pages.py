@@ -28,6 +28,7 @@ PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks").glob("*.md"),
         *(ROOT / "example_suites").rglob("*.md"),
     ]
 )
@@ -109,7 +110,8 @@ def copy_project(folder: Path) -> Path:
     project = folder / "pytest-msdump"
     project.mkdir()
     ignore = shutil.ignore_patterns("__pycache__", "msdump-report", ".pytest_cache")
-    shutil.copytree(ROOT / "example_suites", project / "example_suites", ignore=ignore)
+    for name in ("example_suites", "benchmarks"):
+        shutil.copytree(ROOT / name, project / name, ignore=ignore)
     shutil.copy(ROOT / "pyproject.toml", project)
     return project
 

@@ -85,6 +85,10 @@ class Course(NamedTuple):
     meet: bool
 
 
+class _NeedsValuesError(Exception):
+    """Something is made by reading a tensor, and this is none."""
+
+
 class _Outline:
     """A tensor that nobody reads (a `model.tensor.TensorView`): whatever is decided, is decided by these."""
 
@@ -94,11 +98,11 @@ class _Outline:
 
     def read(self, start: int, stop: int) -> NoReturn:  # noqa: ARG002 - as every view
         """Refuse."""
-        raise TypeError("an outline has no values to read")
+        raise _NeedsValuesError
 
     def blocks(self, block_elements: int) -> NoReturn:  # noqa: ARG002 - as above
         """Refuse."""
-        raise TypeError("an outline has no values to read")
+        raise _NeedsValuesError
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return something that is not this."""
@@ -136,7 +140,7 @@ def course_of(
     sides = _Outline(left, left_shape), _Outline(right, right_shape)
     try:
         left_met, right_met, rest = _logical_views(*sides, transform, None)
-    except TensorShapeError:
+    except (TensorShapeError, _NeedsValuesError):
         return None
     steps = _step(sides[0], left_met), _step(sides[1], right_met)
     if steps[0] is _OTHERWISE or steps[1] is _OTHERWISE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["OpenDump", "as_path", "open_dump", "open_logical", "open_view"]
+
+# So many tensors of one name are listed where one was meant.
+_TOLD = 5
 
 
 def open_view(ref: TensorRef) -> TensorView:
@@ -60,9 +64,9 @@ def open_logical(ref: TensorRef) -> TensorView:
 class OpenDump(Mapping[str, TensorRef]):
     """A dump as a mapping from address (``OP:io:slot``) to `TensorRef`, in execution order.
 
-    Looking up accepts the true name, the mangled name, and leaves out ``:io:slot`` when the operator has one output.
-    Where several coordinates (ranks, iterations, occurrences) share an address, the mapping gives the first; `refs`
-    has them all.
+    Looking up accepts the true name, the mangled name, and leaves out ``:io:slot`` when the operator has one output;
+    what names several tensors raises `UnknownNameError`. Where several coordinates (ranks, iterations, occurrences)
+    share an address, the mapping gives the first; `refs` has them all.
 
     Examples
     --------
@@ -79,11 +83,12 @@ class OpenDump(Mapping[str, TensorRef]):
     def __init__(self, dump: Dump) -> None:
         self.dump = dump
         self._by_address: dict[str, TensorRef] = {}
-        self._other_names: dict[str, TensorRef] = {}
+        # By name and then by address: what stands for several tensors names none of them.
+        self._other_names: defaultdict[str, dict[str, TensorRef]] = defaultdict(dict)
         for ref in dump.refs:
             self._by_address.setdefault(ref.key.address, ref)
             for name in _other_names(ref):
-                self._other_names.setdefault(name, ref)
+                self._other_names[name].setdefault(ref.key.address, ref)
 
     @property
     def refs(self) -> tuple[TensorRef, ...]:
@@ -91,10 +96,16 @@ class OpenDump(Mapping[str, TensorRef]):
         return self.dump.refs
 
     def __getitem__(self, address: str) -> TensorRef:
-        ref = self._by_address.get(address) or self._other_names.get(address)
-        if ref is None:
-            raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
-        return ref
+        ref = self._by_address.get(address)
+        named = {address: ref} if ref else self._other_names.get(address, {})
+        if len(named) > 1:
+            some = ", ".join([*named][:_TOLD]) + (", …" if len(named) > _TOLD else "")
+            raise UnknownNameError(
+                f"{self.dump.root}: '{address}' is the name of {len(named)} tensors; say which: {some}"
+            )
+        for found in named.values():
+            return found
+        raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)
@@ -129,7 +140,7 @@ class OpenDump(Mapping[str, TensorRef]):
 
 
 def _other_names(ref: TensorRef) -> Iterator[str]:
-    """Addresses beside the full one under which a tensor is found: mangled, and without ``:io:slot`` for outputs."""
+    """Names beside its address under which a tensor is found: mangled, and without ``:io:slot`` for outputs."""
     tail = f":{ref.key.io}:{ref.key.slot}"
     yield ref.key.op.name + tail
     yield mangle(ref.key.op.label) + tail

@@ -119,7 +119,7 @@ def _at(ref: TensorRef, *, iteration: int | None = None, occurrence: int | None 
 
 def _operator(ref: TensorRef) -> Hashable:
     op, at = ref.key.op, ref.key.op.at
-    return (at.rank, at.net, at.graph, at.iteration, op.op_type, op.name)
+    return (at.rank, at.net, at.graph, at.iteration, op.op_type, op.name, op.true_name)
 
 
 def _index_in_step(root: Path, folder: Path) -> int:

@@ -63,7 +63,8 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
     notes: list[str] = []
-    for group, files in groups.items():
+    for group, members in groups.items():
+        files = _truly_named(members)
         if _are_distinct(files):
             newest += _numbered(files)
             continue
@@ -119,7 +120,8 @@ def _time_and_name(ref: TensorRef) -> tuple[int, str, str]:
 
 def _operator(ref: TensorRef) -> Hashable:
     op = ref.key.op
-    return (op.at.graph, op.op_type, op.name)
+    # Files of `a/b_c` and of `a_b/c` have one name, and neither operator ran twice for that.
+    return (op.at.graph, op.op_type, op.name, op.true_name)
 
 
 def _identity(ref: TensorRef) -> Hashable:
@@ -131,8 +133,34 @@ def _are_distinct(files: Sequence[TensorRef]) -> bool:
     # Where no operator is there twice, no tensor is.
     if len({ref.key.op.name for ref in files}) == len(files):
         return True
-    keys = [ref.key for ref in files]
-    return len({(key.op.name, key.op.op_type, key.op.at.graph, key.io, key.slot) for key in keys}) == len(keys)
+    keys = [(ref.key.op, ref.key.io, ref.key.slot) for ref in files]
+    told = {(op.name, op.true_name, op.op_type, op.at.graph, io, slot) for op, io, slot in keys}
+    return len(told) == len(keys)
+
+
+def _truly_named(files: list[TensorRef]) -> list[TensorRef]:
+    """Give files that cannot be read the true name of their operator, where the others of that file name have one."""
+    if not any(ref.key.op.true_name for ref in files):
+        return files
+    unreadable = {_spelled(ref) for ref in files if ref.spec.dtype is None and ref.key.op.true_name is None}
+    if not unreadable:
+        return files
+    names: defaultdict[Hashable, set[str | None]] = defaultdict(set)
+    for ref in files:
+        if ref.spec.dtype is not None and _spelled(ref) in unreadable:
+            names[_spelled(ref)].add(ref.key.op.true_name)
+    alone = {spelled: name for spelled, found in names.items() if len(found) == 1 for name in found if name}
+    return [
+        replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name=alone[_spelled(ref)])))
+        if ref.spec.dtype is None and ref.key.op.true_name is None and _spelled(ref) in alone
+        else ref
+        for ref in files
+    ]
+
+
+def _spelled(ref: TensorRef) -> Hashable:
+    """An operator as files name it."""
+    return (ref.key.op.at.graph, ref.key.op.op_type, ref.key.op.name)
 
 
 def _newest_run(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:

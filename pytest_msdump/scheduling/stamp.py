@@ -53,7 +53,7 @@ def _code() -> str:
     """A digest of what is there, since a working copy changes without a release."""
     root = Path(pytest_msdump.__path__[0])
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted((*root.rglob("*.py"), *root.rglob("*.c"))):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)

@@ -18,12 +18,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernels import EACH, needs_kernel
-from readers.dumpmade import FLOAT, FLOAT16, INT8, NC1HWC0, dump2, message, op_output, put
+from readers.dumpmade import FLOAT, FLOAT16, FRACTAL_Z, INT8, NC1HWC0, dump2, message, op_output, put
 
 from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.pipeline import alike
@@ -98,9 +99,9 @@ def in_blocks(values: Array, *, tells_shape: bool = True) -> bytes:
     """A dump file whose only output is NCHW in blocks of 16 channels."""
     batch, channels, height, width = values.shape
     outer = -(-channels // 16)
-    stored = np.zeros((batch, outer * 16, height, width), values.dtype)
-    stored[:, :channels] = values
-    blocks = stored.reshape(batch, outer, 16, height, width).transpose(0, 1, 3, 4, 2)
+    padded = np.zeros((batch, outer * 16, height, width), values.dtype)
+    padded[:, :channels] = values
+    blocks = padded.reshape(batch, outer, 16, height, width).transpose(0, 1, 3, 4, 2)
     header = message(
         outputs=[
             op_output(
@@ -327,6 +328,20 @@ def test_shapes_that_do_not_meet_go_the_long_way(tmp_path: Path, right: tuple[in
     write_reference(tmp_path / "left", {"op0": values.reshape(3, 10), "op1": values.reshape(3, 10)})
     write_reference(tmp_path / "right", {"op0": values.reshape(right), "op1": values.reshape(3, 10)})
     assert [entry is not None for entry in usual(tmp_path)] == [False, True]
+
+
+@by_each_kernel
+def test_a_grouped_weight_in_another_order_of_axes_stops_nobody_else(tmp_path: Path) -> None:
+    network(tmp_path)
+    weight = np.random.default_rng(5).normal(size=(3, 3, 5, 6)).astype("float32")
+    lying = stored(weight, "FRACTAL_Z", logical_format="HWCN", groups=2)
+    told = op_output(FLOAT, lying.shape, lying.nbytes, memory_format=FRACTAL_Z, original=weight.shape, groups=2)
+    put(tmp_path / "left", "Conv2D.weight.1.1.1600000000000000", dump2(message(outputs=[told]), lying.tobytes()))
+    write_reference(tmp_path / "right", {"weight": weight})
+    found = planned(tmp_path)
+    entries = entries_of(found.pairing.pairs, conditions_of(found))
+    verdicts = {entry["left"]["name"]: entry["verdict"] for entry in entries}
+    assert verdicts == dict.fromkeys(["weight", "op0", "op1", "op2", "op3"], "pass")
 
 
 @by_each_kernel

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from readers.dumpmade import one_output, put
 
 from pytest_msdump import assert_close, assert_dumps_close, assert_no_overflow, compare, open_dump
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownNameError
@@ -165,6 +166,27 @@ def test_a_compiled_model_is_one_call_with_its_json():
     assert {record["how"] for record in report.records} == {"fused"}
     with pytest.raises(AssertionError, match=r"conv1 \+ bn1 \+ relu1"):
         assert_dumps_close(ASCEND / "drifted", ASCEND / "reference", fusion=ASCEND / "fusion.json")
+
+
+def test_a_name_of_several_tensors_names_none_of_them(tmp_path):
+    for slot in (0, 1):
+        np.save(tmp_path / f"split.{slot}.{1600000000000000 + slot}.npy", np.full(2, slot, np.float32))
+    np.save(tmp_path / "add.0.1600000000000002.npy", np.full(2, 2, np.float32))
+    dump = open_dump(tmp_path)
+    assert [dump.read(name)[0] for name in ("split:output:0", "split:output:1", "add")] == [0, 1, 2]
+    with pytest.raises(UnknownNameError, match="'split' is the name of 2 tensors; say which: split:output:0, split"):
+        dump["split"]
+    for name in ("a/b_c", "a_b/c"):
+        put(tmp_path / "ascend", f"Add.a_b_c.{len(name)}.{ord(name[1])}.1600000000000000", dumped(name))
+    alike = open_dump(tmp_path / "ascend")
+    assert {alike.read(f"{name}:output:0")[0] for name in ("a/b_c", "a_b/c")} == {ord("/"), ord("_")}
+    with pytest.raises(UnknownNameError, match="'a_b_c:output:0' is the name of 2 tensors"):
+        alike["a_b_c:output:0"]
+
+
+def dumped(name):
+    """A dump file of an operator of this name, whose first element is its second letter."""
+    return one_output(np.full(3, ord(name[1]), np.float32), op_name=name)
 
 
 def test_padding_of_a_device_dump_is_no_overflow(tmp_path):

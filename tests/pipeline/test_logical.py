@@ -18,6 +18,7 @@ from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.pipeline.logical import (
     _logical_views,
+    _NeedsValuesError,
     _Outline,
     course_of,
     logical_views,
@@ -30,9 +31,9 @@ NHWC_VALUES = np.ascontiguousarray(VALUES.transpose(0, 2, 3, 1))
 
 
 class Dumped(ArrayView):
-    def __init__(self, values, memory_format=None, logical_shape=None):
+    def __init__(self, values, memory_format=None, logical_shape=None, groups=1):
         super().__init__(values)
-        self._said = TensorSpec("float32", values.shape, memory_format, logical_shape)
+        self._said = TensorSpec("float32", values.shape, memory_format, logical_shape, groups)
 
     @property
     def spec(self):
@@ -42,6 +43,14 @@ class Dumped(ArrayView):
 def padded(values, order, said=True):
     lying = stored(values, "NC1HWC0", logical_format=order, padding=np.nan)
     return Dumped(lying, "NC1HWC0", values.shape if said else None)
+
+
+def grouped(order, groups=2):
+    """A weight of six filters, three channels and two groups, its axes in this order."""
+    values = np.arange(6 * 3 * 5 * 7, dtype=np.float32).reshape(6, 3, 5, 7)
+    values = np.ascontiguousarray(values.transpose(["NCHW".index(letter) for letter in order]))
+    lying = stored(values, "FRACTAL_Z", logical_format=order, groups=groups, padding=np.nan)
+    return values, Dumped(lying, "FRACTAL_Z", values.shape, groups)
 
 
 def met(left, right, **transform):
@@ -96,6 +105,23 @@ def test_the_reference_tells_the_shape_that_no_header_does():
     assert np.array_equal(left, VALUES)
 
 
+@pytest.mark.parametrize("order", ["NCHW", "NHWC", "HWCN"])
+def test_a_grouped_weight_meets_a_plain_one_in_any_order_of_its_axes(order):
+    values, dumped = grouped(order)
+    for transform in ({}, {"left_logical_format": order}):
+        try:
+            left, right = met(dumped, Dumped(values), **transform)
+        except TensorShapeError:
+            # Nobody said in which order.
+            assert not transform
+            assert order != "NCHW"
+            continue
+        assert np.array_equal(right, values)
+        assert left.shape == right.shape
+        if transform:
+            assert np.array_equal(left, right)
+
+
 def test_two_padded_sides_of_which_nobody_tells_the_shape_are_refused():
     with pytest.raises(TensorShapeError, match="nothing tells its logical shape"):
         met(padded(VALUES, "NCHW", said=False), padded(VALUES, "NCHW", said=False))
@@ -114,7 +140,10 @@ ORDERS = (None, "NCHW", "NHWC", "HWCN", "nonsense")
 
 @st.composite
 def sides(draw):
-    """A tensor as some dump has it: plain, or in blocks, with or without a word on its shape."""
+    """A tensor as some dump has it: plain, or in blocks or groups, with or without a word on its shape."""
+    if draw(st.integers(0, 9)) == 0:
+        values, dumped = grouped(draw(st.sampled_from(["NCHW", "NHWC", "HWCN"])))
+        return draw(st.sampled_from([Dumped(values), dumped]))
     values = np.arange(prod(shape := draw(st.sampled_from(SHAPES))), dtype=np.float32).reshape(shape)
     memory_format = draw(st.sampled_from([None, "ND", "NCHW", "NHWC", "NC1HWC0", "FRACTAL_NZ", "unheard of"]))
     told = draw(st.sampled_from([None, shape, shape[::-1], (2, 19, 5, 7), (2, 5, 7, 19)]))
@@ -156,7 +185,7 @@ def test_what_is_decided_for_a_kind_of_tensors_is_what_is_decided_for_each(left,
 def test_an_outline_refuses_to_be_read_also_in_another_order_of_axes(read):
     outline = _Outline(TensorSpec("float32", NCHW, None, None), NCHW)
     for view in (outline, outline.permuted((0, 2, 3, 1))):
-        with pytest.raises(TypeError, match="an outline has no values to read"):
+        with pytest.raises(_NeedsValuesError):
             read(view)
 
 

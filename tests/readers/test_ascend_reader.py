@@ -229,6 +229,15 @@ def test_a_second_run_into_the_same_directory_is_the_one_that_counts(tmp_path):
     assert any("re-run" in note for note in dump.notes)
 
 
+def test_operators_whose_files_have_one_name_are_both_there(tmp_path):
+    for number, name in enumerate(("a/b_c", "a_b/c")):
+        put(tmp_path, f"Add.a_b_c.{number}.1.{TIME + number}", one_output(ONES * np.float32(number), op_name=name))
+    dump = index(tmp_path)
+    assert addresses(dump) == [("a/b_c:output:0", 0), ("a_b/c:output:0", 0)]
+    assert not dump.older
+    assert not dump.notes
+
+
 def test_the_tree_of_a_device_gives_coordinates_and_labels(tmp_path):
     for device in (0, 1):
         for step in (0, 3):

@@ -11,13 +11,15 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef,
 from pytest_msdump.readers.repeats import sort_out
 
 
-def tensor(op, time, io="output", slot=0, *, graph=0, iteration=0, rank=0, net="Net", flat=False):
+def tensor(
+    op, time, io="output", slot=0, *, graph=0, iteration=0, rank=0, net="Net", flat=False, truly=None, dtype=None
+):
     """One dumped tensor. `op` is "name" or "Type.name"; a flat one has no coordinates but its iteration."""
     op_type, _, name = op.rpartition(".")
     at = Coordinates(iteration=iteration) if flat else Coordinates(rank, net, graph, iteration)
-    key = OpKey(name, at, None if flat else op_type or "Op")
-    path = Path(f"{graph}/{iteration}/{op}.{io}.{slot}.{time}.npy")
-    return TensorRef(TensorKey(key, io, slot), TensorSpec(), TensorSource(path, time), "test")
+    key = OpKey(name, at, None if flat else op_type or "Op", truly)
+    path = Path(f"{graph}/{iteration}/{dtype}/{truly}/{op}.{io}.{slot}.{time}.npy")
+    return TensorRef(TensorKey(key, io, slot), TensorSpec(dtype), TensorSource(path, time), "test")
 
 
 def sequence(text, *, start=0, step=1, **where):
@@ -212,6 +214,41 @@ def test_two_files_of_one_tensor_at_one_time_are_both_kept():
     assert occurrences(repeats.newest) == [("a", 0), ("a", 1), ("b", 0)]
 
 
+def spelled_alike(start=0):
+    """Two operators whose names become one in names of files."""
+    return [tensor("a_b_c", start + n, truly=name, dtype="float32") for n, name in enumerate(("a/b_c", "a_b/c"))]
+
+
+def test_operators_whose_files_have_one_name_are_no_rerun_of_each_other():
+    repeats = sort_out(spelled_alike())
+    assert [(ref.key.op.true_name, ref.key.op.at.occurrence) for ref in repeats.newest] == [("a/b_c", 0), ("a_b/c", 0)]
+    assert not repeats.older
+
+
+def test_a_rerun_of_operators_whose_files_have_one_name_is_one():
+    repeats = sort_out([*spelled_alike(), *spelled_alike(start=10**8)])
+    assert [(ref.key.op.true_name, ref.source.timestamp) for ref in repeats.newest] == [
+        ("a/b_c", 10**8),
+        ("a_b/c", 10**8 + 1),
+    ]
+    assert len(repeats.older) == 2
+
+
+@pytest.mark.parametrize("unreadable", [0, 1])
+def test_a_file_that_cannot_be_read_is_of_the_operator_of_its_name(unreadable):
+    # Whichever run was cut short: nobody knows its true name, and it is a rerun all the same.
+    refs = [tensor("a_b", 10**8 * run, truly="a/b", dtype="float32") for run in (0, 1)]
+    refs[unreadable] = tensor("a_b", 10**8 * unreadable)
+    repeats = sort_out(refs)
+    assert [(ref.key.op.true_name, ref.source.timestamp) for ref in repeats.newest] == [("a/b", 10**8)]
+    assert len(repeats.older) == 1
+
+
+def test_a_file_that_cannot_be_read_may_be_of_either_operator_of_its_name():
+    repeats = sort_out([*spelled_alike(), tensor("a_b_c", 2)])
+    assert [ref.key.op.true_name for ref in repeats.newest] == ["a/b_c", "a_b/c", None]
+
+
 TENSORS = st.builds(
     tensor,
     st.sampled_from(["a", "b", "Parameter.p"]),
@@ -220,6 +257,8 @@ TENSORS = st.builds(
     st.integers(0, 1),
     graph=st.integers(0, 1),
     iteration=st.integers(0, 1),
+    truly=st.sampled_from([None, None, "x/a", "x/b"]),
+    dtype=st.sampled_from([None, "float32"]),
 )
 
 
