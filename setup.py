@@ -1,20 +1,30 @@
 """What is compiled, where there is a compiler; everything else is in pyproject.toml."""
 
+import hashlib
+from pathlib import Path
+
 from setuptools import Extension, setup
+
+
+def compiled(name, source, **options):
+    """Describe an extension of one file, which tells of which: records of another one are not taken for its own.
+
+    Where it cannot be built, numpy or Python does the same work.
+    """
+    digest = hashlib.sha256((Path(__file__).parent / source).read_bytes()).hexdigest()[:15]
+    return Extension(name, [source], define_macros=[("MSDUMP_SOURCE", f"source_{digest}")], optional=True, **options)
+
 
 setup(
     ext_modules=[
-        Extension(
+        compiled(
             "pytest_msdump.metrics._sweep",
-            ["pytest_msdump/metrics/sweep.c"],
+            "pytest_msdump/metrics/sweep.c",
             # Nothing here loosens arithmetic: no contraction to fused operations, and no one asks for traps or errno.
             extra_compile_args=["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-Wno-psabi"],
             # The logarithm of Python's own `math`, wherever Python got its from.
             libraries=["m"],
-            # numpy does the same work where this cannot be built.
-            optional=True,
         ),
-        # Python does the same work where this cannot be built.
-        Extension("pytest_msdump.reporting._form", ["pytest_msdump/reporting/form.c"], optional=True),
+        compiled("pytest_msdump.reporting._form", "pytest_msdump/reporting/form.c"),
     ]
 )

@@ -22,6 +22,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Of which state of this file it was built; setup.py knows. */
+#ifndef MSDUMP_SOURCE
+#define MSDUMP_SOURCE unknown
+#endif
+#define QUOTED(NAME) #NAME
+#define IN_QUOTES(NAME) QUOTED(NAME)
+
 #if !defined(__GNUC__)
 #error "the kernel needs a compiler that knows GNU C; without it numpy does the work"
 #endif
@@ -2019,6 +2026,8 @@ static int execute(PyObject *module)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;
     if (PyModule_AddIntConstant(module, "FORM", FORM) < 0)
+        return -1;
+    if (PyModule_AddStringConstant(module, "SOURCE", IN_QUOTES(MSDUMP_SOURCE)) < 0)
         return -1;
     return PyModule_AddIntConstant(module, "MOST_WORST", MOST_WORST);
 }

@@ -12,6 +12,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Of which state of this file it was built; setup.py knows. */
+#ifndef MSDUMP_SOURCE
+#define MSDUMP_SOURCE unknown
+#endif
+#define QUOTED(NAME) #NAME
+#define IN_QUOTES(NAME) QUOTED(NAME)
+
 #if !defined(__SIZEOF_INT128__)
 #error "this needs a compiler that multiplies 64 by 64 bits; without it Python does the work"
 #endif
@@ -301,7 +308,12 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module) { return PyModule_AddIntConstant(module, "FORM", FORM); }
+static int execute(PyObject *module)
+{
+    if (PyModule_AddIntConstant(module, "FORM", FORM) < 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "SOURCE", IN_QUOTES(MSDUMP_SOURCE));
+}
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},

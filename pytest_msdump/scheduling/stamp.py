@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest_msdump
-from pytest_msdump.compiled import chosen
+from pytest_msdump.compiled import chosen, number_writer
 from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Stamp", "differences", "stamp"]
@@ -17,7 +17,7 @@ __all__ = ["Stamp", "differences", "stamp"]
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Release, digest of the program's own files, release of NumPy, and what computes the metrics."""
+    """Release, digest of the program's own files and compiled parts, release of NumPy, what computes the metrics."""
 
     version: str
     code: str
@@ -53,8 +53,11 @@ def _code() -> str:
     """A digest of what is there, since a working copy changes without a release."""
     root = Path(pytest_msdump.__path__[0])
     digest = hashlib.sha256()
-    for path in sorted((*root.rglob("*.py"), *root.rglob("*.c"))):
+    for path in sorted(root.rglob("*.py")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
+    # Of the source that it was built of: two compilers make two files of one.
+    for module in (chosen().module, number_writer()):
+        digest.update(f"{getattr(module, 'SOURCE', None)}\0".encode())
     return digest.hexdigest()[:16]

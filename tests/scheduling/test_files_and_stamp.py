@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from kernels import needs_kernel
 from scheduling.dumps import LARGE, file_of, write_pairs
 
+import pytest_msdump
+from pytest_msdump import compiled
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.pipeline.extras import Extras
@@ -56,6 +62,34 @@ def test_the_files_of_a_pair_are_those_of_both_sides_and_of_all_their_pieces(pla
 def test_the_stamp_names_the_kernel_that_measures():
     assert stamp().kernel == chosen().name
     assert stamp() == stamp()
+
+
+@pytest.mark.parametrize("part", ["_sweep", "_form"])
+def test_the_stamp_tells_of_which_source_the_compiled_parts_were_built(part, monkeypatch):
+    """A faulty kernel's records are not taken for those of the mended one."""
+
+    def stamped(source):
+        def loaded(extension):
+            return (SimpleNamespace(SOURCE=source if extension.endswith(part) else "same"), "")
+
+        monkeypatch.setattr(compiled, "_loaded", loaded)
+        compiled._chosen.cache_clear()
+        return stamp.__wrapped__()
+
+    monkeypatch.setenv(compiled.VARIABLE, "compiled")
+    try:
+        assert stamped("a") == stamped("a")
+        assert stamped("a") != stamped("b")
+    finally:
+        compiled._chosen.cache_clear()
+
+
+@needs_kernel
+def test_the_compiled_parts_were_built_of_what_is_here():
+    package = Path(pytest_msdump.__path__[0])
+    for name, file in (("metrics._sweep", "metrics/sweep.c"), ("reporting._form", "reporting/form.c")):
+        source = importlib.import_module(f"pytest_msdump.{name}").SOURCE
+        assert source == f"source_{hashlib.sha256((package / file).read_bytes()).hexdigest()[:15]}"
 
 
 @pytest.mark.parametrize(
