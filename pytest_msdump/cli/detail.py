@@ -56,7 +56,7 @@ def is_wanted(parsed: argparse.Namespace) -> bool:
 
 
 def check_arguments(parsed: argparse.Namespace) -> None:
-    """Refuse what means nothing without an operator, and a table where a folder is meant.
+    """Refuse what means nothing without an operator, or with one, and a table where a folder is meant.
 
     Raises
     ------
@@ -68,6 +68,8 @@ def check_arguments(parsed: argparse.Namespace) -> None:
         if given:
             raise ConfigError(f"{given[0]}: says more about one operator; say which with -d OP")
         return
+    if parsed.scheduler is not None:
+        raise ConfigError("--scheduler: one operator (-d) is looked at here, without workers; leave it out")
     if parsed.table is not None:
         check_folder(parsed.table)
 

@@ -67,6 +67,7 @@ def test_an_operator_stands_for_each_of_its_outputs(two, words, slots):
         (["-d", "a", "--top", "0"], 4, "--top: '0' is not a whole number from 1 to 10000"),
         (["-d", "a", "--rows", "1000001"], 4, "--rows: '1000001' is not a whole number from 0 to 1000000"),
         (["-d", "a", "-o", "a.csv"], 4, "-o: with -d it is the folder for several files, and a.csv looks like a file"),
+        (["-d", "a", "--scheduler", "tcp://h:8786"], 4, "--scheduler: one operator (-d) is looked at here"),
         (["-t", "output"], 4, "-t: says more about one operator; say which with -d OP"),
     ],
 )
