@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_msdump.pipeline.conditions import conditions_of, entries_of
 from pytest_msdump.pipeline.gathering import completed
+from pytest_msdump.storage.paths import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pair
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_msdump.scheduling.cache import Cache
     from pytest_msdump.scheduling.threads import Ahead, Workers
 
-__all__ = ["Measured", "Runner", "has_code"]
+__all__ = ["Measured", "Runner", "is_one_by_one"]
 
 # A thread costs a small pair more than it gains: what is done beside NumPy's loops holds the interpreter's lock.
 _WORTH_A_THREAD_BYTES = 256 * 1024
@@ -23,9 +24,14 @@ _WORTH_A_THREAD_BYTES = 256 * 1024
 Measured: TypeAlias = tuple[Mapping[str, Any], str | None, bool]
 
 
-def has_code(plan: Plan) -> bool:
-    """Whether code of the user takes part, which may think that it is alone in the process."""
-    return bool(plan.extras.converters or plan.extras.algorithms)
+def is_one_by_one(plan: Plan) -> bool:
+    """Whether pairs are to be measured one by one, in this process and its main thread.
+
+    Code of the user may think that it is alone in the process. A storage may have one connection for everybody, on
+    which a copy of this process, or another thread, would take the bytes that somebody else has asked for.
+    """
+    has_code = bool(plan.extras.converters or plan.extras.algorithms)
+    return has_code or any(isinstance(side.root, RemotePath) for side in (plan.left, plan.right))
 
 
 class Runner:
@@ -51,7 +57,7 @@ class Runner:
 
     Notes
     -----
-    With code of a user, pairs are measured one by one.
+    With code of a user, and of object storage, pairs are measured one by one.
     """
 
     def __init__(
@@ -63,7 +69,7 @@ class Runner:
         self.keys: dict[int, str] = {}
         self.reused: set[int] = set()
         self._ahead: Ahead[Measured] | None = None
-        if workers is not None and not has_code(plan):
+        if workers is not None and not is_one_by_one(plan):
             from pytest_msdump.scheduling.threads import Ahead
 
             self._ahead = Ahead(workers, self.measured, order, self._is_worth_a_thread)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.pipeline.collecting import collector_at_rest, past_set_aside
 from pytest_msdump.pipeline.gathering import completed
-from pytest_msdump.scheduling.running import Runner, has_code
+from pytest_msdump.scheduling.running import Runner, is_one_by_one
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
@@ -105,7 +105,7 @@ def table_meanwhile(suite: Suite, report: Report) -> AbstractContextManager[Call
 
 def _helpers(plan: Plan) -> tuple[type[Copies[Measured]] | None, AbstractContextManager[Workers | None]]:
     """Who measures: copies of this process, where there can be some, or threads, or nobody else."""
-    if plan.suite.jobs <= 1 or has_code(plan):
+    if plan.suite.jobs <= 1 or is_one_by_one(plan):
         return None, nullcontext()
     from pytest_msdump.scheduling.copies import Copies, is_possible
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from plugin.suites import write_suite
+from scheduling.dumps import LARGE, as_written, write_pairs
 from storage.shelf import SHELF
 
 from pytest_msdump.pipeline.comparing import compare_pair
@@ -93,3 +94,42 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
 
 def sides(lenet: Path) -> dict[str, str]:
     return {"left": str(lenet / "target_bad2"), "right": str(lenet / "target")}
+
+
+_HELPERS = (
+    "import os, sys, threading\nfrom pathlib import Path\nimport fsspec\n"
+    "from pytest_msdump.cli import main\n"
+    "for file in sorted(Path('left').iterdir()):\n"
+    "    fsspec.filesystem('memory').pipe_file(f'/bucket/left/{file.name}', file.read_bytes())\n"
+    "helpers, fork, start = [], os.fork, threading.Thread.start\n"
+    "os.fork = lambda: helpers.append('process') or fork()\n"
+    "threading.Thread.start = lambda self: helpers.append('thread') or start(self)\n"
+    "if sys.argv[1] == 'beside':\n"
+    "    event = threading.Event()\n"
+    "    start(threading.Thread(target=event.wait, daemon=True))\n"
+    "assert main(['compare', sys.argv[2], 'right', '--quiet', *sys.argv[3:]]) == 1\n"
+    "print(*sorted(set(helpers)))\n"
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no process is copied elsewhere")
+@pytest.mark.parametrize(("beside", "helper"), [("alone", "process"), ("beside", "thread")])
+def test_a_connection_is_shared_with_no_copy_and_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, helper: str
+) -> None:
+    """A storage may have one connection, on which each of them would take bytes that somebody else asked for."""
+    write_pairs(tmp_path, [2 * LARGE] * 6, drifting=(1,))
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+
+    def helpers(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", _HELPERS, beside, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1]
+
+    assert helpers("left", "--jobs", "2") == helper
+    assert helpers("memory://bucket/left") == ""
+    alone = as_written(tmp_path)
+    assert helpers("memory://bucket/left", "--jobs", "2") == ""
+    assert as_written(tmp_path) == alone
