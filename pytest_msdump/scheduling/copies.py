@@ -47,7 +47,7 @@ class Copies(Generic[T]):
     numbers : sequence of int
         What is wanted.
     jobs : int
-        How many processes there may be, this one among them.
+        How many processes there may be, this one among them. There are fewer where the system has no room for them.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Copies(Generic[T]):
         What was raised anywhere is raised where the number comes by, as without copies.
         """
         batches = _batches(self._numbers, self._jobs)
-        count = min(self._jobs, len(batches)) - 1
+        count = min(self._jobs - 1, len(batches) - 1, _room())
         with (
             _tickets(len(batches)) as tickets,
             _started(self._function, lambda: _taken(batches, tickets), count) as arriving,
@@ -93,6 +93,16 @@ class Copies(Generic[T]):
                 else:
                     self.again += 1
                     yield from self._function((number,))
+
+
+def _room() -> int:
+    """How many copies there may be: each has a pipe here, and tensors are to be opened beside them."""
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(0, most - len(os.listdir("/proc/self/fd"))) // 4  # noqa: PTH208 - names alone
 
 
 def _batches(numbers: Sequence[int], jobs: int) -> list[Sequence[int]]:
@@ -158,15 +168,26 @@ def _started(
     take: Callable[[], Iterator[Sequence[int]]],
     count: int,
 ) -> Iterator[Arriving]:
-    """Start copies, of which each takes its batches, hand out where results arrive, and end them."""
+    """Start copies, of which each takes its batches, hand out where results arrive, and end them.
+
+    There are fewer than `count`, or none, where the system has no room for more.
+    """
     arriving = Arriving()
     copies: list[int] = []
     try:
         # Ctrl-C reaches all processes of a terminal, and the original ends its copies.
         with _uninterrupted():
             for _ in range(count):
-                there = arriving.opened()
-                copy = os.fork()
+                try:
+                    there = arriving.opened()
+                except OSError:
+                    break
+                try:
+                    copy = os.fork()
+                except OSError:
+                    # So its pipe ends without a message.
+                    os.close(there)
+                    break
                 if not copy:
                     _work(function, take(), there, arriving)
                 copies.append(copy)

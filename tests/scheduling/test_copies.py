@@ -200,9 +200,9 @@ _COMMAND = (
 )
 
 
-def command(folder: Path, *words: str, here: str = "pass") -> tuple[int, str]:
+def command(folder: Path, *words: str, here: str = "pass", before: str = "") -> tuple[int, str]:
     """Run ``msdump compare left right``; the exit code and what it printed."""
-    done = run(folder, _COMMAND.format(here=here), "compare", "left", "right", *words)
+    done = run(folder, before + _COMMAND.format(here=here), "compare", "left", "right", *words)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -269,6 +269,57 @@ def test_a_killed_worker_is_told_and_loses_nothing(tmp_path: Path) -> None:
     assert found["tensors"] == alone["tensors"]
     assert found["counts"] == alone["counts"]
     assert found["complete"] is True
+
+
+_NO_MORE_FORKS = (
+    "import errno, os\nfork, started = os.fork, []\n"
+    "def some_forks():\n"
+    "    if len(started) == {most}: raise BlockingIOError(errno.EAGAIN, 'no more processes')\n"
+    "    started.append(0)\n"
+    "    return fork()\n"
+    "os.fork = some_forks\n"
+)
+_FEW_FILES = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+_NO_LIMIT = "import resource\nresource.getrlimit = lambda _: (resource.RLIM_INFINITY,) * 2\n"
+_NO_MORE_PIPES = (
+    "import errno, os\npipe, made = os.pipe, []\n"
+    "def some_pipes():\n"
+    "    if len(made) == 3: raise OSError(errno.ENFILE, 'no more files')\n"
+    "    made.append(0)\n"
+    "    return pipe()\n"
+    "os.pipe = some_pipes\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "jobs", "most"),
+    [
+        (_NO_MORE_FORKS.format(most=0), 4, 1),
+        (_NO_MORE_FORKS.format(most=2), 8, 3),
+        (_NO_MORE_PIPES, 8, 3),
+        (_FEW_FILES, 64, 16),
+        (_NO_LIMIT, 3, 3),
+    ],
+    ids=["no fork", "two forks", "three pipes", "64 files", "no limit"],
+)
+def test_where_there_is_no_room_for_all_copies_there_are_fewer(
+    tmp_path: Path, before: str, jobs: int, most: int
+) -> None:
+    write_pairs(tmp_path, [50] * 200, drifting=(9,))
+    assert command(tmp_path)[0] == 1
+    alone = as_written(tmp_path)
+    for path in (tmp_path / "by").iterdir():
+        path.unlink()
+    # Whoever is slow to start finds something left to do.
+    code, said = command(tmp_path, "--jobs", str(jobs), here="time.sleep(0.01)", before=before)
+    assert (code, as_written(tmp_path)) == (1, alone)
+    assert min(2, most) <= len(workers(tmp_path)) <= most
+    assert "ended early" not in said
+
+
+@pytest.mark.parametrize("before", [_NO_MORE_FORKS.format(most=0), _NO_MORE_PIPES.replace("== 3", "== 0")])
+def test_where_no_copy_can_be_made_nobody_makes_it_meanwhile(tmp_path: Path, before: str) -> None:
+    assert made("return 7", tmp_path, before=before) == [None, True]
 
 
 def test_what_copies_found_is_kept_in_the_cache(tmp_path: Path) -> None:
