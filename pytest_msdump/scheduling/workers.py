@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.scheduling.stamp import Stamp, differences
+from pytest_msdump.scheduling.threads import Workers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -29,8 +31,10 @@ def connected(address: str) -> Client:
     Raises
     ------
     ConfigError
-        Dask is not installed, or nobody answers.
+        Dask is not installed, or no scheduler answers.
     """
+    from concurrent.futures import wait
+
     try:
         from distributed import Client
     except ImportError as error:
@@ -41,8 +45,21 @@ def connected(address: str) -> Client:
     if not is_file and ":" not in address:
         raise ConfigError(f"--scheduler: {address!r} is neither an address nor a scheduler file; write tcp://HOST:8786")
     where: dict[str, str] = {"scheduler_file": address} if is_file else {"address": address}
-    try:
+
+    def client() -> Client:
         return Client(**where, timeout=_CONNECT_SECONDS, set_as_default=False, name="msdump")
+
+    # Dask waits without end for who takes the connection and says nothing, and so nobody waits for this thread.
+    with closing(Workers(1)) as helper:
+        attempt = helper.submit(client)
+    wait([attempt], timeout=1.5 * _CONNECT_SECONDS)
+    if not attempt.done():
+        raise ConfigError(
+            f"--scheduler {address}: what answers there is no scheduler, or an overloaded one; "
+            "is it the dashboard's port? The scheduler's own is 8786 by default"
+        )
+    try:
+        return attempt.result()
     except Exception as error:
         # Each transport has errors of its own for what cannot be reached, or cannot be an address.
         raise ConfigError(

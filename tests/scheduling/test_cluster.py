@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -235,6 +237,28 @@ def test_an_address_where_nobody_answers_is_told_on_a_line(capsys, monkeypatch, 
     assert compare("--scheduler", named) == 4
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"msdump: --scheduler {named}: no scheduler answers there (")
+
+
+_CONNECTING = (
+    "import sys\nfrom pytest_msdump.cli import main\nfrom pytest_msdump.scheduling import workers\n"
+    "workers._CONNECT_SECONDS = 1\nsys.exit(main(sys.argv[1:]))\n"
+)
+
+
+@pytest.mark.dask
+@pytest.mark.usefixtures("address")
+def test_what_takes_the_connection_and_is_no_scheduler_is_told_on_a_line(dumps):
+    """The port of a dashboard, say: Dask would wait for its greeting without end."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        named = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        words = ("compare", "left", "right", "--quiet", "--scheduler", named)
+        done = subprocess.run(
+            [sys.executable, "-c", _CONNECTING, *words], cwd=dumps, capture_output=True, text=True, timeout=30
+        )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"msdump: --scheduler {named}: what answers there is no scheduler")
+    assert "is it the dashboard's port?" in line
+    assert done.returncode == 4
 
 
 @pytest.mark.usefixtures("dumps")
