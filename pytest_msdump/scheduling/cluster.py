@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,8 @@ class Cluster:
                 if not self._is_deserted:
                     yield from self._through(deque([_Task((job,))]), None, 1)
         finally:
-            if self._running:
+            # Where the scheduler has gone there is nothing to cancel.
+            with suppress(Exception):
                 self._client.cancel(list(self._running), force=True)
 
     def _through(
@@ -107,8 +109,8 @@ class Cluster:
     ) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Have tasks done, `window` of them at a time; without `suspects`, who ends workers is to blame."""
         while waiting or self._running:
-            while waiting and len(self._running) < window:
-                self._submit(waiting.popleft())
+            while waiting and len(self._running) < window and self._is_submitted(waiting[0]):
+                waiting.popleft()
             future = self._next_done()
             if future is None:
                 return
@@ -140,11 +142,13 @@ class Cluster:
             )
             yield from self._errors(task, why)
             return
-        task.attempts += 1
         why = answer.refusal if error is None else f"{type(error).__name__}: {error}"
-        future.cancel()
+        with suppress(Exception):
+            future.cancel()
         self._crew.refresh()
-        if task.attempts >= _ATTEMPTS or not self._crew.able:
+        # With nobody there it was no attempt: somebody may come, or the scheduler again.
+        task.attempts += bool(self._crew.able or self._crew.unable)
+        if task.attempts >= _ATTEMPTS or (self._crew.unable and not self._crew.able):
             yield from self._errors(task, f"the workers of {self._address} cannot compare this pair: {why[:500]}")
             return
         waiting.append(task)
@@ -153,16 +157,24 @@ class Cluster:
         for job in task.jobs:
             yield job.number, error_entry(job.pair, self._conditions, sentence)
 
-    def _submit(self, task: _Task) -> None:
+    def _is_submitted(self, task: _Task) -> bool:
+        """Submit a task; false where the client has given its scheduler up, and takes none."""
         self._crew.refresh()
         # Nobody is named as long as everybody can: a worker that comes later may help.
         task.workers = tuple(self._crew.able) if self._crew.unable else ()
         chosen = list(task.workers) or None
-        future = self._client.submit(
-            compare_batch, task.jobs, self._conditions, stamp(), pure=False, workers=chosen, retries=0
-        )
+        try:
+            future = self._client.submit(
+                compare_batch, task.jobs, self._conditions, stamp(), pure=False, workers=chosen, retries=0
+            )
+            future.add_done_callback(self._done.put)
+        except Exception:
+            self._crew.refresh()
+            if self._crew.able:
+                raise
+            return False
         self._running[future] = task
-        future.add_done_callback(self._done.put)
+        return True
 
     def _next_done(self) -> Future | None:
         """Wait for a task; ``None`` when nobody is there to do one."""

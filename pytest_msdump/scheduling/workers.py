@@ -95,12 +95,13 @@ class Crew:
         """Look who is there, and ask those that have come. Nobody is there while the scheduler does not answer."""
         try:
             self._threads = dict(self._client.nthreads())
-        except OSError:
+            new = [address for address in self._threads if address not in self._problems]
+            answers = self._client.run(self._ask, workers=new, on_error="return") if new else {}
+        except Exception:
+            # A client that has given its scheduler up raises other errors than one that looks for it.
             self._threads = {}
-        new = [address for address in self._threads if address not in self._problems]
-        if new:
-            answers = self._client.run(self._ask, workers=new, on_error="return")
-            self._problems.update({address: self._problem(answers.get(address)) for address in new})
+            return
+        self._problems.update({address: self._problem(answers.get(address)) for address in new})
 
     @property
     def able(self) -> dict[str, int]:

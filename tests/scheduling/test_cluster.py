@@ -71,7 +71,7 @@ def dumps(tmp_path, monkeypatch):
 
 
 @contextmanager
-def befallen(address, plugin):
+def befallen(address, plugin, *, is_undone=True):
     """Workers that something has befallen, those of the place of dead ones too; healthy ones afterwards."""
     from distributed import Client
 
@@ -80,7 +80,8 @@ def befallen(address, plugin):
         try:
             yield client
         finally:
-            client.unregister_worker_plugin("befalls")
+            if is_undone:
+                client.unregister_worker_plugin("befalls")
 
 
 def compare(*arguments):
@@ -217,6 +218,59 @@ def test_what_nobody_is_left_to_compare_is_not_run(dumps, doomed):
     assert "no worker was left for 1 s; the rest was not compared" in cluster.notes[0]
     assert not report.complete
     assert 0 < len(first) < len(SIZES)
+
+
+_CLUSTER = (
+    "from distributed import LocalCluster\n"
+    "if __name__ == '__main__':\n"
+    "    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=':0', memory_limit=0) as made:\n"
+    "        print(made.scheduler_address, flush=True)\n"
+    "        input()\n"
+)
+
+
+@pytest.fixture
+def mortal(tmp_path):
+    """The process of a cluster, and its address."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        _missing()
+    program = tmp_path / "a_cluster.py"
+    program.write_text(_CLUSTER)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, program], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        yield process, process.stdout.readline().strip()
+        process.kill()
+
+
+@pytest.mark.dask
+def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal, monkeypatch):
+    from pytest_msdump.scheduling import workers
+    from pytest_msdump.scheduling.cluster import Cluster
+
+    monkeypatch.setattr(workers, "_CONNECT_SECONDS", 2)
+    compare()
+    alone = results(dumps)["tensors"]
+    process, address = mortal
+    planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
+    with befallen(address, clusters.slow(dumps / "log", 0.2), is_undone=False), workers.connected(address) as client:
+        cluster = Cluster(planned, client, address, patience_seconds=4)
+        entries = cluster.entries(range(len(SIZES)))
+        records = dict([next(entries)])
+        process.kill()
+        records.update(entries)
+        assert client.status == "closed", "the client has given its scheduler up meanwhile"
+        report = gathered(planned, records)
+    assert cluster.notes == [f"--scheduler {address}: no worker was left for 4 s; the rest was not compared"]
+    assert not report.complete
+    assert 0 < len(records) < len(SIZES)
+    verdicts = [record["verdict"] for record in alone]
+    assert [(number, record["verdict"]) for number, record in records.items()] == [
+        (number, verdicts[number]) for number in records
+    ]
 
 
 @pytest.mark.dask
