@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def cached(runner: Runner, records: Mapping[int, Any]) -> dict[str, Any]:
 
 def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
     """Keep what a suite has measured; return what reports say of it. The controller alone writes."""
-    cache = open_cache(plan, _folder(gate.config))
+    cache = _opened(plan, gate.config)
     if cache is None:
         return ()
     records = gate.records[plan.digest]
@@ -81,14 +82,23 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
 def _cache(item: OperatorItem, now: _Measuring) -> Cache | None:
     plan = item.plan
     if plan.digest not in now.caches:
-        now.caches[plan.digest] = open_cache(plan, _folder(item.config))
+        now.caches[plan.digest] = _opened(plan, item.config)
     return now.caches[plan.digest]
 
 
+def _opened(plan: Plan, config: pytest.Config) -> Cache | None:
+    """The cache that a plan's suite asks for. Where it asks for none, pytest's folder is not even made."""
+    return None if plan.suite.cache == "off" else open_cache(plan, _folder(config))
+
+
 def _folder(config: pytest.Config) -> Path:
-    """Below pytest's own cache, which people know how to clear; our own folder where there is none."""
+    """Below pytest's own cache, which people know how to clear; our own folder where there is none, or can be none."""
     own = getattr(config, "cache", None)
-    return cache_folder(config.rootpath) if own is None else Path(own.mkdir("msdump"))
+    if own is not None:
+        with suppress(OSError):
+            return Path(own.mkdir("msdump"))
+    # If nothing can be written here either, who keeps records says so.
+    return cache_folder(config.rootpath)
 
 
 def stop_measuring(config: pytest.Config) -> None:

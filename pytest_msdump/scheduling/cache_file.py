@@ -95,7 +95,7 @@ class CacheFile:
                         self._places[key.decode("ascii", errors="replace")] = (start, len(line))
                     else:
                         self._damage(1)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             self.note = f"cache: {self._path} cannot be read ({error.strerror}) and is left alone"

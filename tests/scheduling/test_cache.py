@@ -315,3 +315,50 @@ def test_workers_of_xdist_read_it_and_the_controller_writes_it(pytester, monkeyp
     os.utime(file_of(pytester.path / "left", "op0"))
     pytester.runpytest_inprocess(*arguments, "-n2").stdout.fnmatch_lines(["cache: 1 of 2 pairs from earlier runs"])
     pytester.runpytest_inprocess(*arguments).stdout.fnmatch_lines(["cache: 2 of 2 pairs from earlier runs"])
+
+
+# pytest says of its own part of the cache what it thinks of that.
+QUIET = ("-W", "ignore::pytest.PytestCacheWarning")
+
+
+@pytest.fixture
+def unwritable(pytester, monkeypatch):
+    """A folder of two dumps where pytest's cache cannot be made."""
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    monkeypatch.delenv("CI", raising=False)
+    write_pairs(pytester.path, [8, 9])
+    (pytester.path / ".pytest_cache").write_text("a file")
+    return pytester
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_where_pytest_can_have_no_cache_there_is_our_own(unwritable, workers):
+    ours = unwritable.path / ".msdump-cache"
+    sides = ("--msdump-left=left", "--msdump-right=right", *QUIET, *workers)
+    off = unwritable.runpytest_inprocess(*sides)
+    off.assert_outcomes(passed=3)
+    assert not ours.exists()
+    assert results(unwritable.path)["tensors"]
+    on = unwritable.runpytest_inprocess(*sides, "--msdump-cache=files")
+    on.assert_outcomes(passed=3)
+    assert list(ours.glob("*.comparisons"))
+    assert results(unwritable.path)["notes"] == ["cache: 0 of 2 pairs from earlier runs"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_where_no_cache_can_be_written_all_is_measured_and_that_is_said_once(unwritable, workers):
+    (unwritable.path / ".msdump-cache").write_text("a file")
+    sides = ("--msdump-left=left", "--msdump-right=right", *QUIET, *workers)
+    done = unwritable.runpytest_inprocess(*sides, "--msdump-cache=files")
+    done.assert_outcomes(passed=3)
+    told, problem = results(unwritable.path)["notes"]
+    assert told == "cache: 0 of 2 pairs from earlier runs"
+    assert "cannot be written" in problem
+    assert len(results(unwritable.path)["tensors"]) == 2
+
+
+def test_without_our_cache_nothing_of_it_is_made(pytester):
+    write_pairs(pytester.path, [8, 9])
+    pytester.runpytest_inprocess("--msdump-left=left", "--msdump-right=right").assert_outcomes(passed=3)
+    assert not (pytester.path / ".pytest_cache" / "d").exists()
+    assert not (pytester.path / ".msdump-cache").exists()
