@@ -74,8 +74,11 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
     if cache is None:
         return ()
     records = gate.records[plan.digest]
-    problem = cache.keep({key: records[int(number)] for number, key in gate.keys.get(plan.digest, {}).items()})
-    told = cache.told(len(gate.reused.get(plan.digest, ())), len(records))
+    keys = {int(number): key for number, key in gate.keys.get(plan.digest, {}).items()}
+    reused = gate.reused.get(plan.digest, set())
+    measured = [key for number, key in keys.items() if number not in reused]
+    problem = cache.keep({key: records[number] for number, key in keys.items()}, measured)
+    told = cache.told(len(reused), len(records))
     return tuple(filter(None, (told, cache.note, problem)))
 
 

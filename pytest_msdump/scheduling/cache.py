@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,17 +89,22 @@ class Cache:
         """Say how much came from earlier runs."""
         return f"cache: {reused} of {total} pair{'' if total == 1 else 's'} from earlier runs"
 
-    def keep(self, records: Mapping[str, Mapping[str, Any]]) -> str:
-        """Keep records by their keys, but for errors; return what went wrong, in a sentence, or nothing."""
+    def keep(self, records: Mapping[str, Mapping[str, Any]], measured: Iterable[str] = ()) -> str:
+        """Keep records by their keys, but for errors; return what went wrong, in a sentence, or nothing.
+
+        The keys of what was `measured` in this run, here or in another process, tell which lines are damaged.
+        """
         worth = {
             key: {name: value for name, value in record.items() if name not in _OF_THE_PLAN}
             for key, record in records.items()
             if record["verdict"] not in ("error", "not_run")
         }
         try:
-            self._file.keep(worth)
+            self._file.keep(worth, measured)
         except OSError as error:
-            return f"cache: {error.filename}: cannot be written ({error.strerror}); the next run measures again"
+            # Of a disk that is full, nothing says which file it was.
+            where = error.filename or self._file.folder
+            return f"cache: {where}: cannot be written ({error.strerror or error}); the next run measures again"
         return ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,15 @@ class CacheFile:
         Digest of the conditions.
     most_bytes : int
         How much all files of the folder may take together. What was not used for longest goes first.
+
+    Attributes
+    ----------
+    note : str
+        What is wrong with the file; empty when nothing is.
     """
 
     def __init__(self, folder: Path, name: str, *, most_bytes: int = 256 * 1024 * 1024) -> None:
-        self._folder = folder
+        self.folder = folder
         self._path = folder / f"{name}{_SUFFIX}"
         self._most = most_bytes
         self._places: dict[str, tuple[int, int]] = {}
@@ -49,24 +54,34 @@ class CacheFile:
         """Return a record; ``None`` where there is none, or a damaged one."""
         line = self._line(key)
         if line is None:
+            self._places.pop(key, None)
             return None
         digest, _, text = line[_KEY + 1 :].rstrip(b"\n").partition(b" ")
         with suppress(ValueError):
             if digest == _digest(text):
                 found = json.loads(text)
                 return found if isinstance(found, dict) else None
-        self._places.pop(key)
+        self._places.pop(key, None)
         self._damage(1)
         return None
 
-    def keep(self, records: Mapping[str, Mapping[str, Any]]) -> None:
+    def keep(self, records: Mapping[str, Mapping[str, Any]], measured: Iterable[str] = ()) -> None:
         """Write `records` beside what is there; those of `records` are the last to go.
+
+        Parameters
+        ----------
+        records : mapping
+            Records by their keys.
+        measured : iterable of str
+            Keys of what had to be measured. Where this object knows of a line, another process has found it damaged.
 
         Raises
         ------
         OSError
             It cannot be written.
         """
+        for key in measured:
+            self.get(key)
         if all(key in self._places for key in records) and not self._damaged:
             with suppress(OSError):
                 os.utime(self._path)
@@ -117,11 +132,11 @@ class CacheFile:
         return line if line.startswith(key.encode("ascii") + b" ") and line.endswith(b"\n") else None
 
     def _write(self, lines: list[bytes]) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        ignore = self._folder / ".gitignore"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        ignore = self.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
-        temporary = self._folder / f".{uuid4().hex}.tmp"
+        temporary = self.folder / f".{uuid4().hex}.tmp"
         try:
             with temporary.open("wb") as file:
                 file.write(_TITLE)
@@ -134,7 +149,7 @@ class CacheFile:
     def _drop_oldest(self, left: int) -> None:
         """Delete files of other conditions until all fit; those that were written last stay."""
         others = []
-        for path in self._folder.glob(f"*{_SUFFIX}"):
+        for path in self.folder.glob(f"*{_SUFFIX}"):
             with suppress(OSError):
                 found = path.stat()
                 others.append((found.st_mtime_ns, found.st_size, path))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -247,6 +250,73 @@ def test_a_cache_that_cannot_be_written_is_said_and_harms_nothing(compare, dumps
     code, names, out = compare()
     assert (code, names) == (1, ALL)
     assert "the next run measures again" in out
+
+
+def test_a_full_disk_is_said_with_the_folder(compare, dumps, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(CacheFile, "_write", full)
+    assert compare()[:2] == (1, ALL)
+    folder = dumps / ".msdump-cache"
+    problem = f"cache: {folder}: cannot be written (No space left on device); the next run measures again"
+    assert problem in results(dumps)["notes"]
+
+
+def flip_a_byte(folder):
+    """Damage the record of one pair in a way that only who reads it finds."""
+    (file,) = folder.glob("*.comparisons")
+    content = bytearray(file.read_bytes())
+    content[content.rindex(b'"verdict"') + 1] ^= 1
+    file.write_bytes(content)
+
+
+# Only a process of one thread is copied; its copies have time to find what is damaged.
+WITH_COPIES = """
+import os, sys, time
+from pytest_msdump.cli import main
+from pytest_msdump.scheduling import cache
+home, get = os.getpid(), cache.Cache.get
+def after_a_while(*arguments):
+    time.sleep(0.5 if os.getpid() == home else 0)
+    return get(*arguments)
+cache._RACY_SECONDS, cache.Cache.get = 0, after_a_while
+sys.argv[1:] = ["compare", "left", "right", "--cache", "files", "--jobs", sys.argv[1]]
+main()
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_who_finds_a_damaged_line_makes_no_difference(dumps, jobs):
+    def notes():
+        subprocess.run([sys.executable, "-c", WITH_COPIES, jobs], cwd=dumps, check=True, capture_output=True)
+        return results(dumps)["notes"]
+
+    notes()
+    alone = results(dumps)["tensors"]
+    flip_a_byte(dumps / ".msdump-cache")
+    told, damaged = notes()
+    assert told == "cache: 3 of 4 pairs from earlier runs"
+    assert "is damaged" in damaged
+    assert results(dumps)["tensors"] == alone
+    assert notes() == ["cache: 4 of 4 pairs from earlier runs"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_damaged_line_is_told_by_pytest_and_written_anew(pytester, monkeypatch, workers):
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    monkeypatch.delenv("CI", raising=False)
+    write_pairs(pytester.path, [8, 9])
+    pytester.makeconftest("import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n")
+    arguments = ("--msdump-left=left", "--msdump-right=right", "--msdump-cache=files", *workers)
+    pytester.runpytest_inprocess(*arguments)
+    flip_a_byte(pytester.path / ".pytest_cache" / "d" / "msdump")
+    pytester.runpytest_inprocess(*arguments)
+    told, damaged = results(pytester.path)["notes"]
+    assert told == "cache: 1 of 2 pairs from earlier runs"
+    assert "is damaged" in damaged
+    pytester.runpytest_inprocess(*arguments)
+    assert results(pytester.path)["notes"] == ["cache: 2 of 2 pairs from earlier runs"]
 
 
 def test_under_ci_only_who_types_it_has_a_cache(tmp_path):
