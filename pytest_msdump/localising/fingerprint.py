@@ -47,7 +47,8 @@ class Fingerprint:
     @property
     def is_telling(self) -> bool:
         """Whether two tensors that hold such values are hardly two different ones."""
-        quantiles = self.values[3:]
+        # Halves, since the width of the range may be beyond float64.
+        quantiles = self.values[3:] / 2.0
         # One value may be told as its own and as the edge of its bin.
         steps = np.diff(quantiles) > 2.0 / _BINS * (quantiles[-1] - quantiles[0])
         return self.finite >= _FEWEST_ELEMENTS and 1 + int(np.count_nonzero(steps)) >= _FEWEST_QUANTILES
@@ -79,7 +80,7 @@ def fingerprint(view: TensorView) -> Fingerprint:
         places = np.searchsorted(edges, block, side="right") - 1
         counts += np.bincount(np.clip(places, 0, _BINS - 1), minlength=_BINS)
     scale = greatest * float(np.sqrt(squares / finite))
-    facts = [total * share, modulus * share, scale * zeros / finite]
+    facts = [total * share, modulus * share, scale * (zeros / finite)]
     return Fingerprint(view.size, finite, scale, np.array([*facts, *_quantiles(edges, counts, low, high)]))
 
 

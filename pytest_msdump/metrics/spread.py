@@ -18,6 +18,8 @@ _BLOCK_ELEMENTS = 1 << 18
 _LOWEST, _HIGHEST = -40, 40
 _MOST_PLACES = 64
 _MAP_CELLS = 16
+# The greatest number of four digits that float64 has; sums beyond it are drawn as this.
+_MOST = 1.797e308
 
 _Floats = npt.NDArray[np.float64]
 
@@ -54,14 +56,17 @@ class _Spread:
         known = right != 0
         magnitude = _decade(np.abs(right[known]))
         self.seen += np.bincount(magnitude, minlength=self.seen.size)
-        self.sums += np.bincount(magnitude, weights=error[known], minlength=self.sums.size)
+        with np.errstate(over="ignore"):
+            self.sums += np.bincount(magnitude, weights=error[known], minlength=self.sums.size)
         np.maximum.at(self.largest, magnitude, error[known])
         index = places // self.inner % self.length // self.step
-        self.along += np.bincount(index, weights=error, minlength=self.along.size)
+        with np.errstate(over="ignore"):
+            self.along += np.bincount(index, weights=error, minlength=self.along.size)
         down = places // self.columns % self.rows * self.cells[0] // self.rows
         across = places % self.columns * self.cells[1] // self.columns
         cell = down * self.cells[1] + across
-        self.map += np.bincount(cell, weights=error, minlength=self.map.size)
+        with np.errstate(over="ignore"):
+            self.map += np.bincount(cell, weights=error, minlength=self.map.size)
         self.mapped += np.bincount(cell, minlength=self.mapped.size)
 
     def told(self) -> dict[str, Any]:
@@ -131,4 +136,4 @@ def _span(counts: npt.NDArray[np.int64]) -> tuple[int, int]:
 
 def _short(values: _Floats) -> list[float]:
     """Four digits are enough to draw."""
-    return [float(f"{value:.4g}") for value in values]
+    return [float(f"{min(value, _MOST):.4g}") for value in values]

@@ -82,3 +82,20 @@ def test_zeros_agree_with_zeros_only():
     assert disagreement(zeros, zeros) == 0.0
     assert disagreement(ArrayView(np.ones(9)), zeros) == np.inf
     assert disagreement(ArrayView(np.full(9, np.nan)), zeros) == np.inf
+
+
+HUGEST = np.finfo(np.float64).max
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_at_the_edge_of_float64_tell_as_much_as_their_like_in_the_middle():
+    random = np.random.default_rng(3)
+    even, zeros = np.linspace(-1.0, 1.0, 400), np.repeat([0.0, 0.3, 1.0], 200)
+    for values in (even, zeros, np.tile([1.0, -1.0], 50)):
+        huge, small = print_of(random.permutation(values) * HUGEST), print_of(values)
+        assert np.isfinite(huge.values).all()
+        assert huge.is_telling == small.is_telling
+        assert huge.values / HUGEST == pytest.approx(small.values, abs=1e-9)
+        assert distances(huge, [print_of(values * HUGEST), print_of(values * HUGEST / 4)]) == pytest.approx(
+            distances(small, [print_of(values), print_of(values / 4)]), abs=1e-9
+        )

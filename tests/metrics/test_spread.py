@@ -95,6 +95,33 @@ def test_edges(left, right, parts):
     json.dumps(found, allow_nan=False)
 
 
+@pytest.mark.usefixtures("block")
+@pytest.mark.filterwarnings("error")
+def test_sums_beyond_float64_are_the_largest_there_is():
+    right = np.tile([1e308, -1e308], 50)
+    found = spread(View(-right), View(right))
+    assert found["magnitude"] == {"low": 40, "mean": [1.797e308], "largest": [1.797e308]}
+    assert found["axis"]["values"] == [1.797e308] * 50
+    assert found["heat"] == [[1.797e308] * 16]
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("asked", ["failing", "all"])
+@pytest.mark.filterwarnings("error")
+def test_a_tensor_of_huge_values_is_reported_without_a_warning(asked, tmp_path, monkeypatch, capsys):
+    from pytest_msdump.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for side, values in (("left", [0.0] * 40), ("right", [1e308, -1e308] * 20)):
+        (tmp_path / side).mkdir()
+        np.save(f"{side}/a.0.179522395086100.npy", np.array(values))
+    assert main(["compare", "left", "right", "--spread", asked, "--report", "json,html"]) == 1
+    assert capsys.readouterr().err == ""
+    (record,) = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    assert record["spread"]["axis"]["values"] == [1e308] * 40
+    assert record["spread"]["magnitude"]["mean"] == [1.797e308]
+
+
 def test_unsigned_integers_do_not_wrap():
     found = spread(View(np.array([0, 10], "u1")), View(np.array([255, 10], "u1")))
     assert found["axis"]["values"] == [255.0, 0.0]
