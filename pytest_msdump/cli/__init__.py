@@ -20,6 +20,8 @@ __all__ = ["main"]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
+# A shell's number of what was ended by a signal, less the signal's.
+_BY_SIGNAL = 128
 
 # Columns of what is no terminal.
 _USUAL_WIDTH = 80
@@ -103,6 +105,7 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
             parsed.is_last = argv is None
             if parsed.is_last:
                 keep_numpy_alone()
+                _tidy_up_when_terminated()
         code = int(parsed.run(parsed))
         sys.stdout.flush()
         return code
@@ -124,6 +127,23 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
             # The process ends now, and would search all that it has for circles, several times: a fifth of its time
             # where two files are compared.
             gc.freeze()
+
+
+def _tidy_up_when_terminated() -> None:
+    """Let SIGTERM end the process as an exception does: temporary files go, and copies of the process end.
+
+    Whoever started the process may have it ignored. A second one ends the process at once.
+    """
+    # What `signal` is made of: to import that takes longer than to compare two small files.
+    import _signal as signal  # type: ignore[import-not-found]
+
+    def leave(number: int, _: object) -> NoReturn:
+        signal.signal(number, signal.SIG_DFL)
+        raise SystemExit(_BY_SIGNAL + number)
+
+    with suppress(ValueError):  # not the main thread
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, leave)
 
 
 def _modules(words: Sequence[str]) -> list[ModuleType]:

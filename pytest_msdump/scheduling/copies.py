@@ -203,8 +203,8 @@ def _started(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until whatever was started is known; what is started leaves it to this process for good."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Let signals wait until whatever was started is known; what is started leaves Ctrl-C to this process for good."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
@@ -236,6 +236,10 @@ def _work(
     from pickle import HIGHEST_PROTOCOL, dumps
 
     try:
+        # What the original does at SIGTERM, it does for all.
+        if callable(signal.getsignal(signal.SIGTERM)):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         # With these open, it would not be told that nobody listens any more.
         others.close()
         # To look for garbage among what the original has would copy all of it.

@@ -20,6 +20,8 @@ from pytest_msdump.scheduling.stamp import Stamp
 from pytest_msdump.suite import load_suite
 
 SIZES = [12, LARGE, 30, 7]
+# For processes of their own, which trust no file of the last seconds either.
+OLD_ENOUGH = "import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n"
 
 
 @pytest.fixture
@@ -307,7 +309,7 @@ def test_a_damaged_line_is_told_by_pytest_and_written_anew(pytester, monkeypatch
     monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
     monkeypatch.delenv("CI", raising=False)
     write_pairs(pytester.path, [8, 9])
-    pytester.makeconftest("import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n")
+    pytester.makeconftest(OLD_ENOUGH)
     arguments = ("--msdump-left=left", "--msdump-right=right", "--msdump-cache=files", *workers)
     pytester.runpytest_inprocess(*arguments)
     flip_a_byte(pytester.path / ".pytest_cache" / "d" / "msdump")
@@ -379,7 +381,7 @@ def test_workers_of_xdist_read_it_and_the_controller_writes_it(pytester, monkeyp
     monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
     monkeypatch.delenv("CI", raising=False)
     write_pairs(pytester.path, [8, 9])
-    pytester.makeconftest("import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n")
+    pytester.makeconftest(OLD_ENOUGH)
     arguments = ("--msdump-left=left", "--msdump-right=right", "--msdump-cache=files")
     pytester.runpytest_inprocess(*arguments).stdout.fnmatch_lines(["cache: 0 of 2 pairs from earlier runs"])
     os.utime(file_of(pytester.path / "left", "op0"))
@@ -394,6 +396,7 @@ QUIET = ("-W", "ignore::pytest.PytestCacheWarning")
 @pytest.fixture
 def unwritable(pytester, monkeypatch):
     """A folder of two dumps where pytest's cache cannot be made."""
+    pytester.makeconftest(OLD_ENOUGH)
     monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
     monkeypatch.delenv("CI", raising=False)
     write_pairs(pytester.path, [8, 9])

@@ -6,8 +6,11 @@ import json
 import os
 import pickle
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -133,3 +136,71 @@ def test_a_connection_is_shared_with_no_copy_and_no_thread(
     alone = as_written(tmp_path)
     assert helpers("memory://bucket/left", "--jobs", "2") == ""
     assert as_written(tmp_path) == alone
+
+
+# Says where its stand-ins are, and that a pair is about to be compared, which takes as long as it may.
+SLOW = """
+import os, sys, time
+import storage.shelf
+from pytest_msdump.cli import main
+from pytest_msdump.scheduling import running
+from pytest_msdump.storage.standins import standins
+home, entries_of = os.getpid(), running.entries_of
+def slowly(*arguments):
+    if os.getpid() == home:
+        print("in", standins().folder, flush=True)
+    time.sleep(60)
+    yield from entries_of(*arguments)
+running.entries_of = slowly
+{before}
+sys.exit(main({words}))
+"""
+
+
+def terminated(tmp_path: Path, *words: str, before: str = "", is_own: bool = True) -> tuple[int, Path]:
+    """Compare, end that by SIGTERM, to it and all its copies, and return how it ended and where its stand-ins were."""
+    program = SLOW.format(before=before, words="" if is_own else "sys.argv[1:]")
+    command = [sys.executable, "-c", program, "compare", "shelf://target_bad2", "shelf://target", *words]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout
+        folder = Path(next(line for line in process.stdout if line.startswith("in ")).split()[1])
+        assert folder.is_dir()
+        os.killpg(process.pid, signal.SIGTERM)
+        if "SIG_IGN" in before:
+            time.sleep(0.3)
+            assert process.poll() is None
+            process.kill()
+        assert process.stderr
+        assert process.stderr.read() == ""
+        code = process.wait(30)
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+    return code, folder
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing there ends a process with its leave")
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_command_that_is_terminated_leaves_nothing(shelf, tmp_path, jobs):
+    assert shelf
+    code, folder = terminated(tmp_path, "--jobs", jobs)
+    assert code == 128 + signal.SIGTERM
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="as above")
+@pytest.mark.parametrize(
+    ("before", "is_own", "code"),
+    [
+        ("", False, -signal.SIGTERM),
+        ("import signal; signal.signal(signal.SIGTERM, lambda *_: os._exit(7))", True, 7),
+        ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", True, -signal.SIGKILL),
+    ],
+    ids=["a function", "a handler of its own", "ignored"],
+)
+def test_how_a_program_takes_sigterm_is_its_own_business(shelf, tmp_path, before, is_own, code):
+    assert shelf
+    ended, folder = terminated(tmp_path, before=before, is_own=is_own)
+    assert ended == code
+    shutil.rmtree(folder)
