@@ -344,6 +344,17 @@ def test_an_interrupt_ends_the_command_and_its_copies(tmp_path: Path) -> None:
     assert gone(workers(tmp_path))
 
 
+@pytest.mark.parametrize("to_all", [True, False])
+def test_what_ends_the_command_ends_its_copies(tmp_path: Path, to_all: bool) -> None:
+    write_pairs(tmp_path, [50] * 4)
+    with begun(tmp_path, "time.sleep(120)", "main = cli.main\ncli.main = lambda _: main()\n") as process:
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert (tmp_path / "errors").read_text() == ""
+    assert not (tmp_path / "msdump-report").exists()
+    assert gone(workers(tmp_path))
+
+
 def test_copies_end_when_the_command_was_killed(tmp_path: Path) -> None:
     # A copy would be busy for 50 seconds.
     write_pairs(tmp_path, [50] * 200)
@@ -358,9 +369,10 @@ def workers(folder: Path) -> set[int]:
 
 
 @contextmanager
-def begun(folder: Path, here: str) -> Iterator[subprocess.Popen[str]]:
+def begun(folder: Path, here: str, before: str = "") -> Iterator[subprocess.Popen[str]]:
     """The same command with two copies, which are measuring."""
     program = _COMMAND.format(here=f"name == 'op0' and print('measuring', flush=True); {here}")
+    program = program.replace("running.entries_of = entries_of\n", f"running.entries_of = entries_of\n{before}")
     words = [sys.executable, "-c", program, "compare", "left", "right", "--jobs", "2"]
     with (
         (folder / "errors").open("w") as errors,
