@@ -5,8 +5,14 @@ Importing this module costs nothing but pytest and the standard library; a run w
 
 from __future__ import annotations
 
-from pytest_msdump.plugin.capturing import msdump_recorder, msdump_reference
-from pytest_msdump.plugin.fixtures import msdump, msdump_left, msdump_pairs, msdump_right
+from pytest_msdump.plugin.fixtures import (
+    msdump,
+    msdump_left,
+    msdump_pairs,
+    msdump_recorder,
+    msdump_reference,
+    msdump_right,
+)
 from pytest_msdump.plugin.hooks import (
     pytest_addoption,
     pytest_collect_file,

@@ -1,4 +1,4 @@
-"""Fixtures that make dumps inside of a test: record a live model, and keep the reference's dump."""
+"""Making dumps inside of a test: where a recording of a live model goes, and the references that are kept."""
 
 from __future__ import annotations
 
@@ -6,38 +6,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from pytest_msdump.capture import Recorder
+from pytest_msdump.capture.reference import keep_reference
+from pytest_msdump.pipeline.recording import opened
 from pytest_msdump.plugin.sources import absolute
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from pytest_msdump.capture.recorder import Recorder
+    import pytest
 
-__all__ = ["msdump_recorder", "msdump_reference"]
+__all__ = ["recorder", "reference_keeper"]
 
 _DIRECTORY = "msdump-references"
 
 
-@pytest.fixture
-def msdump_recorder(tmp_path: Path) -> Recorder:
-    """Records live models, each into a new folder below the test's `tmp_path` unless ``directory=`` says where."""
-    from pytest_msdump.capture import Recorder
-    from pytest_msdump.pipeline.recording import opened
-
-    return Recorder(tmp_path / "recorded", opened=opened)
+def recorder(folder: Path) -> Recorder:
+    """Return what records live models, each into a new folder below a test's own."""
+    return Recorder(folder / "recorded", opened=opened)
 
 
-@pytest.fixture(scope="session")
-def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """``msdump_reference(name, build, key=…, directory=None)``: the folder of a reference that is made once and kept.
-
-    See `capture.reference.keep_reference`.
-    """
-    base = tmp_path_factory.getbasetemp()
+def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return what makes a reference once and keeps it; see the fixture ``msdump_reference``."""
+    base = folders.getbasetemp()
     # Workers of pytest-xdist have folders of their own below the session's.
-    session = base.parent if hasattr(pytestconfig, "workerinput") else base
+    session = base.parent if hasattr(config, "workerinput") else base
 
     def reference(
         name: str,
@@ -47,16 +40,14 @@ def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempP
         directory: str | PathLike[str] | None = None,
     ) -> Path:
         __tracebackhide__ = True
-        from pytest_msdump.capture.reference import keep_reference
-
         return keep_reference(
             name,
             build,
-            directory=_directory(pytestconfig) if directory is None else directory,
+            directory=_directory(config) if directory is None else directory,
             key=key,
-            generate=pytestconfig.getoption("msdump_generate"),
+            generate=config.getoption("msdump_generate"),
             mark=session / "msdump-generated",
-            root=pytestconfig.rootpath,
+            root=config.rootpath,
         )
 
     return reference

@@ -1,4 +1,4 @@
-"""Fixtures for ordinary tests: the two dumps, their pairs, and the helpers with this test's limits."""
+"""Fixtures for ordinary tests: the two dumps, their pairs, helpers with this test's limits, and what makes dumps."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.session import GATE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
+    from pytest_msdump.capture.recorder import Recorder
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.model.report import Record, Report
     from pytest_msdump.pipeline.checking import Checked
     from pytest_msdump.pipeline.opening import OpenDump
 
-__all__ = ["Helpers", "msdump", "msdump_left", "msdump_pairs", "msdump_right"]
+__all__ = [
+    "Helpers",
+    "msdump",
+    "msdump_left",
+    "msdump_pairs",
+    "msdump_recorder",
+    "msdump_reference",
+    "msdump_right",
+]
 
 
 class Helpers:
@@ -99,6 +109,25 @@ def msdump_pairs(msdump_left: OpenDump, msdump_right: OpenDump, pytestconfig: py
     from pytest_msdump.matching.pairer import pair_dumps
 
     return pair_dumps(msdump_left.dump, msdump_right.dump).pairs
+
+
+@pytest.fixture
+def msdump_recorder(tmp_path: Path) -> Recorder:
+    """Records live models, each into a new folder below the test's `tmp_path` unless ``directory=`` says where."""
+    from pytest_msdump.plugin.capturing import recorder
+
+    return recorder(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``msdump_reference(name, build, key=…, directory=None)``: the folder of a reference that is made once and kept.
+
+    See `capture.reference.keep_reference`.
+    """
+    from pytest_msdump.plugin.capturing import reference_keeper
+
+    return reference_keeper(pytestconfig, tmp_path_factory)
 
 
 def _plan(config: pytest.Config) -> Any:

@@ -10,7 +10,6 @@ DORMANT = {
     "errors",
     "lazy_names",
     "plugin",
-    "plugin.capturing",
     "plugin.fixtures",
     "plugin.hooks",
     "plugin.session",
