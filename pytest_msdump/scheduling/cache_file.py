@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ _TITLE = b"msdump comparisons 1\n"
 _SUFFIX = ".comparisons"
 _KEY, _DIGEST = 32, 32
 _LONGEST_LINE = 16 * 1024 * 1024
+# Nobody writes a file for so long: it is of a run that was killed.
+_ABANDONED_SECONDS = 24 * 3600
 
 
 class CacheFile:
@@ -147,7 +150,11 @@ class CacheFile:
                 temporary.unlink()
 
     def _drop_oldest(self, left: int) -> None:
-        """Delete files of other conditions until all fit; those that were written last stay."""
+        """Delete files of other conditions until all fit, those that were written last stay; and what was abandoned."""
+        for path in self.folder.glob(".*.tmp"):
+            with suppress(OSError):
+                if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                    path.unlink()
         others = []
         for path in self.folder.glob(f"*{_SUFFIX}"):
             with suppress(OSError):

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -352,6 +353,14 @@ def test_size_is_bounded_and_what_was_used_last_stays(tmp_path):
     second.keep(dict(list(records.items())[:2]))
     assert not (tmp_path / "first.comparisons").exists()
     assert all(second.get(key) == records[key] for key in list(records)[:2])
+
+
+def test_what_a_killed_run_left_half_written_is_deleted_after_a_day(tmp_path):
+    for name, hours in ((".old.tmp", 25), (".young.tmp", 23)):
+        (tmp_path / name).write_text("half")
+        os.utime(tmp_path / name, (time.time() - 3600 * hours,) * 2)
+    CacheFile(tmp_path, "file").keep({"0" * 32: {"verdict": "pass"}})
+    assert sorted(path.name for path in tmp_path.glob(".*.tmp")) == [".young.tmp"]
 
 
 def test_pytest_has_it_in_its_own_cache_with_and_without_workers(pytester, monkeypatch, measured):
