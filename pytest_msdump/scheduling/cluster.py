@@ -112,8 +112,10 @@ class Cluster:
             while waiting and len(self._running) < window and self._is_submitted(waiting[0]):
                 waiting.popleft()
             future = self._next_done()
-            if future is None:
+            if self._is_deserted:
                 return
+            if future is None:
+                continue
             task = self._running.pop(future)
             yield from self._outcome(future, task, waiting, suspects)
 
@@ -177,7 +179,7 @@ class Cluster:
         return True
 
     def _next_done(self) -> Future | None:
-        """Wait for a task; ``None`` when nobody is there to do one."""
+        """Wait for a task; ``None`` when nobody is there to do one, or somebody is again and none was submitted."""
         alone_since: float | None = None
         while True:
             try:
@@ -189,6 +191,8 @@ class Cluster:
             if future in self._running:
                 return future
             if self._has_workers():
+                if not self._running:
+                    return None
                 alone_since = None
                 continue
             alone_since = alone_since or time.monotonic()

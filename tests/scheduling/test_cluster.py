@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 
@@ -271,6 +272,32 @@ def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal,
     assert [(number, record["verdict"]) for number, record in records.items()] == [
         (number, verdicts[number]) for number in records
     ]
+
+
+@pytest.mark.dask
+def test_a_scheduler_that_comes_back_is_given_what_it_did_not_take(dumps, address, monkeypatch):
+    from pytest_msdump.scheduling import workers
+    from pytest_msdump.scheduling.cluster import Cluster
+
+    planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
+    with workers.connected(address) as client:
+        cluster = Cluster(planned, client, address, patience_seconds=20)
+        submit, nthreads, back = client.submit, client.nthreads, []
+
+        def refused_once(*arguments, **options):
+            if not back:
+                back.append(time.monotonic() + 1.5)
+                raise RuntimeError("gone")
+            return submit(*arguments, **options)
+
+        monkeypatch.setattr(client, "submit", refused_once)
+        monkeypatch.setattr(client, "nthreads", lambda: {} if back and time.monotonic() < back[0] else nthreads())
+        records = {}
+        # Not in this thread: who waits for nothing waits without end.
+        thread = threading.Thread(target=lambda: records.update(cluster.entries(range(len(SIZES)))), daemon=True)
+        thread.start()
+        thread.join(15)
+        assert sorted(records) == [*range(len(SIZES))]
 
 
 @pytest.mark.dask
