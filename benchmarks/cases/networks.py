@@ -122,14 +122,12 @@ def _make(folder: Path, operators: int, elements: int, *words: str) -> None:
 
 
 def _programs(setting: Setting, name: str, operators: int) -> dict[str, Program]:
-    reads = setting.folder / name
-    told: dict[str, Any] = {"check": all_pass(setting.folder, operators, operators), "reads": reads}
-    words = _words(name)
-    json_alone = Program(msdump(*words), IMPORTS_NUMPY, check=all_pass(setting.folder, operators), reads=reads)
+    words, told = _words(name), _told(setting, name, operators)
+    of_json = told | {"check": all_pass(setting.folder, operators)}
     return {
         IMPORTS_NUMPY: numpy_start(),
         OURS: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, **told),
-        JSON_ALONE: json_alone,
+        JSON_ALONE: Program(msdump(*words), IMPORTS_NUMPY, **of_json),
         NUMPY: Program(msdump(*words, *_REPORTS), IMPORTS_NUMPY, FALLBACK, **told),
         **_vendor(setting, name),
     }
@@ -137,15 +135,15 @@ def _programs(setting: Setting, name: str, operators: int) -> dict[str, Program]
 
 def _by_two(setting: Setting, name: str, operators: int) -> dict[str, Program]:
     """The same in two processes; peaks are those of the larger one."""
-    words = [*_words(name), *_REPORTS, "--jobs", "2"]
-    told: dict[str, Any] = {
-        "check": all_pass(setting.folder, operators, operators),
-        "reads": setting.folder / name,
-    }
+    words, told = [*_words(name), *_REPORTS, "--jobs", "2"], _told(setting, name, operators)
     return {
         TWO: Program(msdump(*words), IMPORTS_NUMPY, **told),
         NUMPY_TWO: Program(msdump(*words), IMPORTS_NUMPY, FALLBACK, **told),
     }
+
+
+def _told(setting: Setting, name: str, operators: int) -> dict[str, Any]:
+    return {"check": all_pass(setting.folder, operators, operators), "reads": setting.folder / name}
 
 
 def _words(name: str) -> list[str]:

@@ -96,16 +96,17 @@ class OpenDump(Mapping[str, TensorRef]):
         return self.dump.refs
 
     def __getitem__(self, address: str) -> TensorRef:
-        ref = self._by_address.get(address)
-        named = {address: ref} if ref else self._other_names.get(address, {})
+        if (ref := self._by_address.get(address)) is not None:
+            return ref
+        named = self._other_names.get(address, {})
+        if not named:
+            raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
         if len(named) > 1:
             some = ", ".join([*named][:_TOLD]) + (", …" if len(named) > _TOLD else "")
             raise UnknownNameError(
                 f"{self.dump.root}: '{address}' is the name of {len(named)} tensors; say which: {some}"
             )
-        for found in named.values():
-            return found
-        raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
+        return next(iter(named.values()))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)

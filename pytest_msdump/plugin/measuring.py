@@ -76,8 +76,7 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
     records = gate.records[plan.digest]
     keys = {int(number): key for number, key in gate.keys.get(plan.digest, {}).items()}
     reused = gate.reused.get(plan.digest, set())
-    measured = [key for number, key in keys.items() if number not in reused]
-    problem = cache.keep({key: records[number] for number, key in keys.items()}, measured)
+    problem = cache.keep(records, keys, reused)
     told = cache.told(len(reused), len(records))
     return tuple(filter(None, (told, cache.note, problem)))
 

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,18 +89,26 @@ class Cache:
         """Say how much came from earlier runs."""
         return f"cache: {reused} of {total} pair{'' if total == 1 else 's'} from earlier runs"
 
-    def keep(self, records: Mapping[str, Mapping[str, Any]], measured: Iterable[str] = ()) -> str:
-        """Keep records by their keys, but for errors; return what went wrong, in a sentence, or nothing.
+    def keep(self, records: Mapping[int, Mapping[str, Any]], keys: Mapping[int, str], reused: Collection[int]) -> str:
+        """Keep records, but for errors; return what went wrong, in a sentence, or nothing.
 
-        The keys of what was `measured` in this run, here or in another process, tell which lines are damaged.
+        Parameters
+        ----------
+        records : mapping
+            By numbers of their pairs.
+        keys : mapping
+            The key of each pair that may be kept.
+        reused : collection of int
+            Those that came from here. What has a line and was measured nevertheless, in any process, has a damaged one.
         """
+        known = {number: key for number, key in keys.items() if number in records}
         worth = {
-            key: {name: value for name, value in record.items() if name not in _OF_THE_PLAN}
-            for key, record in records.items()
-            if record["verdict"] not in ("error", "not_run")
+            key: {name: value for name, value in records[number].items() if name not in _OF_THE_PLAN}
+            for number, key in known.items()
+            if records[number]["verdict"] not in ("error", "not_run")
         }
         try:
-            self._file.keep(worth, measured)
+            self._file.keep(worth, [key for number, key in known.items() if number not in reused])
         except OSError as error:
             # Of a disk that is full, nothing says which file it was.
             where = error.filename or self._file.folder

@@ -133,9 +133,7 @@ def _cache(plan: Plan) -> Cache | None:
 
 def _kept(cache: Cache, runner: Runner, records: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:
     """Keep what was measured, also of a run that was interrupted, and say what came from earlier ones."""
-    keys = {number: key for number, key in runner.keys.items() if number in records}
-    measured = [key for number, key in keys.items() if number not in runner.reused]
-    problem = cache.keep({key: records[number] for number, key in keys.items()}, measured)
+    problem = cache.keep(records, runner.keys, runner.reused)
     return tuple(filter(None, (cache.told(len(runner.reused), len(records)), cache.note, problem)))
 
 

@@ -115,8 +115,10 @@ _HELPERS = (
 )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no process is copied elsewhere")
-@pytest.mark.parametrize(("beside", "helper"), [("alone", "process"), ("beside", "thread")])
+_COPIED = pytest.mark.skipif(sys.platform != "linux", reason="no process is copied elsewhere")
+
+
+@pytest.mark.parametrize(("beside", "helper"), [pytest.param("alone", "process", marks=_COPIED), ("beside", "thread")])
 def test_a_connection_is_shared_with_no_copy_and_no_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, helper: str
 ) -> None:
