@@ -5,8 +5,8 @@ All that can be wrong with a policy is said when it is made, so that nothing is 
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
@@ -15,6 +15,9 @@ from pytest_msdump.judging.bounds import Bounds, checked_bounds, checked_toleran
 from pytest_msdump.judging.wording import bound_text
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.verdict import Limits
+
+if TYPE_CHECKING:
+    import datetime
 
 __all__ = ["Bounds", "KnownDrift", "Policy", "Rule", "metric_id", "profile_names"]
 
@@ -100,6 +103,8 @@ class KnownDrift:
     label: str = ""
 
     def __post_init__(self) -> None:
+        import datetime
+
         label = self.label or f'known drift match="{self.match}"'
         if not self.reason.strip():
             raise ConfigError(f"{label}: a known drift needs a reason; say why it is accepted")

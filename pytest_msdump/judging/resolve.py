@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES
@@ -15,6 +15,9 @@ from pytest_msdump.facts.tolerances import TOLERANCES, Tolerance
 from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.model.verdict import Limit, Limits
+
+if TYPE_CHECKING:
+    import datetime
 
 __all__ = ["resolve"]
 
@@ -57,13 +60,19 @@ def resolve(
     judged_as = _component(coarser(left_dtype, right_dtype))
     rules, drifts = _which(policy, left, right, left_dtype, right_dtype, judged_as)
     # The day decides of known drifts alone.
-    day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
+    day = today or _today() if drifts else None
     # A network has many pairs and few kinds of them: what the same rules say of the same types is worked out once.
     key = (judged_as, rules, drifts, day)
     limits = policy.resolved.get(key)
     if limits is None:
-        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day or datetime.date.min)
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day)
     return limits
+
+
+def _today() -> datetime.date:
+    from datetime import datetime, timezone
+
+    return datetime.now(timezone.utc).date()
 
 
 def _which(
@@ -82,12 +91,13 @@ def _which(
 
 
 def _limits(
-    policy: Policy, judged_as: str, numbers: Sequence[int], drift_numbers: Sequence[int], today: datetime.date
+    policy: Policy, judged_as: str, numbers: Sequence[int], drift_numbers: Sequence[int], today: datetime.date | None
 ) -> Limits:
     """What the profile, the rules that apply, the known drifts and the command line make together."""
     rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     ordered = _thresholds(policy)
-    holding = [drift for drift in drifts if today <= drift.until]
+    expired = [drift for drift in drifts if today is None or today > drift.until]
+    holding = [drift for drift in drifts if drift not in expired]
     accepted = {metric: limit for metric, limit in _accepted(holding).items() if metric not in ordered}
     normal = {**_profile_limits(policy.profile, judged_as), **_rule_limits(rules), **ordered}
 
@@ -102,7 +112,7 @@ def _limits(
         atol=_last((rule.atol for rule in rules), tolerance.atol),
         judged_as=judged_as,
         notes=tuple(
-            _expired(drift) for drift in drifts if today > drift.until and not drift.bounds.keys() <= accepted.keys()
+            _expired(drift) for drift in expired if not drift.bounds.keys() <= accepted.keys()
         ),
         known_drift=_reasons(holding, accepted) if accepted else None,
         strict=_flat(normal) if accepted else (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import dataclass, field
@@ -105,4 +106,4 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether every pair was run."""
-        return all(record["verdict"] != "not_run" for record in self.records)
+        return "not_run" not in map(itemgetter("verdict"), self.records)

@@ -7,7 +7,6 @@ NEP 1, "A Simple File Format for NumPy Arrays": versions 1.0 (2-byte header leng
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import lru_cache
 
@@ -31,6 +30,13 @@ _MAX_LENGTH = 2**63 - 1
 
 # All that a header may consist of, so that `literal_eval` meets no operators, names, escapes or odd numbers.
 _LITERALS = expression(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
+
+# What numpy writes for plain arrays, of which no literal needs to be read.
+_NUMPYS = expression(
+    r"\{'descr': '([<>|=][a-zA-Z][0-9]{1,3})', 'fortran_order': (True|False), "
+    r"'shape': \((|LENGTH,|LENGTH(?:, LENGTH)+)\), \} *\n".replace("LENGTH", "(?:0|[1-9][0-9]{0,18})"),
+    re.ASCII,
+)
 
 _FOREIGN = (
     (b"version https://git-lfs", "is a Git LFS pointer, not the tensor itself; run `git lfs pull`"),
@@ -100,7 +106,13 @@ def _entries(content: bytes, encoding: str) -> object:
     """What a header says, ``None`` of one that is no literal."""
     try:
         text = content.decode(encoding)
-        entries: object = ast.literal_eval(text.strip()) if _LITERALS.fullmatch(text) else None
+        plain = _NUMPYS.fullmatch(text)
+        if plain:
+            lengths = [int(length) for length in plain[3].split(",") if length]
+            return {"descr": plain[1], "fortran_order": plain[2] == "True", "shape": tuple(lengths)}
+        from ast import literal_eval
+
+        entries: object = literal_eval(text.strip()) if _LITERALS.fullmatch(text) else None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return entries

@@ -5,7 +5,6 @@ A Chinese character takes two columns of a terminal; widths are columns, never n
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_msdump.lazy_expression import expression
@@ -128,11 +127,10 @@ def columns(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(char) else 1 + _is_wide(char) for char in text)
+    # A large table, which most runs never need.
+    from unicodedata import combining, east_asian_width
 
-
-def _is_wide(char: str) -> bool:
-    return unicodedata.east_asian_width(char) in ("W", "F")
+    return sum(0 if combining(char) else 1 + (east_asian_width(char) in ("W", "F")) for char in text)
 
 
 def _parts(word: str, width: int) -> Iterator[str]:

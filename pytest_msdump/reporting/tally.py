@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import floor
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.model.verdict import FAILING
@@ -16,14 +18,14 @@ __all__ = ["counts", "coverage_problems", "first_failing", "percent", "sides_are
 
 Entry = Mapping[str, Any]
 
+_verdict_of = itemgetter("verdict")
 _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
 
 def counts(report: Report) -> dict[str, int]:
     """Return how many tensors came to which verdict, and how many found no partner, by side."""
     found = dict.fromkeys((*_COUNTED, "unmatched_left", "unmatched_right"), 0)
-    for record in report.records:
-        found[record["verdict"]] = found.get(record["verdict"], 0) + 1
+    found.update(Counter(map(_verdict_of, report.records)))
     for entry in report.unmatched:
         found[f"unmatched_{entry['side']}"] += 1
     return found

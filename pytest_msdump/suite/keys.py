@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.lazy_expression import expression
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.storage.paths import RemotePath
+
+if TYPE_CHECKING:
+    import datetime
 
 __all__ = [
     "Reader",
@@ -38,16 +40,6 @@ Reader = Callable[[object, str], Any]
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
 _DATE = expression(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
-# Dates before numbers before text: a datetime is a date, and a bool an int, for Python alone.
-_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (Mapping, "a table"),
-    ((list, tuple), "an array"),
-    (datetime.datetime, "a date with a time"),
-    (datetime.date, "a date"),
-    (datetime.time, "a time"),
-)
-
-
 def shown(value: object) -> str:
     """Say what a value is, in TOML's words and briefly."""
     if isinstance(value, bool):
@@ -57,7 +49,17 @@ def shown(value: object) -> str:
     if isinstance(value, int | float):
         # Beyond float's range Python may refuse to print an integer.
         return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
-    return next((name for kind, name in _KINDS if isinstance(value, kind)), f"a {type(value).__name__}")
+    import datetime
+
+    # A datetime is a date, for Python alone.
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (Mapping, "a table"),
+        ((list, tuple), "an array"),
+        (datetime.datetime, "a date with a time"),
+        (datetime.date, "a date"),
+        (datetime.time, "a time"),
+    )
+    return next((name for kind, name in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
 
 
 def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
@@ -169,6 +171,8 @@ def choice(*words: str) -> Reader:
 
 def date(value: object, where: str) -> datetime.date:
     """Read a local date; a date with a time would be a different day elsewhere."""
+    import datetime
+
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return datetime.date.fromisoformat(value)

@@ -48,6 +48,18 @@ def test_only_what_is_made_inside_is_searched():
     assert was() is None
 
 
+@pytest.mark.parametrize(("often", "seldom"), [(700, 100_000), (200_000, 200_000), (0, 0)])
+def test_what_is_made_inside_is_searched_seldom(often, seldom):
+    before = gc.get_threshold()
+    gc.set_threshold(often, 7, 7)
+    try:
+        with past_set_aside():
+            assert gc.get_threshold()[:2] == (seldom, 7)
+        assert gc.get_threshold()[:2] == (often, 7)
+    finally:
+        gc.set_threshold(*before)
+
+
 @pytest.mark.parametrize("held_back", [collector_at_rest, past_set_aside])
 def test_an_error_ends_it_as_well(held_back):
     with pytest.raises(KeyError), held_back():
