@@ -26,5 +26,6 @@ setup(
             libraries=["m"],
         ),
         compiled("pytest_msdump.reporting._form", "pytest_msdump/reporting/form.c"),
+        compiled("pytest_msdump.readers._start", "pytest_msdump/readers/start.c"),
     ]
 )

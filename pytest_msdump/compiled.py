@@ -1,7 +1,8 @@
 """What is compiled where there was a compiler, and whether it is used; without it everything works as well.
 
 `metrics/sweep.c` is the compiled kernel: with numpy's, the answers are the same (counts, places and extrema exactly,
-sums to 1e-12 of themselves). `reporting/form.c` writes numbers, with the same characters as Python.
+sums to 1e-12 of themselves). `reporting/form.c` writes numbers, with the same characters as Python, and
+`readers/start.c` reads small files.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from types import ModuleType
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line", "number_writer"]
+__all__ = ["VARIABLE", "Kernel", "chosen", "file_reader", "kernel_line", "number_writer"]
 
 VARIABLE = "MSDUMP_KERNEL"
 
 _KERNEL = "pytest_msdump.metrics._sweep"
 _NUMBER_WRITER = "pytest_msdump.reporting._form"
+_FILE_READER = "pytest_msdump.readers._start"
 _NAMES = ("compiled", "numpy")
 # What each extension and this package agree on: a checkout that moves on keeps the extension that was built before.
-_FORMS = {_KERNEL: 4, _NUMBER_WRITER: 1}
+_FORMS = {_KERNEL: 4, _NUMBER_WRITER: 1, _FILE_READER: 1}
 
 
 class Kernel(NamedTuple):
@@ -85,4 +87,13 @@ def kernel_line() -> str:
 
 def number_writer() -> ModuleType | None:
     """Return the extension that writes numbers; ``None`` where it was not built, or nothing compiled is wanted."""
-    return None if os.environ.get(VARIABLE) == "numpy" else _loaded(_NUMBER_WRITER)[0]
+    return _wanted(_NUMBER_WRITER)
+
+
+def file_reader() -> ModuleType | None:
+    """Return the extension that reads small files; ``None`` where it was not built, or nothing compiled is wanted."""
+    return _wanted(_FILE_READER)
+
+
+def _wanted(extension: str) -> ModuleType | None:
+    return None if os.environ.get(VARIABLE) == "numpy" else _loaded(extension)[0]

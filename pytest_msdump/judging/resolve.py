@@ -111,9 +111,7 @@ def _limits(
         rtol=_last((rule.rtol for rule in rules), tolerance.rtol),
         atol=_last((rule.atol for rule in rules), tolerance.atol),
         judged_as=judged_as,
-        notes=tuple(
-            _expired(drift) for drift in expired if not drift.bounds.keys() <= accepted.keys()
-        ),
+        notes=tuple(_expired(drift) for drift in expired if not drift.bounds.keys() <= accepted.keys()),
         known_drift=_reasons(holding, accepted) if accepted else None,
         strict=_flat(normal) if accepted else (),
         without=tuple(policy.without.items()),

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.compiled import file_reader
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_msdump.storage.copies import LazyCopy
 
 __all__ = ["FileState", "StoredFile", "glimpse", "small_file"]
+
+_COMPILED = file_reader()
 
 # Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
 _SMALL_BYTES = 2**15
@@ -191,6 +194,9 @@ def glimpse(path: str, count: int) -> tuple[FileState, bytes]:
     TensorFileError
         As `StoredFile`.
     """
+    found = _started(path, count, whole=False)
+    if found is not None:
+        return found
     descriptor, status = _open_regular(path)
     try:
         first = os.pread(descriptor, count, 0)
@@ -208,6 +214,9 @@ def small_file(path: Path | str) -> tuple[FileState, bytes] | None:
     """
     if isinstance(path, RemotePath):
         return None
+    found = _started(path, _SMALL_BYTES, whole=True)
+    if found is not None:
+        return found if 0 < len(found[1]) == found[0].size else None
     try:
         descriptor, status = _open_regular(path)
     except TensorFileError:
@@ -220,6 +229,17 @@ def small_file(path: Path | str) -> tuple[FileState, bytes] | None:
     finally:
         os.close(descriptor)
     return (_state_of(status), content) if 0 < len(content) == size else None
+
+
+def _started(path: Path | str, most: int, *, whole: bool) -> tuple[FileState, bytes] | None:
+    """Return the state of a regular file and up to `most` of its first bytes; no bytes where all of it is more.
+
+    ``None`` of what is out of the ordinary, and where nothing is compiled.
+    """
+    if _COMPILED is None:
+        return None
+    found: tuple[FileState, bytes] | None = _COMPILED.start(path, most, whole, FileState)
+    return found
 
 
 def _state_of(status: os.stat_result) -> FileState:

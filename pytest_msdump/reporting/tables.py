@@ -127,10 +127,16 @@ def columns(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    # A large table, which most runs never need.
-    from unicodedata import combining, east_asian_width
+    # A large table, which most runs never need; here and below.
+    from unicodedata import combining
 
-    return sum(0 if combining(char) else 1 + (east_asian_width(char) in ("W", "F")) for char in text)
+    return sum(0 if combining(char) else 1 + _is_wide(char) for char in text)
+
+
+def _is_wide(char: str) -> bool:
+    from unicodedata import east_asian_width
+
+    return east_asian_width(char) in ("W", "F")
 
 
 def _parts(word: str, width: int) -> Iterator[str]:

@@ -40,6 +40,7 @@ Reader = Callable[[object, str], Any]
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
 _DATE = expression(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
+
 def shown(value: object) -> str:
     """Say what a value is, in TOML's words and briefly."""
     if isinstance(value, bool):

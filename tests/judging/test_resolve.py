@@ -7,7 +7,6 @@ import datetime
 import pytest
 from judging.cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
 
-from pytest_msdump.judging import resolve as resolve_module
 from pytest_msdump.judging.policy import Bounds, KnownDrift, Policy, Rule
 from pytest_msdump.model.tensor import OpKey, TensorKey
 
@@ -215,7 +214,7 @@ def test_without_a_day_the_day_in_utc_decides(monkeypatch: pytest.MonkeyPatch) -
                 tz or datetime.timezone(datetime.timedelta(hours=8))
             )
 
-    monkeypatch.setattr(resolve_module.datetime, "datetime", Clock)
+    monkeypatch.setattr(datetime, "datetime", Clock)
     assert bounds_of(limits_of(Policy(known_drift=(drift({COSINE: (0.5, None)}),))))[COSINE] == 0.5
 
 

@@ -187,6 +187,7 @@ def test_a_glimpse_of_what_cannot_be_read_is_empty(tmp_path, monkeypatch):
 
     path = tmp_path / "broken"
     path.write_bytes(bytes(10))
+    monkeypatch.setattr(stored_file, "_COMPILED", None)
     monkeypatch.setattr(stored_file.os, "pread", broken)
     state, first = glimpse(str(path), 10)
     assert (state.size, first) == (10, b"")

@@ -92,6 +92,7 @@ def test_a_file_of_which_the_system_tells_nothing_is_closed(tmp_path: Path, monk
         raise OSError(116, "Stale file handle")
 
     with monkeypatch.context() as patched:
+        patched.setattr(stored_file, "_COMPILED", None)
         patched.setattr(stored_file.os, "fstat", fstat)
         assert whole_npy(path, UNKNOWN) is None
         with pytest.raises(TensorFileError, match=r"a\.npy: cannot be read: Stale file handle; check the file"):

@@ -64,7 +64,7 @@ def test_the_stamp_names_the_kernel_that_measures():
     assert stamp() == stamp()
 
 
-@pytest.mark.parametrize("part", ["_sweep", "_form"])
+@pytest.mark.parametrize("part", ["_sweep", "_form", "_start"])
 def test_the_stamp_tells_of_which_source_the_compiled_parts_were_built(part, monkeypatch):
     """A faulty kernel's records are not taken for those of the mended one."""
 
@@ -87,7 +87,11 @@ def test_the_stamp_tells_of_which_source_the_compiled_parts_were_built(part, mon
 @needs_kernel
 def test_the_compiled_parts_were_built_of_what_is_here():
     package = Path(pytest_msdump.__path__[0])
-    for name, file in (("metrics._sweep", "metrics/sweep.c"), ("reporting._form", "reporting/form.c")):
+    for name, file in (
+        ("metrics._sweep", "metrics/sweep.c"),
+        ("reporting._form", "reporting/form.c"),
+        ("readers._start", "readers/start.c"),
+    ):
         source = importlib.import_module(f"pytest_msdump.{name}").SOURCE
         assert source == f"source_{hashlib.sha256((package / file).read_bytes()).hexdigest()[:15]}"
 
