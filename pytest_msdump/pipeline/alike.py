@@ -126,7 +126,7 @@ class _Kind:
             return None
         left, right = self._specs
         names = names_of(pair, left, right, left_root=conditions.left_root, right_root=conditions.right_root)
-        return FormedRecord(form, pair.order, names, numbers)
+        return FormedRecord(form, pair.order, names, numbers, None, pair)
 
     def _form(self, pair: Pair, which: int, numbers: Numbers) -> Form | None:
         """Return what the records of all pairs have in common of which the same numbers are told."""

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.reporting.values import filled
 from pytest_msdump.reporting.written import Layout, RecordText, longer, members, places
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.pairing import Pair
+    from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["BETWEEN", "Form", "FormedRecord", "numbers_of"]
 
@@ -39,9 +43,23 @@ class Form:
         Of a key whose value is an object of numbers: which number is its first one, and the names.
     lists : mapping of str to tuple of str
         Which of these numbers are several.
+    specs : (TensorSpec, TensorSpec), optional
+        What the files of both sides held, in the process that compared them.
     """
 
-    __slots__ = ("constants", "counts", "joined", "known", "layout", "lists", "named", "order", "text", "values")
+    __slots__ = (
+        "constants",
+        "counts",
+        "joined",
+        "known",
+        "layout",
+        "lists",
+        "named",
+        "order",
+        "specs",
+        "text",
+        "values",
+    )
 
     def __init__(
         self,
@@ -52,8 +70,9 @@ class Form:
         counts: tuple[str, ...],
         named: Mapping[str, tuple[int, tuple[str, ...]]],
         lists: Mapping[str, tuple[str, ...]],
+        specs: tuple[TensorSpec, TensorSpec] | None = None,
     ) -> None:
-        self.layout, self.text, self.order, self.constants = layout, text, order, constants
+        self.layout, self.text, self.order, self.constants, self.specs = layout, text, order, constants, specs
         self.counts, self.named, self.lists = counts, named, lists
         self.known = ("order", *constants, *counts, *named)
         self.values, self.joined = itemgetter(*order), text.replace(BETWEEN, ", ")
@@ -104,9 +123,11 @@ class FormedRecord(RecordText):
         As `form` counts them.
     more : mapping of str to JSON value, optional
         Further keys, behind all others.
+    pair : Pair, optional
+        What was compared, in the process that did it: who asks for names need not parse their text then.
     """
 
-    __slots__ = ("_form", "_more", "_names", "_numbers", "_order")
+    __slots__ = ("_form", "_more", "_names", "_numbers", "_order", "pair")
 
     def __init__(
         self,
@@ -115,8 +136,10 @@ class FormedRecord(RecordText):
         names: tuple[str, ...],
         numbers: tuple[Any, ...],
         more: Mapping[str, Any] | None = None,
+        pair: Pair | None = None,
     ) -> None:
         self._form, self._order, self._names, self._numbers, self._more = form, order, names, numbers, more
+        self.pair = pair
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FormedRecord, (self._form, self._order, self._names, self._numbers, self._more)
@@ -171,7 +194,7 @@ class FormedRecord(RecordText):
 
     def _longer(self, more: Mapping[str, Any]) -> FormedRecord:
         all_more = {**self._more, **more} if self._more else more
-        return FormedRecord(self._form, self._order, self._names, self._numbers, all_more)
+        return FormedRecord(self._form, self._order, self._names, self._numbers, all_more, self.pair)
 
     # What all records have, for who does not know the shorter ways above.
 

@@ -120,6 +120,7 @@ def form_of(record: Record, numbers: Numbers) -> Form:
         _COUNTS,
         {"metrics": (FIRST_METRIC, names), "vendor": (vendor, tuple(comparison.vendor))},
         {"metrics": tuple(name for name in names if isinstance(parsed["metrics"][name], list))},
+        (record.left_spec, record.right_spec),
     )
 
 

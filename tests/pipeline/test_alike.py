@@ -27,6 +27,8 @@ from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
 from pytest_msdump.pipeline import alike
 from pytest_msdump.pipeline.alike import Kinds, entries_of_usual
 from pytest_msdump.pipeline.comparing import compare_pair
@@ -38,6 +40,7 @@ from pytest_msdump.reporting.csv_report import csv_content
 from pytest_msdump.reporting.formed import FormedRecord, numbers_of
 from pytest_msdump.reporting.records import written
 from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells
+from pytest_msdump.reporting.vendor_lines import Line, left_lines
 from pytest_msdump.reporting.vendor_table import nine_columns, vendor_table
 from pytest_msdump.reporting.written import WrittenRecord, line_of, parsed_together, with_more
 from pytest_msdump.suite import load_suite
@@ -236,6 +239,15 @@ def test_the_short_way_leads_to_the_same_record(made: Any, tmp_path_factory: pyt
         assert_same(with_more(short, more), with_more(long, more))
         assert_same(with_more(with_more(short, {"a": 1}), {"b": "ü"}), with_more(with_more(long, {"a": 1}), {"b": "ü"}))
         assert with_more(short, {"verdict": "fail"}) == with_more(long, {"verdict": "fail"})
+        assert lines_of([short]) == lines_of([json.loads(long.line)])
+
+
+def lines_of(records: list[Any]) -> list[Any]:
+    """What the vendor's table is made of, but for where it comes from."""
+    side = SideInfo("folder", "ascend", operators=100)
+    lines = left_lines(Report(side, side, "default", {}, tuple(records)))
+    told = [[getattr(line, name) for name in Line.__slots__ if name not in ("entry", "record")] for line in lines]
+    return [[list(value) if isinstance(value, tuple) else value for value in one] for one in told]
 
 
 # -- who goes which way ------------------------------------------------------------------------------------------------
@@ -303,6 +315,42 @@ def test_unusual_pairs_go_the_long_way(tmp_path: Path) -> None:
     for extras in ({"first": 3}, {"spread": "all"}, {"algorithms": {"a": min}}, {"converters": {("A", "B"): min}}):
         conditions = replace(conditions_of(found), extras=replace(found.extras, **extras))
         assert entries_of_usual(found.pairing.pairs[:1], conditions) == [None], extras
+
+
+@by_each_kernel
+def test_a_line_of_the_vendor_s_table_is_that_of_the_record_s_values(tmp_path: Path) -> None:
+    network(tmp_path)
+
+    def changed(pair: Pair) -> Pair:
+        left, right, number = pair.left, pair.right, pair.order
+        at = Coordinates(rank=number, net="Net", graph=number + 1, iteration=7, occurrence=2 if number else None)
+        op = OpKey(left.key.op.name, at, None if number == 1 else "Conv2D", 'a/b:"ü"' if number == 2 else None)
+        sources = [replace(ref.source, device_address=None if number else 12345) for ref in (left, right)]
+        other = replace(right.key, op=replace(right.key.op, true_name="c:d:e" if number == 3 else None))
+        return replace(
+            pair,
+            left=replace(left, key=TensorKey(op, "input", number), source=sources[0]),
+            right=replace(right, key=other, source=sources[1]),
+            transform=replace(pair.transform, left_logical_format="NCHW" if number < 2 else None),
+            order=number * 3,
+        )
+
+    records = list(usual(tmp_path, changed))
+    assert all(records)
+    found = lines_of(records)
+    assert found == lines_of([json.loads(record.line) for record in records])
+    # Of records that came from elsewhere, and of some of each.
+    assert found == lines_of(pickle.loads(pickle.dumps(records)))
+    assert found == lines_of([records[0], json.loads(records[1].line), *records[2:]])
+    assert [line[0] for line in found] == [0, 3, 6, 9]
+
+
+@by_each_kernel
+def test_lines_of_the_vendor_s_table_need_no_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the test above compares the same with the same."""
+    records = list(usual(network(tmp_path)))
+    monkeypatch.setattr(json, "loads", None)
+    assert len(lines_of(records)) == 4
 
 
 @by_each_kernel
