@@ -167,6 +167,9 @@ class FormedRecord(RecordText):
             return form.value(key, self._numbers)
         return super().__getitem__(key)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._form.layout.places or (self._more is not None and key in self._more)
+
     def sections_of(self, keys: tuple[str, ...]) -> list[str]:
         """Return the text that has these keys, but for what is known without parsing it."""
         wanted, *_ = _asked(self._form, keys)

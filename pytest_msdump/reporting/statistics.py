@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
@@ -13,7 +13,7 @@ from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import table
 from pytest_msdump.reporting.values import decode, encode
 
-__all__ = ["sentence_on_unseen", "statistics_entry", "statistics_of_entry", "statistics_table", "unseen_text"]
+__all__ = ["statistics_entry", "statistics_of_entry", "statistics_table"]
 
 Entry = Mapping[str, Any]
 
@@ -72,20 +72,6 @@ def statistics_table(record: Entry, width: int, say: Phrases = ENGLISH) -> list[
         if name in STATISTICS
     ]
     return table((say("statistic"), say("left"), say("right"), "|l - r|"), rows, width=width, right=(1, 2, 3))
-
-
-def sentence_on_unseen(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
-    """Say how many pairs were judged by statistics; nothing when there are none."""
-    entries = list(records)
-    unseen = sum("statistics" in record for record in entries)
-    return unseen_text(unseen, len(entries), say)
-
-
-def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:
-    """Say of how many pairs there are statistics only; nothing when there are none."""
-    if not unseen:
-        return ""
-    return say("by_statistics", unseen=unseen, n=pairs)
 
 
 def _texts(left: Any, right: Any, say: Phrases) -> tuple[str, str, str]:

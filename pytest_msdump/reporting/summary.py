@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import role_lines
-from pytest_msdump.reporting.statistics import sentence_on_unseen, unseen_text
 from pytest_msdump.reporting.tables import filled
-from pytest_msdump.reporting.tally import counts, coverage_problems, first_failing, percent, sides_are_identical
+from pytest_msdump.reporting.tally import (
+    counts,
+    coverage_problems,
+    first_failing,
+    percent,
+    sentence_on_unseen,
+    sides_are_identical,
+    unseen_text,
+)
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report, SideInfo
@@ -104,12 +111,12 @@ def summary_lines(
     say : Phrases
         The language.
     """
-    problems = coverage_problems(report, say)
+    problems, found = coverage_problems(report, say), counts(report)
     # What fails the item `coverage` is told there, with all reasons.
     lines = [
-        *_matched(report, width, say),
+        *_matched(report, found, width, say),
         *(() if problems else _reasons(report, width, say)),
-        *_outcomes(report, say),
+        *_outcomes(report, found, say),
     ]
     unseen = sentence_on_unseen(report.records, say)
     lines += _wrapped(unseen, width) if unseen else []
@@ -125,7 +132,7 @@ def summary_lines(
         from pytest_msdump.reporting.suspicious import suspicious_lines
 
         lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
-    lines += _warnings(report, width, say)
+    lines += _warnings(report, width, say) if found["warn"] else []
     if sides_are_identical(report.records):
         alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)
         lines += _wrapped(say("pairs_equal" if alone else "sides_identical"), width)
@@ -152,9 +159,9 @@ def _unexplained(files: Sequence[str], say: Phrases) -> str:
     return say("not_understood", n=len(files), names=say.named(map(one_line_text, files), _SHOWN_FILES))
 
 
-def _matched(report: Report, width: int, say: Phrases) -> list[str]:
+def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
     """How much of the right side met the left."""
-    coverage, found = report.coverage, counts(report)
+    coverage = report.coverage
     paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
     text = say("matched", paired=paired, total=total, share=percent(coverage.get("value", 0.0)))
     alone = {side: found[f"unmatched_{side}"] for side in ("left", "right") if found[f"unmatched_{side}"]}
@@ -181,9 +188,8 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
         yield f"  {say('more_reasons', n=len(rest), tensors=sum(count for _, count in rest))}"
 
 
-def _outcomes(report: Report, say: Phrases) -> Iterator[str]:
+def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
     """How many tensors came out how; what did not occur is not named."""
-    found = counts(report)
     parts = [say(f"count_{key}", n=found[key]) for key in _COUNTED if found[key]]
     if parts:
         yield say("outcomes", n=len(report.records), counts=say.joined(parts))
@@ -192,8 +198,6 @@ def _outcomes(report: Report, say: Phrases) -> Iterator[str]:
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """The first few warnings in full."""
     warned = [record for record in report.records if record["verdict"] == "warn"]
-    if not warned:
-        return
     from pytest_msdump.reporting.failure import one_line
 
     for record in warned[:_SHOWN_WARNINGS]:

@@ -14,7 +14,15 @@ from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
 
-__all__ = ["counts", "coverage_problems", "first_failing", "percent", "sides_are_identical"]
+__all__ = [
+    "counts",
+    "coverage_problems",
+    "first_failing",
+    "percent",
+    "sentence_on_unseen",
+    "sides_are_identical",
+    "unseen_text",
+]
 
 Entry = Mapping[str, Any]
 
@@ -40,6 +48,20 @@ def sides_are_identical(records: Iterable[Entry]) -> bool:
     """Whether every pair was run and is bit-equal. False of no pairs at all."""
     entries = list(records)
     return bool(entries) and all(_bit_equal(record) for record in entries)
+
+
+def sentence_on_unseen(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
+    """Say how many pairs were judged by statistics; nothing when there are none."""
+    entries = list(records)
+    unseen = sum("statistics" in record for record in entries)
+    return unseen_text(unseen, len(entries), say)
+
+
+def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:
+    """Say of how many pairs there are statistics only; nothing when there are none."""
+    if not unseen:
+        return ""
+    return say("by_statistics", unseen=unseen, n=pairs)
 
 
 def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
