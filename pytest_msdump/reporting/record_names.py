@@ -15,7 +15,9 @@ from pytest_msdump.reporting.values import dumps, index_json, text_json
 if TYPE_CHECKING:
     from pytest_msdump.model.statistics import StatisticComparison
 
-__all__ = ["names_of", "relative_file"]
+__all__ = ["held", "names_of", "relative_file"]
+
+Shape = tuple[int, ...] | None
 
 # What is alike in very many records is written once. Coordinates are looked up by their fields, which takes less than
 # asking the class for its hash.
@@ -71,18 +73,31 @@ def _prefix(root: Path) -> str:
     return "" if text == "." or text.endswith("/") else text + "/"
 
 
+def held(ref: TensorRef, spec: TensorSpec) -> tuple[str | None, Shape, str | None, Shape]:
+    """Return the data type, stored shape, memory format and logical shape that a record tells of a tensor.
+
+    Where the opened file (`spec`) left something open, the name's claim holds.
+    """
+    claimed = ref.spec
+    return (
+        spec.dtype or claimed.dtype,
+        claimed.shape if spec.shape is None else spec.shape,
+        spec.memory_format or claimed.memory_format,
+        claimed.logical_shape if spec.logical_shape is None else spec.logical_shape,
+    )
+
+
 def _side(ref: TensorRef, spec: TensorSpec, root: Path) -> str:
-    """One side of a record. Where the opened file left something open, the name's claim holds."""
-    claimed, key, source = ref.spec, ref.key, ref.source
-    shape = spec.shape if spec.shape is not None else claimed.shape
-    logical = spec.logical_shape if spec.logical_shape is not None else claimed.logical_shape
+    """One side of a record."""
+    key, source = ref.key, ref.source
+    dtype, shape, memory_format, logical = held(ref, spec)
     name, true_name, file = text_json(key.op.name), text_json(key.op.true_name), _file(source, root)
     # Text of JSON is put together: to make the address first takes longer.
     label = true_name if key.op.true_name else name
     text = (
         f'"address": {label[:-1]}{_port(key.io, key.slot)}, "op_type": {text_json(key.op.op_type)}, '
         f'"file": {text_json(file)}, '
-        f"{_held(spec.dtype or claimed.dtype, shape, spec.memory_format or claimed.memory_format)}, "
+        f"{_held(dtype, shape, memory_format)}, "
         f'"name": {name}, "true_name": {true_name}'
     )
     if ref.overflows:

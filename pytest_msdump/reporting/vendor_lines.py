@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.formed import FormedRecord
+from pytest_msdump.reporting.record_names import held
 from pytest_msdump.reporting.vendor_cells import NOBODY
 from pytest_msdump.reporting.written import parsed_together
 
@@ -142,27 +143,25 @@ def _here(record: Entry) -> _Here | None:
 
 def _compared_here(record: FormedRecord, pair: Pair, specs: tuple[TensorSpec, TensorSpec]) -> Line:
     """Return what `compared` does. Records that have a form are of whole tensors."""
-    left, right, (left_spec, right_spec) = pair.left, pair.right, specs
-    claimed = left.spec
+    left, right = pair.left, pair.right
     key, other = left.key, right.key
     op, other_op = key.op, other.op
     at = op.at
     name = op.true_name or op.name
-    stored = claimed.shape if left_spec.shape is None else left_spec.shape
-    logical = claimed.logical_shape if left_spec.logical_shape is None else left_spec.logical_shape
+    dtype, stored, memory_format, logical = held(left, specs[0])
     return Line(
         pair.order,
         op.op_type,
         name,
-        left_spec.dtype or claimed.dtype,
+        dtype,
         left.source.device_address,
         other_op.true_name or other_op.name,
-        right_spec.dtype or right.spec.dtype,
+        held(right, specs[1])[0],
         right.source.device_address,
         f"{name}:{key.io}:{key.slot}",
         stored if logical is None else logical,
         stored,
-        left_spec.memory_format or claimed.memory_format,
+        memory_format,
         _logical_format(record.form),
         record["elements"],
         (at.rank, at.net, at.graph, at.iteration),

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from kernels import needs_kernel
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.readers import stored_file
 from pytest_msdump.readers.stored_file import FileState, glimpse, small_file
 
 MOST = stored_file._SMALL_BYTES
-needs_compiled = pytest.mark.skipif(stored_file._COMPILED is None, reason="not compiled here")
+
+# Where the kernel was built, this was; where it was not, that is a failure.
+pytestmark = needs_kernel
+
+
+@pytest.fixture(autouse=True)
+def start(monkeypatch):
+    """Compiled code, also where numpy was chosen for this process."""
+    module = importlib.import_module("pytest_msdump.readers._start")
+    monkeypatch.setattr(stored_file, "_COMPILED", module)
+    return module.start
 
 
 def outcome(read, *arguments):
@@ -76,7 +88,6 @@ def test_what_is_told_is_what_the_system_says(tmp_path):
     assert status.st_mtime_ns == -1_234_567_891
 
 
-@needs_compiled
 def test_compiled_code_reads_what_is_usual(tmp_path):
     """Or the tests above compare the same with the same."""
     (tmp_path / "a").write_bytes(b"12345")
@@ -85,36 +96,32 @@ def test_compiled_code_reads_what_is_usual(tmp_path):
         assert glimpse(str(tmp_path / "a"), 2)[1] == b"12"
 
 
-@needs_compiled
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="nothing lists what is open here")
-def test_nothing_stays_open(path):
+def test_nothing_stays_open(path, start):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for whole in (False, True):
-        stored_file._COMPILED.start(path, MOST, whole, FileState)
+        start(path, MOST, whole, FileState)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-@needs_compiled
 @pytest.mark.parametrize("arguments", [(), ("a",), ("a", 1, True, int), ("a", 1, True, 5), (5.5, 1, True, tuple)])
-def test_what_makes_no_sense_is_refused(arguments):
+def test_what_makes_no_sense_is_refused(arguments, start):
     with pytest.raises(TypeError):
-        stored_file._COMPILED.start(*arguments)
+        start(*arguments)
 
 
-@needs_compiled
 @pytest.mark.parametrize("most", [-1, 2**80])
-def test_no_number_of_bytes_breaks_it(tmp_path, most):
+def test_no_number_of_bytes_breaks_it(tmp_path, most, start):
     path = tmp_path / "a"
     path.write_bytes(b"12345")
     try:
-        _, content = stored_file._COMPILED.start(str(path), most, False, FileState)
+        _, content = start(str(path), most, False, FileState)
     except OverflowError:
         assert most > sys.maxsize
     else:
         assert content == b""
 
 
-@needs_compiled
 def test_who_listens_hears_of_it(tmp_path):
     (tmp_path / "a").write_bytes(b"1")
     heard = []
