@@ -1,0 +1,31 @@
+"""Where ``MSDUMP_LIVE`` is set, a skipped live test is a failure: a lane that lost its framework must not pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+import pytest
+
+ASKED = bool(os.environ.get("MSDUMP_LIVE"))
+Made = TypeVar("Made", pytest.CollectReport, pytest.TestReport)
+
+
+def _demanded(report: Made) -> Made:
+    if ASKED and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped, and MSDUMP_LIVE asks for it: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, Any]:
+    """A module whose framework cannot be imported."""
+    return _demanded((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, Any]:
+    """A test whose framework is somewhere else, or nowhere."""
+    return _demanded((yield))
