@@ -199,7 +199,7 @@ def _missing(report: Report, width: int) -> Iterator[str]:
     if not report.missing:
         return
     yield ""
-    yield f"asked for, but not dumped ({len(report.missing)})"
+    yield f"asked for, but not paired ({len(report.missing)})"
     for entry in report.missing:
         text = f"{entry['left']} <-> {entry['right']}: {entry['reason']}{_nearest(entry)}"
         yield from _hanging(f"  {one_line_text(text)}", width, 4)

@@ -69,7 +69,8 @@ class _Partners:
 class Ledger:
     """The pairs made so far.
 
-    A tensor may have several partners only because of coordinates it does not have: a flat reference meets every rank.
+    A left tensor has several partners only because of coordinates it does not have. A right one, too: a flat reference
+    meets every rank; and map entries or rule files may give it to several left tensors.
 
     Parameters
     ----------

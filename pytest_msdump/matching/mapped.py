@@ -46,6 +46,10 @@ def pair_by_map(
     ------
     ConfigError
         Two entries name one left tensor.
+
+    Notes
+    -----
+    Several entries may name one right tensor; each is a pair. A gradient leaves one operator and enters the optimizer.
     """
     works = [work_of(entry, number) for number, entry in enumerate(entries, start=1)]
     claims = Claims()
@@ -188,30 +192,26 @@ def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
     entry = work.entry
     used = formats if entry.transpose is None else Transform()
     transform = _transform(used.left_format, used.right_format, entry.transpose, entry.reshape)
-    left, right = ledger.left, ledger.right
+    right = ledger.right
     found, work.pairs = work.pairs, []
     for one, other in found:
-        ours, theirs = left.ops[left.op_of[one]], right.ops[right.op_of[other]]
-        if ledger.are_free(one, other, ours, theirs):
+        theirs = right.ops[right.op_of[other]]
+        # The right one may be several left tensors' partner: what one operator gives and another takes.
+        if ledger.left_free(one, theirs):
             ledger.record(Made(one, other, "mapped", work.label, transform))
             work.pairs.append((one, other))
         else:
-            work.lose(_taken(ledger, one, other))
+            work.lose(_taken(ledger, one))
 
 
 # Of very many entries: whoever works something out for pairs of one kind asks whether they have the same object.
 _transform = lru_cache(maxsize=256)(Transform)
 
 
-def _taken(ledger: Ledger, left: int, right: int) -> str:
-    refs = ledger.left.refs, ledger.right.refs
-    for made in ledger.made:
-        if made.right == right:
-            address, partner = refs[1][right].key.address, refs[0][made.left].key.address
-            return f"{address} on the right side is already paired with {partner} by {made.by}"
-    # By an entry for another rank, where the tensor itself has none.
+def _taken(ledger: Ledger, left: int) -> str:
+    """Say which entry, for another rank or iteration, has a left tensor that is of no rank or iteration itself."""
     first = next(made for made in ledger.made if made.left == left)
-    address, partner = refs[0][left].key.address, refs[1][first.right].key.address
+    address, partner = ledger.left.refs[left].key.address, ledger.right.refs[first.right].key.address
     return f"{address} on the left side is already paired with {partner} by {first.by}"
 
 

@@ -83,8 +83,8 @@ def test_a_missing_mapped_tensor_is_1(dumps, capsys):
     (dumps / "msdump.toml").write_text(f'[msdump]\nleft = "run"\nright = "reference"\n\n{entry}', "utf-8")
     assert main(["match"]) == 1
     out = capsys.readouterr().out
-    assert "asked for, but not dumped (1)\n  gone <-> relu1: " in out
-    assert "1 map entry names tensors that were not dumped" in out
+    assert "asked for, but not paired (1)\n  gone <-> relu1: " in out
+    assert "1 map entry was not paired" in out
 
 
 def test_too_little_coverage_is_1(capsys):

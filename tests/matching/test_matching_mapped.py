@@ -175,13 +175,36 @@ def test_an_entry_follows_the_arrows() -> None:
     assert not pairing.missing
 
 
-def test_one_right_tensor_meets_several_left_ones_only_by_coordinates_it_lacks() -> None:
-    left = dump(run_tensor("a"), run_tensor("b"))
-    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x", label="#1"), MapEntry("b", "x", label="#2"))
-    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped")]
-    reason = "x:output:0 on the right side is already paired with a:output:0 by #1"
-    assert only_missing(pairing).reason == reason
-    assert reasons(pairing) == {"b:output:0": f"#2 pairs it with x: {reason}"}
+@pytest.mark.parametrize("right", [("x", "x"), ("x:output:0", "x"), ("x", "T.x")])
+def test_entries_that_name_one_right_tensor_are_a_pair_each_and_it_counts_once(right: tuple[str, str]) -> None:
+    left, entries = dump(run_tensor("a"), run_tensor("b")), [MapEntry(*pair) for pair in zip("ab", right, strict=True)]
+    pairing = mapped(left, dump(tensor("x", op_type="T"), tensor("y")), *entries)
+    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped"), ("b:output:0", "x:output:0", "mapped")]
+    assert (pairing.missing, pairing.unmatched_left) == ((), ())
+    assert (pairing.right_paired, pairing.right_total) == (1, 2)
+
+
+def test_entries_that_name_one_right_tensor_pair_it_at_every_place() -> None:
+    left = dump(*(run_tensor(op, rank=rank) for op in "ab" for rank in (0, 1)))
+    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x"), MapEntry("b", "x", rank=1))
+    assert [(p.left.key.op.name, p.left.key.op.at.rank) for p in pairing.pairs] == [("a", 0), ("a", 1), ("b", 1)]
+    assert (pairing.right_paired, pairing.right_total) == (1, 1)
+
+
+def test_an_output_and_an_input_of_another_operator_may_name_one_right_tensor() -> None:
+    left = dump(run_tensor("grad"), run_tensor("optim", "input:3"))
+    pairing = mapped(left, dump(tensor("g")), MapEntry("grad", "g"), MapEntry("optim:input:3", "g"))
+    assert [pair[:2] for pair in addresses(pairing)] == [
+        ("grad:output:0", "g:output:0"),
+        ("optim:input:3", "g:output:0"),
+    ]
+
+
+def test_a_right_tensor_of_the_map_is_not_offered_to_its_namesake() -> None:
+    left = dump(run_tensor("a"), run_tensor("b"), run_tensor("x"))
+    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x"), MapEntry("b", "x"))
+    assert [pair[0] for pair in addresses(pairing)] == ["a:output:0", "b:output:0"]
+    assert list(reasons(pairing)) == ["x:output:0"]
 
 
 def test_a_left_tensor_of_no_rank_is_paired_by_one_of_two_entries_for_ranks() -> None:

@@ -87,7 +87,7 @@ def test_a_map_can_be_given_as_a_dict(lenet):
     assert len(assert_dumps_close(lenet / "target", lenet / "reference", map=pairs).records) == 1
     with pytest.raises(AssertionError, match="coverage is 10 %"):
         assert_dumps_close(lenet / "target", lenet / "reference", map=pairs, min_coverage=0.5)
-    with pytest.raises(AssertionError, match="not dumped"):
+    with pytest.raises(AssertionError, match="1 map entry was not paired"):
         assert_dumps_close(lenet / "target", lenet / "reference", map={**pairs, "gone": "conv2"})
 
 
@@ -203,3 +203,22 @@ def test_padding_of_a_device_dump_is_no_overflow(tmp_path):
     file.write_bytes(content)
     with pytest.raises(AssertionError, match=r"fc1:output:0: 1 Inf of 42 elements; first at \[0, 0\]"):
         assert_no_overflow(run)
+
+
+def test_several_map_entries_of_one_right_tensor_are_each_judged_and_it_counts_once(tmp_path):
+    gradient = np.random.default_rng(0).random((3, 4), dtype=np.float32)
+    write_reference(tmp_path / "left", {"leaves": gradient, "enters": gradient, "state": gradient})
+    write_reference(tmp_path / "right", {"g": gradient, "alone": gradient})
+    one_right = {"leaves": "g", "enters:output:0": "g", "state": "g:output:0"}
+    report = assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.5)
+    addresses = ["leaves:output:0", "enters:output:0", "state:output:0"]
+    assert [record["left"]["address"] for record in report.records] == addresses
+    assert {record["right"]["address"] for record in report.records} == {"g:output:0"}
+    assert (report.coverage["right_paired"], report.coverage["right_total"]) == (1, 2)
+    with pytest.raises(AssertionError, match="coverage is 50 %, below the 51 %"):
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.51)
+    # A drift of the last is not hidden by the first.
+    write_reference(tmp_path / "left", {"leaves": gradient, "enters": gradient, "state": -gradient})
+    with pytest.raises(AssertionError, match="3 tensors: 2 pass, 1 fail") as failure:
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right)
+    assert "DRIFT  state:output:0" in str(failure.value)

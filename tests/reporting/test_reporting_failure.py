@@ -321,9 +321,9 @@ def test_one_line_names_the_run_of_a_repeated_operator():
 def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
     report = a_report(samples.passed(), missing=[Missing("a", "b", "the right side was not dumped", ("b2",))])
     text = coverage_text(report)
-    assert text.startswith("COVERAGE: 1 map entry names tensors that were not dumped")
+    assert text.startswith("COVERAGE: 1 map entry was not paired")
     fused = coverage_text(replace(report, network=({"name": "a"},)))
-    assert fused.startswith("COVERAGE: 1 mapped or fused pair has tensors that were not dumped")
+    assert fused.startswith("COVERAGE: 1 mapped or fused pair was not made")
     assert "a <-> b: the right side was not dumped (nearest: b2)" in text
 
 

@@ -159,8 +159,8 @@ def test_a_removed_file_that_a_map_names_is_missing(
     code, text = by_command(tmp_path, capsys, "--config", str(suite))
     assert code == 1
     assert f"{COUNT - 1} tensors: {COUNT - 1} pass" in text
-    assert "coverage: 1 map entry names tensors that were not dumped" in text
-    assert f"mapped, but not dumped (1): {REMOVED} <-> {REMOVED}: no operator {REMOVED} on the {side} side" in text
+    assert "coverage: 1 map entry was not paired" in text
+    assert f"mapped, but not paired (1): {REMOVED} <-> {REMOVED}: no operator {REMOVED} on the {side} side" in text
     (gone,) = results_of(tmp_path)["unmatched"]
     assert GONE.format(side=side) in gone["reason"]
 

@@ -228,7 +228,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "suggested": ("suggested", "建议"),
     "is_clear": ("clear", "明确"),
     "is_ambiguous": ("ambiguous", "无法确定"),
-    "missing_title": ("Named, but not dumped", "已指定但未转储"),
+    "missing_title": ("Named, but not paired", "已指定但未配对"),
     "list_cut": ("The first {n} are listed; results.json has all.", "仅列出前 {n} 个，全部见 results.json。"),
     "rules_intro": (
         "Each row is one who set a limit, and how many tensors it decided.",
