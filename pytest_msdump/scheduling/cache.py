@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -21,8 +22,8 @@ from pytest_msdump.scheduling.stamp import stamp
 
 __all__ = ["Cache", "cache_folder", "open_cache"]
 
-# A file may change again within the step of its times: what is younger than this when it is measured is not kept. Two
-# seconds is the coarsest step there is.
+# A file may change again within the step of its times, and two seconds is the coarsest step there is: what is younger
+# than this, with a second for clocks that tick unevenly, is known by its content.
 _RACY_SECONDS = 3
 _READ_BYTES = 1 << 20
 # What only this run's graphs tell, and is added to each record anew.
@@ -60,6 +61,7 @@ class Cache:
 
     def __init__(self, folder: Path, conditions: Conditions, *, by_content: bool) -> None:
         self._by_content = by_content
+        self._lag = _clock_lag(folder)
         self._file = CacheFile(folder, _digest_of(conditions, by_content))
 
     @property
@@ -68,17 +70,22 @@ class Cache:
         return self._file.note
 
     def key(self, pair: Pair) -> str | None:
-        """Return the key of a pair as its files are now; ``None`` where one of them may still change unseen."""
-        states = [state_of(path) for path in files_of(pair)]
-        if any(state is None or _is_racy(state) for state in states):
-            return None
+        """Return the key of a pair as its files are now; ``None`` where a file has no version that could be told."""
         digest = hashlib.sha256(repr(_as_measured(pair)).encode(errors="surrogateescape"))
         try:
-            for path, state in zip(files_of(pair), states, strict=True):
-                digest.update(_content(path) if self._by_content else repr(state).encode())
+            for path in files_of(pair):
+                state = state_of(path)
+                if state is None:
+                    return None
+                digest.update(_content(path) if self._by_content or self._is_young(state) else repr(state).encode())
         except OSError:
             return None
         return digest.hexdigest()[:32]
+
+    def _is_young(self, state: FileState) -> bool:
+        """Whether a file may change again without new times; one from the future may, too."""
+        age = time.time_ns() - self._lag - max(state.modified, state.changed)
+        return age < _RACY_SECONDS * 1_000_000_000
 
     def get(self, key: str | None, pair: Pair) -> dict[str, Any] | None:
         """Return the record of a pair, placed where the pair is now; ``None`` where it has to be measured."""
@@ -126,9 +133,14 @@ def _without_place(ref: TensorRef) -> TensorRef:
     return replace(ref, place=None)
 
 
-def _is_racy(state: FileState) -> bool:
-    newest = max(state.modified, state.changed)
-    return time.time_ns() - newest < _RACY_SECONDS * 1_000_000_000
+def _clock_lag(folder: Path) -> int:
+    """Return by how many nanoseconds the clock of the file system of `folder` is behind this machine's."""
+    there = next((place for place in (folder, *folder.parents) if place.is_dir()), folder)
+    try:
+        with tempfile.TemporaryFile(dir=there) as file:
+            return max(0, time.time_ns() - os.fstat(file.fileno()).st_mtime_ns)
+    except OSError:
+        return 0
 
 
 def _content(path: Path) -> bytes:

@@ -17,11 +17,12 @@ from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, inter
 from pytest_msdump.cli import main
 from pytest_msdump.scheduling import cache as cache_module
 from pytest_msdump.scheduling.cache_file import CacheFile
+from pytest_msdump.scheduling.files import state_of
 from pytest_msdump.scheduling.stamp import Stamp
 from pytest_msdump.suite import load_suite
 
 SIZES = [12, LARGE, 30, 7]
-# For processes of their own, which trust no file of the last seconds either.
+# For processes of their own, which do not go by the times of files of the last seconds either.
 OLD_ENOUGH = "import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n"
 
 
@@ -181,13 +182,43 @@ def test_code_of_a_user_counts_by_its_content(compare, dumps):
     assert results(dumps)["tensors"][0]["custom"]["mine"]["value"] == "2"
 
 
-def test_a_file_that_was_just_written_is_not_trusted(compare, monkeypatch):
+@pytest.fixture
+def by_a_map(compare, dumps):
+    """Compare, change a file by a second store through a memory map, which its times do not tell, and compare again."""
+
+    def run():
+        values = np.load(file_of(dumps / "left", "op2"), mmap_mode="r+")
+        values[0] = values[0]
+        first, before = compare(), state_of(file_of(dumps / "left", "op2"))
+        values[0] += 1
+        if state_of(file_of(dumps / "left", "op2")) != before:
+            pytest.skip("this file system told of the second store")
+        return first, compare()
+
+    return run
+
+
+def test_a_change_through_a_memory_map_is_seen_in_a_young_file(by_a_map, monkeypatch):
     monkeypatch.setattr(cache_module, "_RACY_SECONDS", 3600)
-    compare()
-    assert compare()[1] == ALL
-    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    (_, first, _), (_, second, out) = by_a_map()
+    assert (first, second) == (ALL, ["op2"])
+    assert "cache: 3 of 4 pairs from earlier runs" in out
+
+
+@pytest.mark.parametrize("seconds", [7200, -7200], ids=["behind", "ahead"])
+def test_a_young_file_is_known_where_the_file_system_has_another_clock(by_a_map, monkeypatch, seconds):
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 3)
+    now = time.time_ns
+    monkeypatch.setattr(cache_module.time, "time_ns", lambda: now() + seconds * 10**9)
+    assert by_a_map()[1][1] == ["op2"]
+
+
+def test_an_old_file_is_known_by_its_times_alone(compare, monkeypatch):
+    read = []
+    monkeypatch.setattr(cache_module, "_content", lambda path: read.append(path) or b"")
     assert compare()[1] == ALL
     assert compare()[1] == []
+    assert read == []
 
 
 def test_a_file_that_changes_while_it_is_measured_is_not_kept(compare, dumps, monkeypatch):
