@@ -222,6 +222,14 @@ def _outliers(random: Random, x: Array) -> Array:
     return x
 
 
+def _border_and_outliers(random: Random, x: Array) -> Array:
+    """Two columns are 0, and elsewhere some elements are wrong by far more than that explains."""
+    x = _outliers(random, x).reshape(x.shape)
+    x[..., -2:] = 0
+    x.reshape(-1)[random.integers(0, x.size, max(1, x.size // 50))] += 30
+    return x
+
+
 def _neighbours_mean(random: Random, x: Array) -> Array:
     return (x + np.roll(x, 1, int(random.integers(x.ndim)))) / 2
 
@@ -244,6 +252,7 @@ OTHERS: dict[str, Callable[[Random, Array], Array]] = {
     "noise 1": lambda r, x: x + r.normal(size=x.shape),
     "sparse noise": lambda r, x: x + r.normal(size=x.shape) * _some(r, x, r.choice([0.003, 0.02, 0.2])),
     "outliers": lambda r, x: _outliers(r, x).reshape(x.shape),
+    "border and outliers": _border_and_outliers,
     "multiplicative": lambda r, x: x * (1 + r.choice([0.02, 0.1, 0.5]) * r.normal(size=x.shape)),
     "mixture": lambda r, x: np.where(_some(r, x, 0.5), x * r.choice([0.5, 2]), x + r.choice([0.3, -0.2])),
     "uniform noise": lambda r, x: x + r.uniform(-0.1, 0.1, x.shape),

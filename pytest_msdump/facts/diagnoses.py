@@ -10,8 +10,8 @@ from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["CONFIDENCES", "DIAGNOSES", "DiagnosisFact"]
 
-# From the weakest to the strongest. Only `high` claims to be right, of all elements that were compared.
-CONFIDENCES = ("low", "medium", "high")
+# From the weaker to the stronger. Only `high` claims to be right, of all elements that were compared.
+CONFIDENCES = ("medium", "high")
 
 
 class DiagnosisFact(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from pytest_msdump.facts.diagnoses import CONFIDENCES, DIAGNOSES
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.localising.diagnosis_claim import Claim, Diagnosis, confidence_of, fit
+from pytest_msdump.localising.diagnosis_claim import Claim, Diagnosis, Trial, confidence_of, fit, is_beyond_chance
 from pytest_msdump.localising.diagnosis_moved import of_other_orders
 from pytest_msdump.localising.diagnosis_pointwise import of_mapped_values
 from pytest_msdump.localising.diagnosis_rounding import of_rounding
@@ -83,9 +83,15 @@ def _borne_out(sides: Sides) -> Iterator[Diagnosis]:
         if confidence is not None and sampled < sides.size:
             found = fit(claim, sides.ranges())
             confidence = confidence_of(found, elements=sides.size)
-        if confidence is not None:
+        if confidence is not None and is_beyond_chance(_sample_of(claim, sides), claim.rounding):
             confidence = min(confidence, claim.most, key=CONFIDENCES.index)
             yield Diagnosis(claim.id, confidence, claim.evidence(found), claim.details, found.unexplained)
+
+
+def _sample_of(claim: Claim, sides: Sides) -> Trial:
+    """What is claimed of the elements of the sample."""
+    trials = [claim.trial(start, stop) for start, stop in sides.sample_ranges]
+    return Trial(*(np.concatenate(parts) for parts in zip(*trials, strict=True)))
 
 
 def _is_worth_a_look(claim: Claim, sides: Sides) -> bool:

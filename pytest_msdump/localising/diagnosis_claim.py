@@ -11,19 +11,37 @@ import numpy.typing as npt
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["Array", "Claim", "Diagnosis", "Fit", "Slack", "Trial", "confidence_of", "fit", "inner"]
+__all__ = [
+    "LEFT_OPEN",
+    "Array",
+    "Claim",
+    "Diagnosis",
+    "Fit",
+    "Slack",
+    "Trial",
+    "confidence_of",
+    "fit",
+    "inner",
+    "is_beyond_chance",
+]
 
 Array = npt.NDArray[Any]
 
-# How much of the drift's energy a claim may leave open, and how many elements may miss it.
-_BOUNDS = (("high", 0.02, 0.98), ("medium", 0.1, 0.9), ("low", 0.25, 0.75))
+# How much of the squared difference a claim may leave open, and what share of the elements has to bear it out.
+_BOUNDS = (("high", 0.02, 0.98), ("medium", 0.1, 0.9))
 # Fewer elements than these prove little, however well they fit.
 _FEWEST_FOR_HIGH = 16
 _FEWEST_ACTIVE = 8
 # An element is explained when the claim leaves at most this share of its difference.
-_LEFT_OPEN = 0.25
+LEFT_OPEN = 0.25
 # Or so little, beside what agreeing elements may be apart: an element that the claim hardly changes counts, too.
 _NOISE = 0.2
+# How many bits of evidence a claim needs for each element, and on top for being the best of many that were tried, and
+# the most that one element gives. Unrelated sides give less than one bit an element. The numbers of a claim (a factor,
+# two bounds) may have been made of two elements, which therefore prove nothing.
+_BITS_EACH, _BITS_IN_ALL, _BITS_MOST = 2.0, 20.0, 30.0
+_FITTED = 2
+_MOST_COMPARED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +53,13 @@ class Diagnosis:
     id : str
         A key of `facts.diagnoses.DIAGNOSES`.
     confidence : str
-        ``"high"``, ``"medium"`` or ``"low"``.
+        ``"high"`` or ``"medium"``.
     evidence : str
         One sentence with the numbers that say so.
     details : mapping
         Plain values for programs: factor, axis, index, …
     unexplained : float
-        Share of the squared differences that the diagnosis leaves open, 0 to 1.
+        Share of the squared differences of the whole tensor that the diagnosis leaves open, 0 to 1.
     """
 
     id: str
@@ -90,8 +108,12 @@ class Claim(Protocol):
     def agreeing(self) -> Slack:
         """How near the sides have to be where the claim says that they agree."""
 
+    @property
+    def left_open(self) -> float:
+        """Share of an element's difference that may be left where the claim explains it."""
+
     def trial(self, start: int, stop: int) -> Trial:
-        """Return elements `start` to `stop`; those that the claim says nothing of may be left out."""
+        """Return elements `start` to `stop`, all of them: a claim answers for the whole tensor."""
 
     @property
     def most(self) -> str:
@@ -109,15 +131,12 @@ class Fit:
     active: int = 0
     explained: int = 0
     agreed: int = 0
-    agreed_exactly: int = 0
     residual: float = 0.0
     drift: float = 0.0
-    whole_residual: float = 0.0
-    whole_drift: float = 0.0
 
     @property
     def unexplained(self) -> float:
-        """Share of the drift's energy, where the claim is active, that it leaves open."""
+        """Share of the squared difference of all elements, active or not, that the claim leaves open."""
         return self.residual / self.drift if self.drift > 0 else 1.0
 
     @property
@@ -141,8 +160,8 @@ def fit(claim: Claim, ranges: Iterable[tuple[int, int]]) -> Fit:
 
     Notes
     -----
-    Energy alone would let one huge element speak for all others, and counting alone would let many tiny ones do so;
-    `confidence_of` wants both.
+    Squared differences alone would let one huge element speak for all others, and counting alone would let many tiny
+    ones do so; `confidence_of` wants both.
     """
     total = Fit()
     with np.errstate(all="ignore"):
@@ -158,21 +177,18 @@ def _add(total: Fit, claim: Claim, trial: Trial) -> None:
     rounding = claim.rounding.of(claimed)
     active = np.abs(claimed - right) > 0.5 * rounding
     near = claim.agreeing.of(claimed)
-    explained = residual <= np.maximum(np.maximum(_LEFT_OPEN * drift, rounding), _NOISE * near)
+    explained = residual <= np.maximum(np.maximum(claim.left_open * drift, rounding), _NOISE * near)
     agreed = residual <= np.maximum(near, rounding)
     total.elements += left.size
     total.active += int(np.count_nonzero(active))
     total.explained += int(np.count_nonzero(explained & active))
     total.agreed += int(np.count_nonzero(agreed & ~active))
-    total.agreed_exactly += int(np.count_nonzero((residual <= rounding) & ~active))
-    total.residual += float(np.sum(np.square(residual), where=active))
-    total.drift += float(np.sum(np.square(drift), where=active))
-    total.whole_residual += inner(residual, residual)
-    total.whole_drift += inner(drift, drift)
+    total.residual += inner(residual, residual)
+    total.drift += inner(drift, drift)
 
 
 def confidence_of(found: Fit, *, elements: int) -> str | None:
-    """Return how sure a fit makes; ``None`` when it speaks against the claim.
+    """Return how sure a fit makes; ``None`` when it leaves a tenth of the difference open, or speaks against the claim.
 
     Parameters
     ----------
@@ -181,19 +197,41 @@ def confidence_of(found: Fit, *, elements: int) -> str | None:
     elements : int
         How many the tensor has: a claim that leaves most of them out is never sure.
     """
-    if not np.isfinite(found.whole_drift) or found.active < 4:
+    if not np.isfinite(found.drift) or found.active < 4:
         return None
-    for name, open_share, explained in _BOUNDS:
-        agreed = found.agreed >= explained * found.passive
-        if found.unexplained <= open_share and found.explained_share >= explained and agreed:
-            return _capped(name, found, elements)
+    for name, open_share, share in _BOUNDS:
+        agreed = found.agreed >= share * found.passive
+        if found.unexplained <= open_share and found.explained_share >= share and agreed:
+            enough = found.elements >= max(_FEWEST_FOR_HIGH, 0.5 * elements) and found.active >= _FEWEST_ACTIVE
+            return name if enough else "medium"
     return None
 
 
-def _capped(name: str, found: Fit, elements: int) -> str:
-    """Take back what few elements, or a drift that is mostly something else, cannot bear out."""
-    if name != "high":
-        return name
-    whole = found.whole_residual <= 0.1 * found.whole_drift or found.agreed_exactly >= 0.98 * found.passive
-    enough = found.elements >= max(_FEWEST_FOR_HIGH, 0.5 * elements) and found.active >= _FEWEST_ACTIVE
-    return name if whole and enough else "medium"
+def is_beyond_chance(trial: Trial, rounding: Slack) -> bool:
+    """Whether elements are nearer to what is claimed of them than unrelated sides could be by chance.
+
+    Parameters
+    ----------
+    trial : Trial
+        A part of the tensor; no more than some hundred elements of it are looked at, from all over it.
+    rounding : Slack
+        What the data types alone may do to a number: nearer than that proves no more.
+
+    Notes
+    -----
+    Two tensors of few elements, or of small spread around different means, are "explained" by a factor, a constant or
+    a bound, however unrelated they are. So each element's distance from its own claim is held against its distance from
+    the claims of others (the nearest quarter of them: many elements of one value, such as 0, prove nothing by meeting);
+    the quotient, in bits, is what it proves.
+    """
+    finite = np.flatnonzero(np.isfinite(trial.left) & np.isfinite(trial.claimed) & np.isfinite(trial.right))
+    # Steps through the tensor would meet one column of it only.
+    some = np.random.default_rng(0).permutation(finite)[:_MOST_COMPARED]
+    left, claimed = trial.left[some], trial.claimed[some]
+    others = np.quantile(np.abs(left[:, None] - claimed), 0.25, axis=1) if some.size else np.zeros(0)
+    own = np.abs(left - claimed) + rounding.of(claimed)
+    telling = others > 0
+    with np.errstate(all="ignore"):
+        bits = np.clip(np.log2(others[telling] / own[telling]), 0.0, _BITS_MOST)
+    proved = float(np.sort(bits)[:-_FITTED].sum())
+    return proved >= _BITS_IN_ALL + _BITS_EACH * int(np.count_nonzero(telling))

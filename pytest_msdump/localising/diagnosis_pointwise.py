@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.localising.diagnosis_claim import Array, Fit, Slack, Trial, inner
+from pytest_msdump.localising.diagnosis_claim import LEFT_OPEN, Array, Fit, Slack, Trial, inner
 from pytest_msdump.localising.diagnosis_sample import Sides
 
 __all__ = ["MovingClaim", "PointwiseClaim", "inside_range", "of_mapped_values", "percent", "short"]
@@ -23,6 +23,9 @@ _FLUSHED = 0.1
 # A factor is the same everywhere when groups of elements have theirs within this share of its distance from 1.
 _UNEVEN = 0.03
 _FEWEST_IN_GROUP = 16
+# What stops at a value is at that value, and not merely nearer to it; and something is left that is not there.
+_BESIDE_THE_END = 0.05
+_FEWEST_INSIDE = 4
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class PointwiseClaim:
     rounding: Slack
     agreeing: Slack
     most: str = "high"
+    left_open: float = LEFT_OPEN
 
     def trial(self, start: int, stop: int) -> Trial:
         """Return a block of both sides and what is claimed of it."""
@@ -63,6 +67,11 @@ class MovingClaim:
     def most(self) -> str:
         """Nothing but the fit limits how sure it is."""
         return "high"
+
+    @property
+    def left_open(self) -> float:
+        """The usual share."""
+        return LEFT_OPEN
 
     @property
     def agreeing(self) -> Slack:
@@ -215,7 +224,8 @@ def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim
     for low, high in dict.fromkeys(guesses):
         beyond_low = np.count_nonzero(right < low) >= 3
         beyond_high = np.count_nonzero(right > high) >= 3
-        if low <= high and (beyond_low or beyond_high):
+        inside = np.count_nonzero((right >= low) & (right <= high)) >= _FEWEST_INSIDE
+        if low <= high and inside and (beyond_low or beyond_high):
             yield _clip(sides, low if beyond_low else -np.inf, high if beyond_high else np.inf)
 
 
@@ -231,7 +241,8 @@ def _clip(sides: Sides, low: float, high: float) -> PointwiseClaim:
     def clip(block: Array) -> Array:
         return np.clip(block, low, high)
 
-    return PointwiseClaim("clipped", sides, clip, sentence, details, sides.rounding, sides.agreeing)
+    own = (sides.rounding, sides.agreeing)
+    return PointwiseClaim("clipped", sides, clip, sentence, details, *own, left_open=_BESIDE_THE_END)
 
 
 def _type_maximum(dtype: str) -> float | None:

@@ -35,40 +35,53 @@ class _OfNeighbours(MovingClaim):
 
 @dataclass(frozen=True)
 class ShiftClaim(_OfNeighbours):
-    """left[i] = right[i - steps], along axes; nothing is claimed where that is outside. No steps: the flat order."""
+    """left[i] = right[i - steps], along axes; what has no such neighbour is 0, or, if `rolled`, from the other end.
+
+    No steps: by one place of the flat order.
+    """
 
     steps: Mapping[int, int]
     flat: int = 0
-
-    @property
-    def offset(self) -> int:
-        """How many flat places elements moved."""
-        shape = self.sides.shape
-        return self.flat + sum(by * prod(shape[axis + 1 :]) for axis, by in self.steps.items())
+    rolled: bool = False
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Return the elements of a block that have their neighbour inside."""
-        first, last = max(start, self.offset, 0), min(stop, self.sides.size + min(self.offset, 0))
-        if first >= last:
-            return Trial(*(np.empty(0) for _ in range(3)))
-        left, right = self.sides.read(first, last)
-        neighbour = doubles(self.sides.right.read(first - self.offset, last - self.offset))
-        inside = _inside(self.sides.shape, self.steps, first, last)
-        return (
-            Trial(left, neighbour, right) if inside is None else Trial(left[inside], neighbour[inside], right[inside])
-        )
+        """Return a block of both sides and what is claimed of it."""
+        left, right = self.sides.read(start, stop)
+        claimed = np.zeros(left.size)
+        inside = self._inside(start, stop)
+        self._fill(claimed, inside, start, self._distance(1))
+        if self.rolled:
+            self._fill(claimed, ~inside, start, self._distance(1 - self._length))
+        return Trial(left, claimed, right)
 
+    @property
+    def _length(self) -> int:
+        """How many steps lead once around; only one axis is ever rolled."""
+        return self.sides.shape[next(iter(self.steps))] if self.steps else self.sides.size
 
-def _inside(shape: Shape, steps: Mapping[int, int], first: int, last: int) -> Array | None:
-    """Which elements have a neighbour along all axes of the shift; ``None`` in the flat order."""
-    if not steps:
-        return None
-    places = np.arange(first, last)
-    inside = np.ones(places.size, bool)
-    for axis, by in steps.items():
-        index = places // prod(shape[axis + 1 :]) % shape[axis]
-        inside &= (index >= by) & (index < shape[axis] + by)
-    return inside
+    def _distance(self, steps: int) -> int:
+        """How many flat places elements move in so many steps."""
+        shape = self.sides.shape
+        return steps * (self.flat + sum(by * prod(shape[axis + 1 :]) for axis, by in self.steps.items()))
+
+    def _inside(self, start: int, stop: int) -> Array:
+        """Which elements have a neighbour."""
+        places = np.arange(start, stop)
+        if not self.steps:
+            return (places >= self.flat) & (places < self.sides.size + self.flat)
+        inside = np.ones(places.size, bool)
+        for axis, by in self.steps.items():
+            index = places // prod(self.sides.shape[axis + 1 :]) % self.sides.shape[axis]
+            inside &= (index >= by) & (index < self.sides.shape[axis] + by)
+        return inside
+
+    def _fill(self, claimed: Array, chosen: Array, start: int, distance: int) -> None:
+        """Claim of the chosen elements of a block what the right has so many places before them."""
+        if not chosen.any():
+            return
+        wanted = np.flatnonzero(chosen) + start - distance
+        first = int(wanted[0])
+        claimed[chosen] = doubles(self.sides.right.read(first, int(wanted[-1]) + 1))[wanted - first]
 
 
 def of_neighbours(sides: Sides) -> Iterator[ShiftClaim]:
@@ -76,19 +89,15 @@ def of_neighbours(sides: Sides) -> Iterator[ShiftClaim]:
     if not sides.is_whole:
         return
     axes = [axis for axis, length in enumerate(sides.shape) if length >= 3]
-    for by in (1, -1):
+    ways: list[int | None] = [None, *(axes if len(sides.shape) > 1 else ())]
+    for by, axis, rolled in product((1, -1), ways, (False, True)):
         told = "the element before it" if by == 1 else "the element behind it"
-        yield ShiftClaim(
-            "shifted_by_one",
-            sides,
-            f"each element of the left is, in the flat order, {told} in the right",
-            {"axis": None, "by": by},
-            {},
-            by,
-        )
-        for axis in axes if len(axes) > 1 or len(sides.shape) > 1 else []:
-            sentence = f"along axis {axis}, each element of the left is {told} in the right"
-            yield ShiftClaim("shifted_by_one", sides, sentence, {"axis": axis, "by": by}, {axis: by})
+        sentence = f"along axis {axis}, each element of the left is {told} in the right"
+        if axis is None:
+            sentence = f"each element of the left is, in the flat order, {told} in the right"
+        steps = {} if axis is None else {axis: by}
+        flat = by if axis is None else 0
+        yield ShiftClaim("shifted_by_one", sides, sentence, {"axis": axis, "by": by}, steps, flat, rolled)
     if len(axes) >= 2 and sides.held is not None:
         yield from _diagonal(sides, axes[-2:])
 

@@ -13,9 +13,11 @@ from pytest_msdump.localising.diagnosis_sample import Sides
 
 __all__ = ["BorderClaim", "of_border", "one_slice"]
 
-# Share of the squared differences that has to lie in the slice, and of its elements that have to differ.
+# Share of the squared differences that has to lie in the slice, of its elements that have to differ, and of all others
+# that may.
 _CONCENTRATED = 0.98
 _DIFFERING = 0.5
+_DIFFERING_OUTSIDE = 0.1
 _FEWEST_IN_SLICE = 4
 # The mean squared difference of the slice is at least so many times that of the rest: noise there is 20 times smaller.
 _STANDS_OUT = 400.0
@@ -90,7 +92,8 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
     # How many elements share the difference: all of them would make it `count`, one alone 1.
     taking_part = energy * energy / fourth
     stands_out = (energy / count) >= _STANDS_OUT * max(total - energy, 0.0) / rest
-    if differing < _DIFFERING * count or taking_part < max(3.0, 0.05 * count) or not stands_out:
+    concentrated = differing >= _DIFFERING * count and taking_part >= max(3.0, 0.05 * count) and stands_out
+    if not concentrated or outside_differing > _DIFFERING_OUTSIDE * rest:
         return None
     where = ", ".join(f"index {index} of axis {axis}" for axis, index in at.items())
     evidence = (

@@ -112,9 +112,10 @@ def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
 
 
 def have_stayed(sides: Sides) -> bool:
-    """Whether most elements are where they were, by ranks, which a few outliers do not change."""
+    """Whether most elements, or their sizes, are where they were: by ranks, which a few outliers do not change."""
     left, right = thinned(*sides.finite_sample)
-    return abs(_correlation(_ranks(left), _ranks(right))) > _MOVED
+    pairs = ((left, right), (np.abs(left), np.abs(right)))
+    return any(abs(_correlation(_ranks(one), _ranks(other))) > _MOVED for one, other in pairs)
 
 
 def _central(values: Array) -> Array:

@@ -16,7 +16,7 @@ _SHOWN_DOUBTFUL = 2
 
 
 def diagnosis_lines(record: Mapping[str, Any], width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return a line for each diagnosis worth telling; a low confidence stays in results.json."""
+    """Return a line for the sure diagnosis, or one for each of the likely ones."""
     found = record.get("diagnosis", ())
     told = [entry for entry in found if entry["confidence"] == "high"]
     if not told:

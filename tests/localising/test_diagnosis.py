@@ -134,10 +134,9 @@ def test_another_tensor_is_unrelated_only_when_it_is_distributed_differently():
 
 
 def test_a_factor_and_a_constant_that_explain_as_much_are_both_only_likely():
-    right = np.full(200, 5, np.float32)
-    right[:8] = np.float32(4.9)
-    found = {entry.id: entry.confidence for entry in told(right * 2, right)}
-    assert found == {"scaled": "medium", "offset": "medium", "clipped": "medium"}
+    right = 1000 + np.random.default_rng(2).uniform(0, 0.5, 200).astype(np.float32)
+    found = {entry.id: entry.confidence for entry in told(right + 1, right)}
+    assert found == {"scaled": "medium", "offset": "medium"}
 
 
 def test_one_outlier_is_no_wrong_channel():
@@ -175,21 +174,18 @@ def test_equal_moments_keep_unrelated_from_being_sure():
     [
         ({}, "high"),
         ({"residual": 0.05}, "medium"),
-        ({"residual": 0.2}, "low"),
-        ({"residual": 0.3}, None),
+        ({"residual": 0.11}, None),
         ({"explained": 97}, "medium"),
-        ({"explained": 80}, "low"),
-        ({"explained": 70}, None),
-        ({"elements": 200, "agreed": 95, "agreed_exactly": 95}, "medium"),
-        ({"elements": 200, "agreed": 60}, None),
+        ({"explained": 89}, None),
+        ({"elements": 200, "agreed": 95}, "medium"),
+        ({"elements": 200, "agreed": 89}, None),
         ({"active": 6, "explained": 6, "elements": 6}, "medium"),
-        ({"elements": 200, "agreed": 100, "whole_residual": 0.5}, "medium"),
-        ({"whole_drift": float("inf")}, None),
+        ({"drift": float("inf")}, None),
         ({"elements": 100, "of": 1000}, "medium"),
     ],
 )
 def test_energy_elements_agreement_and_number_all_have_to_speak_for_a_claim(change, confidence):
-    numbers = {"elements": 100, "active": 100, "explained": 100, "drift": 1.0, "whole_drift": 1.0, "residual": 0.001}
+    numbers = {"elements": 100, "active": 100, "explained": 100, "drift": 1.0, "residual": 0.001}
     numbers.update(change)
     elements = numbers.pop("of", 100)
     assert confidence_of(Fit(**numbers), elements=elements) == confidence

@@ -33,8 +33,7 @@ def test_a_wrong_padding_or_pooling_gets_no_confident_diagnosis(lenet, run, mapp
     records = [*measured(made).values()]
     failed = [record for record in records if record["verdict"] in FAILING]
     assert len(failed) == failing
-    sure = {record["left"]["address"]: record["diagnosis"] for record in failed if "diagnosis" in record}
-    assert not [entry for found in sure.values() for entry in found if entry["confidence"] != "low"]
+    assert not [entry for record in failed for entry in record.get("diagnosis", ())]
 
 
 def test_pairs_that_pass_are_not_diagnosed(lenet):

@@ -121,7 +121,6 @@ TENSOR_MESSAGES: Mapping[str, Message] = {
     "looks_like": Message("looks like", "疑似"),
     "confidence_high": Message("high", "确定"),
     "confidence_medium": Message("medium", "可能"),
-    "confidence_low": Message("low", "也许"),
     "looks_nonfinite": Message("NaN or Inf", "NaN 或 Inf"),
     "looks_constant": Message("constant", "处处为同一值"),
     "looks_sign_flipped": Message("sign-flipped", "符号相反"),

@@ -164,7 +164,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "looks_like": ("Looks like", "疑似"),
     "confidence_high": ("sure", "确定"),
     "confidence_medium": ("likely", "可能"),
-    "confidence_low": ("perhaps", "也许"),
     "amplifies": ("Amplification", "放大倍数"),
     "inherited_from": ("Inherited from", "继承自"),
     "suspects": ("May have come from", "可能来自"),

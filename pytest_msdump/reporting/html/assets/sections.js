@@ -92,7 +92,7 @@ function causesSection() {
   const most = causes.length ? MOST_LISTED : MOST_WITHOUT_CAUSES;
   const rows = listed.slice(0, most).map((row) => {
     const heirs = causes.length ? inheritedBy(row) : 0;
-    const diagnosis = (detailsOf(row).diagnosis || []).find((one) => one.confidence !== "low");
+    const diagnosis = (detailsOf(row).diagnosis || [])[0];
     return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row),
       h("div", { class: "why" }, [whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; ")),
       causes.length && reasonText(detailsOf(row)) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
