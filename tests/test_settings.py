@@ -41,6 +41,7 @@ EXPECTED = [
     ("select", ("--msdump-select",), "msdump_select", "select"),
     ("deselect", ("--msdump-deselect",), "msdump_deselect", "deselect"),
     ("io", ("--msdump-io",), "msdump_io", "io"),
+    ("align", ("--msdump-align",), "msdump_align", "align"),
     ("iteration", ("--msdump-iteration",), "msdump_iteration", "iteration"),
     ("rank", ("--msdump-rank",), "msdump_rank", "rank"),
     ("graph", ("--msdump-graph",), "msdump_graph", "graph"),

@@ -38,6 +38,7 @@ _OPTIONS = (
     "select",
     "deselect",
     "io",
+    "align",
     "iteration",
     "rank",
     "graph",

@@ -31,6 +31,12 @@ class Align:
     graph: tuple[tuple[int, int], ...] = ()
     net: tuple[tuple[str, str], ...] = ()
 
+    def updated(self, other: Align) -> Align:
+        """Return these arrows, and `other`'s in place of them for each coordinate that it has arrows for."""
+        return Align(
+            other.iteration or self.iteration, other.rank or self.rank, other.graph or self.graph, other.net or self.net
+        )
+
 
 def parse_align(mapping: Mapping[str, str], *, where: str) -> Align:
     """Read the arrows of an `align` table.

@@ -33,9 +33,9 @@ Key = tuple[int | str | None, ...]
 # For each of COORDINATES the left values asked for; None = all.
 Wanted = tuple[frozenset[int | str] | None, ...]
 
-# One value on each side says nothing about who belongs to whom: a card's number, the name a net was given. Iterations
-# and occurrences count what happened, so 1 is not 0 even when each side has only the one.
-_LABELS = frozenset({"rank", "net", "graph"})
+# One value on each side says nothing about who belongs to whom: a card's number, the name a net was given, the step
+# that was dumped. Occurrences are counted by us, so 1 is not 0 even when each side has only the one.
+_LABELS = frozenset({"rank", "net", "graph", "iteration"})
 
 
 def raw_key(at: Coordinates) -> Key:
@@ -70,10 +70,13 @@ class Meeting:
         For each of COORDINATES, left value to right value where an arrow says so.
     labels : tuple of str or int, optional
         For each of COORDINATES the left side's value where it is but a label; ``None`` where the coordinate counts.
+    notes : tuple of str
+        Sentences for the header on what meets although its numbers differ.
     """
 
     arrows: tuple[Mapping[int | str, int | str], ...]
     labels: Key
+    notes: tuple[str, ...] = ()
 
     def left_key(self, at: Key) -> Key:
         """Return a left place as the right side would write it."""
@@ -106,6 +109,7 @@ def meeting_of(left: Dump, right: Dump, align: Align) -> Meeting:
     """Work out how the places of two dumps are compared."""
     arrows: list[Mapping[int | str, int | str]] = []
     labels: list[int | str | None] = []
+    notes: tuple[str, ...] = ()
     lefts, rights = _places(left), _places(right)
     for position, name in enumerate(COORDINATES):
         pairs: Iterable[tuple[int | str, int | str]] = getattr(align, name, ())
@@ -113,7 +117,9 @@ def meeting_of(left: Dump, right: Dump, align: Align) -> Meeting:
         ours, theirs = _values(lefts, position), _values(rights, position)
         is_label = name in _LABELS and not arrows[-1] and len(ours) == len(theirs) == 1
         labels.append(next(iter(ours)) if is_label else None)
-    return Meeting(tuple(arrows), tuple(labels))
+        if is_label and name == "iteration" and ours != theirs:
+            notes = (f"iteration {next(iter(ours))} of the left meets iteration {next(iter(theirs))} of the right",)
+    return Meeting(tuple(arrows), tuple(labels), notes)
 
 
 def wanted_by_selection(selection: Selection) -> Wanted:

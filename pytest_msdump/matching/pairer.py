@@ -76,8 +76,8 @@ def pair_dumps(
     Notes
     -----
     Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have meets any
-    value. A rank, net or graph of which each side has exactly one value is a label, not a key; iterations and
-    occurrences always are keys.
+    value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key; occurrences
+    always are keys.
     """
     meeting = meeting_of(left, right, align)
     wanted = wanted_by_selection(selection)
@@ -160,6 +160,7 @@ def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: 
         missing=tuple(one for one in told.missing if taste.chooser.takes_missing(one)),
         right_total=paired + len(told.right),
         right_paired=paired,
+        notes=taste.meeting.notes,
     )
 
 

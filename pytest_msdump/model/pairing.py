@@ -76,7 +76,8 @@ class Missing:
 class Pairing:
     """All pairs in execution order of the left side, both lists of unmatched tensors, and what is missing.
 
-    `right_total` and `right_paired` count right tensors within the selection, each once.
+    `right_total` and `right_paired` count right tensors within the selection, each once. `notes` are sentences for the
+    header on how the two sides meet.
     """
 
     pairs: tuple[Pair, ...] = ()
@@ -85,6 +86,7 @@ class Pairing:
     missing: tuple[Missing, ...] = ()
     right_total: int = 0
     right_paired: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.conditions import conditions_of, entries_of
@@ -19,6 +20,7 @@ from pytest_msdump.reporting.written import with_more
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
+    from pytest_msdump.matching.align import Align
     from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
 
@@ -187,12 +189,20 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
 def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     """What follows ``msdump compare`` to compare the same two dumps by the same rules."""
     suite = plan.suite
+    typed = (*_arrows(suite.align), *_thresholds(suite.policy))
     if suite.file is not None:
-        return ("--config", str(suite.file), *_thresholds(suite.policy))
+        return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
     profile = () if suite.policy.profile == "default" else ("--profile", suite.policy.profile)
     rules = tuple(word for flag, file in files if file is not None for word in (flag, str(file)))
-    return (str(plan.left.root), str(plan.right.root), *rules, *profile, *_thresholds(suite.policy))
+    return (str(plan.left.root), str(plan.right.root), *rules, *profile, *typed)
+
+
+def _arrows(align: Align) -> Iterator[str]:
+    """Yield who meets whom, as it is typed."""
+    for name in COORDINATES:
+        for left, right in getattr(align, name, ()):
+            yield f"--align={name}={left}->{right}"
 
 
 def _thresholds(policy: Policy) -> tuple[str, ...]:

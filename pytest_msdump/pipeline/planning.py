@@ -139,7 +139,7 @@ def _plan(suite: Suite) -> Plan:
         left_format=suite.left_format,
         right_format=suite.right_format,
     )
-    return Plan(suite, left, right, pairing, rules)
+    return Plan(suite, _noted(left, pairing.notes), right, pairing, rules)
 
 
 def _rules(suite: Suite) -> FusionRules:

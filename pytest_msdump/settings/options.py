@@ -164,6 +164,14 @@ OPTIONS: tuple[Option, ...] = (
         default="output",
         choices=("output", "input", "all"),
     ),
+    _option(
+        "align",
+        "texts",
+        "KEY=SPEC",
+        "which left rank, net, graph or iteration meets which right one, e.g. 'iteration=9->0' (in quotes: > is the "
+        "shell's); repeatable",
+        default="same with same",
+    ),
     _option("iteration", "text", "SPEC", "iterations, e.g. 0|2-3, or all", default="all"),
     _option("rank", "text", "SPEC", "ranks, e.g. 0|2-3, or all", default="all"),
     _option("graph", "text", "SPEC", "graphs, e.g. 0|2-3, or all", default="all"),

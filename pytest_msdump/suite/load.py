@@ -156,7 +156,7 @@ def _assemble(
         left=_side(said, "left", directory, environ),
         right=_side(said, "right", directory, environ),
         entries=said.get("map", ()),
-        align=said.get("align", Align()),
+        align=_align(said),
         selection=Selection(
             select=said.get("select", ()),
             deselect=said.get("deselect", ()),
@@ -179,6 +179,14 @@ def _assemble(
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
         **rule_files,
     )
+
+
+def _align(said: _Said) -> Align:
+    """Bring the arrows together; for each coordinate the weightiest word alone holds."""
+    align = Align()
+    for source in (said.ini, said.file, said.options):
+        align = align.updated(source.get("align", align))
+    return align
 
 
 def _cache(said: _Said, environ: Mapping[str, str]) -> str:

@@ -101,6 +101,7 @@ def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Pa
     readers = _shared(base) | {
         "config": path_text,
         "threshold": _thresholds,
+        "align": _typed_align,
         "min_coverage": _coverage_per_cent,
     }
     unknown = next((name for name in values if name not in readers), None)
@@ -278,3 +279,16 @@ def _align(value: object, where: str) -> Align:
     if not isinstance(value, Mapping):
         raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {shown(value)}')
     return parse_align(value, where=where)
+
+
+def _typed_align(value: object, where: str) -> Align:
+    """Read ``KEY=SPEC`` of the command line; one coordinate may be named several times."""
+    from pytest_msdump.matching.align import parse_align
+
+    table: dict[str, str] = {}
+    for one in texts(value, where):
+        coordinate, equals, arrows = (part.strip() for part in one.partition("="))
+        if not equals:
+            raise ConfigError(f"{where}: {one!r} is not KEY=SPEC, e.g. iteration=9->0")
+        table[coordinate] = f"{table[coordinate]}, {arrows}" if coordinate in table else arrows
+    return parse_align(table, where=where)

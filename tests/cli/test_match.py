@@ -134,3 +134,14 @@ def test_pairs_are_a_table_where_and_only_where_all_of_it_fits(rows, width):
     fits = max(map(len, lines)) <= width
     told = list(match_text._pairs(rows, width))
     assert told == lines if fits else "left <-> right (paired by)" in told[0]
+
+
+@pytest.mark.parametrize("command", ["match", "compare"])
+def test_typed_arrows_say_who_meets_whom(command, tmp_path, capsys):
+    for iteration in (0, 9):
+        write_reference(tmp_path / "steps" / str(iteration), {"conv1": np.full(3, iteration, np.float32)})
+    write_reference(tmp_path / "last", {"conv1": np.full(3, 9, np.float32)})
+    assert main([command, "steps", "last", "--select=conv1", "--iteration=9"]) == 1
+    assert main([command, "steps", "last", "--select=conv1", "--iteration=9", "--align", "iteration=9->0"]) == 0
+    assert main([command, "steps", "last", "--align", "iteration=9"]) == 4
+    assert "--align: iteration = '9' is not 'left->right'" in capsys.readouterr().err

@@ -352,3 +352,22 @@ def test_the_column_overflow_is_filled(tmp_path):
     (file,) = tmp_path.glob("result_*.csv")
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     assert [row["OverFlow"] for row in rows if row["TensorIndex"] == "nz:output:0"] == ["NO"]
+
+
+@pytest.mark.parametrize("step", ["1", "37"])
+def test_a_batch_of_another_step_is_compared_as_one_of_step_0(in_case, step, capsys):
+    tables = []
+    for number in ("0", step):
+        folder = in_case("i_l1_and_multi")
+        place = folder / "20260121093000" / "0" / "net" / "1" / number
+        place.parent.mkdir(parents=True)
+        (folder / "left").rename(place)
+        (folder / "rules").mkdir()
+        model = json.loads((folder / "fusion.json").read_text())
+        (folder / "rules" / "net.json").write_text(json.dumps({"graph": [g | {"name": "net"} for g in model["graph"]]}))
+        code = compare("-f", "rules", left="20260121093000", right="right")
+        tables.append((code, table("out/*.csv")))
+        shutil.rmtree(folder)
+    assert tables[0] == tables[1]
+    assert any(row["CosineSimilarity"] not in ("NaN", "") for row in tables[1][1])
+    assert f"iteration {step} of the left meets iteration 0 of the right" in capsys.readouterr().out

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching import Align, Selection, pair_dumps
+from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
 from pytest_msdump.model.pairing import Pairing
 
 
@@ -43,22 +43,57 @@ def test_a_left_without_ranks_meets_every_rank_of_the_right() -> None:
     assert (pairing.right_paired, pairing.right_total) == (2, 2)
 
 
-@pytest.mark.parametrize("name", ["iteration", "occurrence"])
-def test_a_flat_reference_does_not_meet_another_iteration_or_occurrence_even_alone(name: str) -> None:
-    pairing = pair_dumps(dump(run_tensor("a", **{name: 1})), dump(tensor("a")))
+def test_a_flat_reference_does_not_meet_another_occurrence_even_alone() -> None:
+    pairing = pair_dumps(dump(run_tensor("a", occurrence=1)), dump(tensor("a")))
     assert not pairing.pairs
-    assert f"the right side has it in {name} 0 only, not in {name} 1" in reasons(pairing)["a:output:0"]
-    assert f"the left side has it in {name} 1 only, not in {name} 0" in reasons(pairing, "right")["a:output:0"]
+    assert "the right side has it in occurrence 0 only, not in occurrence 1" in reasons(pairing)["a:output:0"]
+    assert "the left side has it in occurrence 1 only, not in occurrence 0" in reasons(pairing, "right")["a:output:0"]
+
+
+@pytest.mark.parametrize(("left", "right"), [((1,), (0, 2)), ((0, 2), (1,))])
+def test_where_a_side_has_several_iterations_their_numbers_count(left: Any, right: Any) -> None:
+    ours = dump(*(run_tensor("a", iteration=number) for number in left))
+    pairing = pair_dumps(ours, dump(*(tensor("a", iteration=number) for number in right)))
+    assert (pairing.pairs, pairing.notes) == ((), ())
+    told = {number: f"iteration {', '.join(map(str, right))} only, not in iteration {number}; align" for number in left}
+    assert all(told[one.ref.key.op.at.iteration] in one.reason for one in pairing.unmatched_left)
 
 
 def test_only_a_coordinate_that_can_be_aligned_is_answered_with_align() -> None:
-    iteration = pair_dumps(dump(run_tensor("a", iteration=1)), dump(tensor("a")))
+    iteration = pair_dumps(dump(run_tensor("a", iteration=1)), dump(tensor("a"), tensor("b", iteration=2)))
     occurrence = pair_dumps(dump(run_tensor("a", occurrence=1)), dump(tensor("a")))
     assert "align" in iteration.unmatched_left[0].reason
     assert "align" not in occurrence.unmatched_left[0].reason
 
 
-@pytest.mark.parametrize(("name", "left", "right"), [("rank", 7, 0), ("net", "LeNet", "Port"), ("graph", 0, 2)])
+@pytest.mark.parametrize(
+    ("left", "right", "notes"),
+    [
+        (1, 0, ("iteration 1 of the left meets iteration 0 of the right",)),
+        (0, 7, ("iteration 0 of the left meets iteration 7 of the right",)),
+        (3, 3, ()),
+        (3, None, ()),
+        (None, 3, ()),
+        (None, None, ()),
+    ],
+)
+def test_one_iteration_meets_one_or_none_whatever_their_numbers(left: Any, right: Any, notes: Any) -> None:
+    pairing = pair_dumps(dump(run_tensor("a", iteration=left)), dump(run_tensor("a", iteration=right)))
+    assert places(pairing, "iteration") == [(left, right)]
+    assert pairing.notes == notes
+
+
+def test_one_iteration_meets_another_in_the_map_too() -> None:
+    left = dump(run_tensor("a", iteration=5), run_tensor("b", iteration=5))
+    entries = [MapEntry("a", "x"), MapEntry("b", "y", iteration=5)]
+    pairing = pair_dumps(left, dump(tensor("x"), tensor("y")), entries=entries)
+    assert places(pairing, "iteration") == [(5, 0), (5, 0)]
+    assert pairing.missing == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "right"), [("rank", 7, 0), ("net", "LeNet", "Port"), ("graph", 0, 2), ("iteration", 1, 0)]
+)
 def test_one_value_on_each_side_is_a_label_and_no_key(name: str, left: Any, right: Any) -> None:
     pairing = pair_dumps(dump(run_tensor("a", **{name: left})), dump(run_tensor("a", **{name: right})))
     assert places(pairing, name) == [(left, right)]
@@ -93,11 +128,12 @@ def test_a_left_value_with_an_arrow_meets_nothing_else() -> None:
     assert "iteration 9 (aligned with 0) only, not in iteration 9" in pairing.unmatched_right[0].reason
 
 
-def test_an_arrow_makes_a_label_a_key() -> None:
-    left = dump(run_tensor("a", rank=7))
-    right = dump(run_tensor("a", rank=0))
-    assert not pair_dumps(left, right, align=Align(rank=((7, 3),))).pairs
-    assert places(pair_dumps(left, right, align=Align(rank=((7, 0),))), "rank") == [(7, 0)]
+@pytest.mark.parametrize("name", ["rank", "iteration"])
+def test_an_arrow_makes_a_label_a_key(name: str) -> None:
+    left = dump(run_tensor("a", **{name: 7}))
+    right = dump(run_tensor("a", **{name: 0}))
+    assert not pair_dumps(left, right, align=Align(**{name: ((7, 3),)})).pairs
+    assert places(pair_dumps(left, right, align=Align(**{name: ((7, 0),)})), name) == [(7, 0)]
 
 
 def test_nets_can_be_aligned() -> None:
@@ -131,10 +167,11 @@ def test_what_lacks_the_selected_coordinate_is_always_kept() -> None:
     assert pairing.right_total == 2
 
 
-def test_a_selected_label_keeps_the_right_side_and_another_value_empties_both() -> None:
-    left, right = dump(run_tensor("a", rank=7)), dump(run_tensor("a", rank=0))
-    assert len(pair_dumps(left, right, selection=Selection(rank=frozenset({7}))).pairs) == 1
-    none = pair_dumps(left, right, selection=Selection(rank=frozenset({0})))
+@pytest.mark.parametrize("name", ["rank", "iteration"])
+def test_a_selected_label_keeps_the_right_side_and_another_value_empties_both(name: str) -> None:
+    left, right = dump(run_tensor("a", **{name: 7})), dump(run_tensor("a", **{name: 0}))
+    assert len(pair_dumps(left, right, selection=Selection(**{name: frozenset({7})})).pairs) == 1
+    none = pair_dumps(left, right, selection=Selection(**{name: frozenset({0})}))
     assert (none.pairs, none.unmatched_left, none.unmatched_right, none.right_total) == ((), (), (), 0)
 
 

@@ -102,9 +102,8 @@ def takes(selection: Selection, ref: TensorRef) -> bool:
 def test_pairs_by_name_meet_in_every_coordinate_direction_and_slot(
     left: Dump, right: Dump, selection: Selection
 ) -> None:
-    labels = {
-        name for name in ("rank", "net", "graph") if len(values(left, name)) == 1 and len(values(right, name)) == 1
-    }
+    can_label = ("rank", "net", "graph", "iteration")
+    labels = {name for name in can_label if len(values(left, name)) == len(values(right, name)) == 1}
     for pair in pair_dumps(left, right, selection=selection).pairs:
         ours, theirs = pair.left.key, pair.right.key
         assert (ours.io, ours.slot) == (theirs.io, theirs.slot)

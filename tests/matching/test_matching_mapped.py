@@ -277,7 +277,8 @@ def test_an_explicit_slot_that_was_not_dumped_is_missing() -> None:
 
 
 def test_an_entry_whose_tensors_never_meet_is_missing_and_names_the_coordinate() -> None:
-    missing = only_missing(mapped(dump(run_tensor("a", iteration=3)), dump(tensor("x")), MapEntry("a", "x")))
+    right = dump(tensor("x"), tensor("y", iteration=1))
+    missing = only_missing(mapped(dump(run_tensor("a", iteration=3)), right, MapEntry("a", "x")))
     assert "x: the right side has it in iteration 0 only, not in iteration 3" in missing.reason
 
 

@@ -130,6 +130,32 @@ def test_a_later_iteration_needs_align(pytester):
     result.stdout.fnmatch_lines(["*iteration*"])
     file.write_text(text + 'align = { iteration = "9->0" }\n', "utf-8")
     pytester.runpytest().assert_outcomes(passed=2)
+    file.write_text(text, "utf-8")
+    pytester.runpytest("--msdump-align=iteration=9->0").assert_outcomes(passed=2)
+
+
+def test_one_iteration_meets_a_flat_reference_and_the_header_says_so(pytester):
+    values = np.linspace(1, 2, 5, dtype=np.float32)
+    write_mindspore(pytester.path / "run", [("ReLU", "relu", "output", 0, values)], iteration=1)
+    write_reference(pytester.path / "reference", {"relu": values})
+    result = pytester.runpytest("--msdump-left=run", "--msdump-right=reference")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*iteration 1 of the left meets iteration 0 of the right*"])
+    results = json.loads((pytester.path / "msdump-report" / "results.json").read_text())
+    assert "iteration 1 of the left meets iteration 0 of the right" in results["left"]["notes"]
+    assert results["tensors"][0]["iteration"] == 1
+
+
+def test_the_command_to_run_it_again_keeps_typed_arrows(pytester):
+    values = np.linspace(1, 2, 5, dtype=np.float32)
+    for iteration in (0, 9):
+        write_mindspore(pytester.path / "run", [("ReLU", "relu", "output", 0, values)], iteration=iteration)
+    write_reference(pytester.path / "reference", {"relu": -values})
+    sides = ("--msdump-left=run", "--msdump-right=reference")
+    result = pytester.runpytest(*sides, "--msdump-align=iteration=9->0", "--msdump-iteration=9")
+    result.stdout.fnmatch_lines(["*'--msdump-align=iteration=9->0'*--msdump-select=relu*"])
+    results = json.loads((pytester.path / "msdump-report" / "results.json").read_text())
+    assert "--align=iteration=9->0" in results["rerun"]
 
 
 def test_inputs_are_compared_when_asked_for(pytester):

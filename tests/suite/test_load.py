@@ -255,6 +255,12 @@ def test_sides_need_not_exist(tmp_path: Path) -> None:
         ('iteration = "1"', {"iteration": "2"}, lambda s: s.selection.iteration, (None, {1}, {2})),
         ('rank = "1"', {"rank": "all"}, lambda s: s.selection.rank, (None, {1}, None)),
         ("graph = 1", {"graph": "2-3"}, lambda s: s.selection.graph, (None, {1}, {2, 3})),
+        (
+            'align = { iteration = "9->0" }',
+            {"align": ["iteration=8->0, 9->1", "iteration=10->2"]},
+            lambda s: s.align.iteration,
+            ((), ((9, 0),), ((8, 0), (9, 1), (10, 2))),
+        ),
         ('granularity = "tensor"', {"granularity": "op"}, lambda s: s.granularity, ("op", "tensor", "op")),
         ("min_coverage = 0.5", {"min_coverage": "75"}, lambda s: s.min_coverage, (None, 0.5, 0.75)),
         ('min_coverage = "50%"', {"min_coverage": "0"}, lambda s: s.min_coverage, (None, 0.5, 0.0)),
@@ -324,6 +330,11 @@ def test_of_two_thresholds_for_one_metric_the_later_holds_as_typed(tmp_path: Pat
     typed = ["cosine=0.9", "cosine_similarity=0.99", "kld=1", "cosine=0.8"]
     assert load(tmp_path, threshold=typed).policy.thresholds == {"cosine": 0.8, "kld": 1.0}
     assert load(tmp_path, threshold=typed[:2]).policy.thresholds == {"cosine_similarity": 0.99}
+
+
+def test_typed_arrows_leave_those_of_other_coordinates_standing(tmp_path: Path) -> None:
+    suite = load(tmp_path, f'{SIDES}align = {{ iteration = "9->0", rank = "4->0" }}\n', align=["iteration = 9 -> 1"])
+    assert suite.align == Align(iteration=((9, 1),), rank=((4, 0),))
 
 
 # -- where a table stands ------------------------------------------------------------------------------------------

@@ -261,6 +261,12 @@ def test_a_reason_of_spaces_is_no_reason(tmp_path: Path) -> None:
     [
         ({"profile": "strickt"}, "--msdump-profile: unknown profile 'strickt'; did you mean 'strict'?"),
         ({"threshold": ["cosin=1"]}, "--msdump-threshold: unknown metric 'cosin'; did you mean 'cosine'?"),
+        ({"align": ["9->0"]}, "--msdump-align: '9->0' is not KEY=SPEC, e.g. iteration=9->0"),
+        (
+            {"align": ["iteration=9->0", "iteration=9->1"]},
+            "--msdump-align: iteration 9 of the left side has two arrows; a left value meets one right value",
+        ),
+        ({"align": ["step=9->0"]}, "--msdump-align: 'step' cannot be aligned; known: graph, iteration, net, rank"),
         ({"io": "both"}, "--msdump-io: 'both' is not one of output, input, all"),
         ({"rank": "x"}, "--msdump-rank: 'x': 'x' is neither a number nor a range; write e.g. 0|2-3, or all"),
         ({"min_coverage": "0.9"}, "--msdump-min-coverage: 0.9 is less than 1 per cent; write 90 or 0.9%"),
