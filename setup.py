@@ -6,7 +6,7 @@ from pathlib import Path
 import setuptools
 from setuptools import Extension, setup
 
-# pip installs the one it needs; `python setup.py build_ext` takes what is there, and an old one cannot read pyproject.toml.
+# pip installs the one it needs. `python setup.py build_ext` takes what is there; an old one cannot read pyproject.toml.
 if int(setuptools.__version__.split(".")[0]) < 77:
     raise SystemExit(
         f"setuptools {setuptools.__version__} is too old to build pytest-msdump\n"
