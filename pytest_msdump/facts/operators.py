@@ -106,6 +106,7 @@ REASONS: Mapping[str, str] = {
     "aipp": "AIPP changes the input on the device, so {op} does not hold what the original model was given",
     "quant_output": "output of a quantisation: its numbers are comparable only after they are dequantised",
     "quantised": "between quantisation and dequantisation: its numbers are comparable only after they are dequantised",
+    "quantised_input": "fed by a quantised output: its numbers are comparable only after they are dequantised",
     "dequant_input": "input of a dequantisation: its numbers are comparable only after they are dequantised",
     "data": "Data operators are not executed, so they do not dump",
     "const": "constants are not executed, so they do not dump",

@@ -56,7 +56,7 @@ class Quantised:
         if operator.name in self.dequantising:
             return "dequant_input"
         edge = operator.inputs[slot] if slot < len(operator.inputs) else None
-        return "quantised" if edge and (edge.producer, edge.slot) in self.outputs else None
+        return "quantised_input" if edge and (edge.producer, edge.slot) in self.outputs else None
 
 
 def find_quantised(graph: OperatorGraph) -> Quantised:

@@ -22,7 +22,17 @@ _BY_NAME = ("name", "mangled", "file")
 # Reasons of tensors whose operator is part of another one in the original model.
 _PARTS = tuple(
     REASONS[key].partition("{")[0]
-    for key in ("inserted", "inner", "fused", "l1_fusion", "l2_fusion", "quant_output", "quantised", "dequant_input")
+    for key in (
+        "inserted",
+        "inner",
+        "fused",
+        "l1_fusion",
+        "l2_fusion",
+        "quant_output",
+        "quantised",
+        "quantised_input",
+        "dequant_input",
+    )
 )
 _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))
 _CLEAR = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)

@@ -237,7 +237,7 @@ def test_an_operator_that_dequantises_inside_is_known_by_its_originals() -> None
     left = ascend(device("conv_all", "input:0", "output:0", op_type="Conv2D"))
     pairing = paired(left, ORIGINAL, *DEVICE_OPS[:2], fused, quant=QUANT, io="all")
     assert pairs(pairing) == {"conv_all:output:0": "relu:output:0"}
-    assert reasons(pairing)["conv_all:input:0"].startswith("between quantisation and dequantisation")
+    assert reasons(pairing)["conv_all:input:0"].startswith("fed by a quantised output: ")
 
 
 def test_numbers_of_operators_tell_who_comes_first_not_the_file() -> None:

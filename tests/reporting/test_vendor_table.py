@@ -232,6 +232,7 @@ class TestNetwork:
             (REASONS["inner"], "Add", False),
             (REASONS["l1_fusion"].format(group="7"), "Add", False),
             (REASONS["dequant_input"], "AscendDequant", False),
+            (REASONS["quantised_input"], "Conv2D", True),
             (REASONS["quant_output"], "AscendQuant", False),
             (REASONS["quant_output"], "Quant", True),
             (REASONS["inserted"], "Add", True),

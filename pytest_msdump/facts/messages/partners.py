@@ -27,6 +27,7 @@ _REASONS_ZH: dict[str, str] = {
     "aipp": "AIPP 在设备上改变了输入，因此 {op} 的值不是原始模型的输入",
     "quant_output": "量化的输出：反量化之后才可比较",
     "quantised": "位于量化与反量化之间：反量化之后才可比较",
+    "quantised_input": "来自量化的输出：反量化之后才可比较",
     "dequant_input": "反量化的输入：反量化之后才可比较",
     "data": "Data 算子不执行，因此没有转储",
     "const": "常量不执行，因此没有转储",
