@@ -223,8 +223,9 @@ def mangled_names(key: OpKey) -> Sequence[str]:
 
 
 def _readings(side: Side, address: Address) -> Iterator[list[int]]:
-    # The mangled spellings come last and hold the file's own: a person may write `.` where the file has `_`.
-    for index, spelling in ((side.labels, str), (side.mangled, mangle)):
+    # A file's own name before the mangled ones: where the graph numbers operators differently, one operator's file has
+    # another one's mangled name. These hold the file's own as well: a person may write `.` where the file has `_`.
+    for index, spelling in ((side.labels, str), (side.files, str), (side.mangled, mangle)):
         yield index.named(spelling(address.op))
         if (typed := address.typed) is not None:
             named = index.named(spelling(typed.op))

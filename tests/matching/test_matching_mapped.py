@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Missing, Pairing, Transform
+from pytest_msdump.model.tensor import TensorRef
 
 BIAS = "Default/conv1-Conv2d/BiasAdd-op0"
 
@@ -121,6 +123,21 @@ def test_a_true_name_picks_one_of_two_operators_whose_files_share_a_name() -> No
     left = dump(run_tensor("a/b_c"), run_tensor("a_b/c"))
     pairing = mapped(left, dump(tensor("ref")), MapEntry("a_b/c", "ref"))
     assert addresses(pairing) == [("a_b/c:output:0", "ref:output:0", "mapped")]
+
+
+def test_a_files_own_name_goes_before_another_operators_mangled_one() -> None:
+    """Where the graph numbers them the other way round, each file has the other operator's mangled name."""
+    names = {"D/Add-op0": "D_Add-op2", "D/Add-op2": "D_Add-op0"}
+    files = {true: run_tensor(true) for true in names}
+    left = dump(*(renamed(files[true], name) for true, name in names.items()))
+    entries = [MapEntry(f"D_Add-op{number}", right) for number, right in ((0, "a"), (2, "b"))]
+    pairing = mapped(left, dump(tensor("a"), tensor("b")), *entries)
+    found = {(pair.left.key.op.name, pair.right.key.op.name) for pair in pairing.pairs}
+    assert (found, pairing.missing) == ({("D_Add-op0", "a"), ("D_Add-op2", "b")}, ())
+
+
+def renamed(ref: TensorRef, name: str) -> TensorRef:
+    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, name=name)))
 
 
 def test_the_plain_name_goes_before_a_type() -> None:
