@@ -8,6 +8,7 @@ from pytest_msdump.detailing.axes import Axes, coordinate_cells
 from pytest_msdump.detailing.cells import Cells, decimals, integers, joined, texts, words
 from pytest_msdump.detailing.elements import Elements
 from pytest_msdump.detailing.style import Style
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.metrics.values import Array
 
 __all__ = ["error_cells", "heading", "lines"]
@@ -67,7 +68,7 @@ def _value_cells(values: Array, style: Style) -> Cells:
     if values.dtype.kind == "c":
         return texts([f"{value.real:.6g}{value.imag:+.6g}j" for value in values.tolist()])
     if values.dtype.kind == "f":
-        return decimals(values.astype(np.float64), smallest=style.smallest)
+        return decimals(to_double(values), smallest=style.smallest)
     if values.dtype == object:
         return texts([f"{value}{style.integer_tail}" for value in values.tolist()])
     cells = integers(values)

@@ -26,7 +26,16 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["Storage", "StoredAs", "bfloat16_values", "bytes_needed", "can_decode", "storage_of", "stored_as"]
+__all__ = [
+    "Storage",
+    "StoredAs",
+    "bfloat16_values",
+    "bytes_needed",
+    "can_decode",
+    "storage_of",
+    "stored_as",
+    "to_double",
+]
 
 Array = npt.NDArray[Any]
 
@@ -298,3 +307,12 @@ def _logical_of(code: str, claimed: str | None, descr: object, where: str) -> st
     raise TensorFileError(
         f"{where}: its name says {claimed}, its header says {header or 'raw bytes'} ({descr}): {advice}"
     )
+
+
+def to_double(block: Array) -> Array:
+    """Return numbers in float64, or complex128, a copy of their own.
+
+    Broken bytes may hold signalling NaNs, at which the processor raises a flag that numpy would warn about.
+    """
+    with np.errstate(invalid="ignore"):
+        return block.astype(np.complex128 if block.dtype.kind == "c" else np.float64)

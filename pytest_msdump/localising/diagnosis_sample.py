@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from pytest_msdump.dtypes import coarser
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.diagnosis_claim import Array, Slack
@@ -41,7 +42,7 @@ def doubles(block: Array) -> Array:
     """Return a block of real numbers in float64, a copy of its own."""
     if block.dtype.kind == "b":
         return np.not_equal(block.view(np.uint8), 0).astype(np.float64)
-    return block.astype(np.float64)
+    return to_double(block)
 
 
 @dataclass(frozen=True)

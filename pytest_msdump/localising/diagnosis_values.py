@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.localising.diagnosis_claim import Array, Diagnosis, inner
 from pytest_msdump.localising.diagnosis_pointwise import short
 from pytest_msdump.localising.diagnosis_sample import Sides
@@ -94,7 +95,7 @@ def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
     """Sort both sides: noise moves sorted values far less than drawing them anew would."""
     if sides.held is None or sides.size < 256:
         return None
-    left, right = (side.reshape(-1).astype(np.float64) for side in sides.held)
+    left, right = (to_double(side.reshape(-1)) for side in sides.held)
     if not (np.isfinite(left).all() and np.isfinite(right).all()) or have_stayed(sides):
         return None
     halves = np.random.default_rng(0).permutation(right)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import TensorView
 
@@ -100,10 +101,8 @@ def _finite_blocks(view: TensorView) -> Iterator[Array]:
 
 
 def _real(block: npt.NDArray[np.generic]) -> Array:
-    if np.iscomplexobj(block):
-        block = np.abs(block)
-    values: Array = block.astype(np.float64)
-    return values
+    values = to_double(block)
+    return np.abs(values) if np.iscomplexobj(values) else values
 
 
 def distances(one: Fingerprint, others: list[Fingerprint]) -> Array:
@@ -149,8 +148,7 @@ def disagreement(left: TensorView, right: TensorView) -> float:
     scale = scale or 1.0
     apart, norm, odd = 0.0, 0.0, 0
     for ours, theirs in zip(left.blocks(_BLOCK), right.blocks(_BLOCK), strict=True):
-        dtype = np.complex128 if np.iscomplexobj(ours) or np.iscomplexobj(theirs) else np.float64
-        one, other = ours.astype(dtype), theirs.astype(dtype)
+        one, other = to_double(ours), to_double(theirs)
         both = np.isfinite(one) & np.isfinite(other)
         odd += int(np.count_nonzero(np.isfinite(one) != np.isfinite(other)))
         with np.errstate(over="ignore", under="ignore"):

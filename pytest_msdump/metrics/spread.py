@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["spread"]
@@ -118,7 +119,7 @@ def spread(left: TensorView, right: TensorView) -> dict[str, Any]:
         one, other = np.asarray(left.read(start, stop)), np.asarray(right.read(start, stop))
         if "c" in (one.dtype.kind, other.dtype.kind):
             return {}
-        found.add(one.astype(np.float64), other.astype(np.float64), start)
+        found.add(to_double(one), to_double(other), start)
     return found.told()
 
 

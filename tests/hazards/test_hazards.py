@@ -16,6 +16,7 @@ import pytest
 from semantics.gate import ask
 
 from pytest_msdump import open_dump
+from pytest_msdump.cli import main
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 
@@ -198,3 +199,23 @@ def test_a_fault_in_a_tensor_of_a_long_name_is_named_by_its_true_name(hazard: Pa
     failing = [record for record in answer.results["tensors"] if record["verdict"] == "fail"]
     assert [record["left"]["name"] for record in failing] == [long.split(".")[1]]
     assert failing[0]["left"]["address"].replace(" ", "") in answer.text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "asked", [(), ("--spread", "all"), ("--suggest",), ("--detail", "1"), ("--report", "json,csv,html,md")]
+)
+@pytest.mark.parametrize(("dtype", "bits"), [("<f4", 0x7F800001), ("<f2", 0x7C01)])
+def test_signalling_nans_of_broken_bytes_give_no_warning(
+    tmp_path: Path, asked: tuple[str, ...], dtype: str, bits: int
+) -> None:
+    values = np.random.default_rng(0).standard_normal((4, 8, 5)).astype(dtype)
+    broken = values.copy()
+    broken.view(dtype.replace("f", "u")).flat[[3, 9]] = bits
+    # One more on each side, for which a partner is looked for.
+    for side, arrays in (("left", {"a": broken, "b": broken}), ("right", {"a": values, "c": values})):
+        (tmp_path / side).mkdir()
+        for name, array in arrays.items():
+            np.save(tmp_path / side / f"{name}.0.1600000000000001.npy", array)
+    sides = [str(tmp_path / side) for side in ("left", "right")]
+    # Warnings are errors.
+    assert main(["compare", *sides, "--report-dir", str(tmp_path / "reports"), *asked]) == 1
