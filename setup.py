@@ -1,4 +1,4 @@
-"""What is compiled, where there is a compiler; everything else is in pyproject.toml."""
+"""The compiled kernel, where there is a compiler; everything else is in pyproject.toml."""
 
 import hashlib
 from pathlib import Path
@@ -13,27 +13,20 @@ if int(setuptools.__version__.split(".")[0]) < 77:
         "it needs 77 or newer: pip install 'setuptools>=77'"
     )
 
-
-def compiled(name, source, **options):
-    """Describe an extension of one file, which tells of which: records of another one are not taken for its own.
-
-    Where it cannot be built, numpy or Python does the same work.
-    """
-    digest = hashlib.sha256((Path(__file__).parent / source).read_bytes()).hexdigest()[:15]
-    return Extension(name, [source], define_macros=[("MSDUMP_SOURCE", f"source_{digest}")], optional=True, **options)
-
+SOURCE = "pytest_msdump/metrics/sweep.c"
+# The extension says of which source it was built: records of another one are not taken for its own.
+DIGEST = hashlib.sha256((Path(__file__).parent / SOURCE).read_bytes()).hexdigest()[:15]
 
 setup(
     ext_modules=[
-        compiled(
+        Extension(
             "pytest_msdump.metrics._sweep",
-            "pytest_msdump/metrics/sweep.c",
+            [SOURCE],
+            define_macros=[("MSDUMP_SOURCE", f"source_{DIGEST}")],
+            # Where it cannot be built, numpy does the same work.
+            optional=True,
             # Nothing here loosens arithmetic: no contraction to fused operations, and no one asks for traps or errno.
             extra_compile_args=["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-Wno-psabi"],
-            # The logarithm of Python's own `math`, wherever Python got its from.
-            libraries=["m"],
         ),
-        compiled("pytest_msdump.reporting._form", "pytest_msdump/reporting/form.c"),
-        compiled("pytest_msdump.readers._start", "pytest_msdump/readers/start.c"),
     ]
 )

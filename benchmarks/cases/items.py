@@ -82,7 +82,7 @@ def pytest_items(setting: Setting) -> Iterator[Case]:
     }
     figures = setting.figures(programs)
     limits = [
-        Limit("4", f"CPU of an item beyond one that does nothing: {name}", 1.2, each.cpu_beyond / count * 1e3, "ms")
+        Limit("4", f"CPU of an item beyond one that does nothing: {name}", 1.0, each.cpu_beyond / count * 1e3, "ms")
         for name, each in figures.items()
         if not each.only_starts
     ]

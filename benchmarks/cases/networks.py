@@ -84,16 +84,16 @@ def tiny(setting: Setting) -> Iterator[Case]:
     more = setting.figures(_programs(replace(setting, vendor=None), f"tiny{many}", many))
     titled = {f"{name}, {many:,} operators": figure for name, figure in more.items()}
     figures |= {title: replace(figure, program=title) for title, figure in titled.items()}
-    faster = Limit("3", "the vendor's seconds over ours, whole process", 50, None, at_least=True)
+    faster = Limit("3", "the vendor's seconds over ours, whole process", 25, None, at_least=True)
     limits = [
         *(
             _faster(setting, figures, replace(faster, text=f"{faster.text}: {how}", bound=bound), program, "tiny")
             for how, program, bound in (
-                ("kernel", OURS, 50),
-                ("kernel, default report", JSON_ALONE, 50),
-                ("kernel, --jobs 2", TWO, 50),
-                ("fallback", NUMPY, 20),
-                ("fallback, --jobs 2", NUMPY_TWO, 20),
+                ("kernel", OURS, 25),
+                ("kernel, default report", JSON_ALONE, 25),
+                ("kernel, --jobs 2", TWO, 25),
+                ("fallback", NUMPY, 10),
+                ("fallback, --jobs 2", NUMPY_TWO, 10),
             )
         ),
         *(

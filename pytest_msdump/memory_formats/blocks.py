@@ -88,21 +88,6 @@ class Placement:
         return Whole(axes, tuple(self.moves(self.order, [(0, length) for length in self.shape])))
 
     @cached_property
-    def strides(self) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        """Where all of it lies: its first stored element, and length and stride of axes in C order, in stored elements.
-
-        ``None`` where an axis is divided into whole blocks and a part of one, which no strides tell.
-        """
-        axes, moves = self.whole
-        if len(moves) != 1:
-            return None
-        steps = [prod(self.sizes[axis + 1 :]) for axis in axes]
-        ranges = [one for one in moves[0].stored if isinstance(one, slice)]
-        first = sum(one.start * step for one, step in zip(ranges, steps, strict=True))
-        lengths = [one.stop - one.start for one in ranges]
-        return first, tuple((length, step) for length, step in zip(lengths, steps, strict=True) if length != 1)
-
-    @cached_property
     def _parts_of(self) -> tuple[Shape, ...]:
         numbers = range(len(self.parts))
         places = [[number for number in numbers if self.parts[number].axis == axis] for axis in self.order]

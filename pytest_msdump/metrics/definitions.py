@@ -1,7 +1,4 @@
-"""From what was summed, counted and maximised to the metrics themselves, or to the reason why there is none.
-
-The compiled kernel defines the metrics of usual pairs once more, for speed; a test holds both to the same bits.
-"""
+"""From what was summed, counted and maximised to the metrics themselves, or to the reason why there is none."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, inner, numbers
 
-__all__ = ["EPSILON", "NARROW", "NO_DIVERGENCE", "WIDE", "Divergence", "Span", "divergence_of_block"]
+__all__ = ["NO_DIVERGENCE", "Divergence", "Span", "divergence_of_block"]
 
-EPSILON = 2.0**-23
+_EPSILON = 2.0**-23
 
 # Between these widths neither sums overflow nor does anything underflow before dividing.
-NARROW, WIDE = 2.0**-300, 2.0**300
+_NARROW, _WIDE = 2.0**-300, 2.0**300
 
 
 class Span(NamedTuple):
@@ -85,8 +85,8 @@ def _normalise(values: Doubles, span: Span) -> None:
         values.fill(1.0)
         return
     np.subtract(values, span.minimum, out=values)
-    least = EPSILON
-    if NARROW <= width <= WIDE:
+    least = _EPSILON
+    if _NARROW <= width <= _WIDE:
         # Dividing by the sum later on makes dividing by the width needless.
         least *= width
     elif math.isinf(1.0 / width):

@@ -16,9 +16,8 @@ from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, T
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
 from pytest_msdump.metrics.worst import Candidate, Ranking, candidates, mismatches, select
-from pytest_msdump.model.numbers import unlike
 
-__all__ = ["CANCELS_LITTLE", "EXACT_KINDS", "NOTHING", "WORDS", "Partial", "Task", "measure_block"]
+__all__ = ["EXACT_KINDS", "NOTHING", "Partial", "Task", "measure_block"]
 
 Parts = tuple[Doubles, ...]
 Ranges = tuple[tuple[float, float], ...]
@@ -27,10 +26,10 @@ Ranges = tuple[tuple[float, float], ...]
 EXACT_KINDS = frozenset({"integer", "bool"})
 
 # What elements of so many bytes are compared as.
-WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
+_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
 
 # At most four bits are lost to a difference that is this part of its terms.
-CANCELS_LITTLE = 1 / 8
+_CANCELS_LITTLE = 1 / 8
 
 
 class Task(NamedTuple):
@@ -54,7 +53,7 @@ class Task(NamedTuple):
     @property
     def unlike(self) -> str:
         """Why bits are not compared, where they are not."""
-        return unlike(self.left, self.right)
+        return f"dtypes differ: {self.left} and {self.right}"
 
 
 # A network has many tensors and few types.
@@ -207,7 +206,7 @@ def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
     """Count positions whose bytes differ; the views of one dtype store alike."""
     a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    word = WORDS.get(a.dtype.itemsize, WORDS[8])
+    word = _WORDS.get(a.dtype.itemsize, _WORDS[8])
     words = a.view(word), b.view(word)
     differ = np.not_equal(*words, out=workspace.mask("nonzero", words[0].size))
     if a.dtype.itemsize > word.itemsize:
@@ -242,7 +241,7 @@ def _product_by_squares(left: tuple[Moments, ...], right: tuple[Moments, ...], a
         return None
     both = a.high + b.high
     product = 0.5 * (both - apart.high)
-    return Sum(product) if abs(product) > CANCELS_LITTLE * both else None
+    return Sum(product) if abs(product) > _CANCELS_LITTLE * both else None
 
 
 def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ...]], ws: Workspace) -> Sum:

@@ -92,10 +92,6 @@ def measure(
     )
     swept, workspace = SweptPair(task), Workspace()
     rest = _first_pass(blocks, task, swept, workspace)
-    if rest is NOTHING and isinstance(blocks, tuple) and not without:
-        told = swept.told(*blocks[0][1:], left.shape)
-        if told is not None:
-            return told
     partial = _with_swept(rest, swept, task)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, swept.module, workspace)
     return _comparison(Totals(task, partial, left.shape, divergence, without))

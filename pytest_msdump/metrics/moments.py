@@ -14,10 +14,10 @@ from pytest_msdump.metrics.values import inner
 if TYPE_CHECKING:
     from pytest_msdump.metrics.values import Doubles, Workspace
 
-__all__ = ["EMPTY", "MEAN_CANCELS_LITTLE", "Moments", "dot", "moments"]
+__all__ = ["EMPTY", "Moments", "dot", "moments"]
 
 # Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but six bits.
-MEAN_CANCELS_LITTLE = 64.0
+_MEAN_CANCELS_LITTLE = 64.0
 
 
 class Moments(NamedTuple):
@@ -103,7 +103,7 @@ def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspac
     total = float(np.add.reduce(scaled))
     about_mean = total / count * total
     deviations = inner(scaled, scaled) - about_mean
-    if not about_mean <= MEAN_CANCELS_LITTLE * deviations:
+    if not about_mean <= _MEAN_CANCELS_LITTLE * deviations:
         centred = np.subtract(scaled, total / count, out=buffer)
         deviations = inner(centred, centred)
     return Moments(count, Sum(total, 0.0, exponent), Sum(deviations, 0.0, 2 * exponent), minimum, maximum)

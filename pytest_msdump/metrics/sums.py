@@ -10,11 +10,11 @@ import math
 
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["NO_PEAK", "SAFE_HIGH", "SAFE_LOW", "ZERO", "Peak", "Sum", "root", "scale_exponent"]
+__all__ = ["NO_PEAK", "ZERO", "Peak", "Sum", "root", "scale_exponent"]
 
 # Squares of anything below 2**300, summed over 2**63 elements, still fit float64; and squares of elements so small
 # that they underflow beside a largest one of 2**-300 are below its last bit by far.
-SAFE_LOW, SAFE_HIGH = 2.0**-301, 2.0**300
+_SAFE_LOW, _SAFE_HIGH = 2.0**-301, 2.0**300
 
 # 2**-1000 lifts the smallest denormal's partner (2**1000) without overflowing itself.
 _FARTHEST = 1000
@@ -22,7 +22,7 @@ _FARTHEST = 1000
 
 def scale_exponent(magnitude: float) -> int:
     """Return e such that dividing by ``2**e`` makes `magnitude` safe to square; 0 when it already is."""
-    if SAFE_LOW <= magnitude < SAFE_HIGH or magnitude == 0.0 or not math.isfinite(magnitude):
+    if _SAFE_LOW <= magnitude < _SAFE_HIGH or magnitude == 0.0 or not math.isfinite(magnitude):
         return 0
     return max(-_FARTHEST, min(_FARTHEST, math.frexp(magnitude)[1]))
 

@@ -9,10 +9,7 @@
  *
  * What would need scaled sums (magnitudes beyond 2**300) is refused, and the block is left as if it had not been seen:
  * the caller measures it with numpy.
- *
- * Of a pair of one block in which every metric is a number, as most are, all numbers of its record are told, metrics bit
- * by bit as `definitions.py` defines them, which takes five times as long as measuring a small pair. What needs a reason
- * beside it, a merge or a scale is left to Python. Small tensors are measured as they lie in their files.
+ * It gives sums, counts, extrema and places; metrics are defined from them in `definitions.py` alone.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -57,7 +54,7 @@ enum {
     GROUPS = TILE / GROUP,
     MOST_WORST = 16,
     /* What compiled.py and this file agree on: a change of it changes the number, there and here. */
-    FORM = 4,
+    FORM = 5,
 };
 
 #define EACH_LANE for (int j = 0; j < LANES; j++)
@@ -76,9 +73,9 @@ typedef uint32_t RawU32 __attribute__((may_alias, aligned(1)));
 typedef int32_t RawI32 __attribute__((may_alias, aligned(1)));
 typedef uint64_t RawU64 __attribute__((may_alias, aligned(1)));
 
-typedef enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, BOOL, KINDS } Kind;
+typedef enum { FLOAT32, FLOAT64, FLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, BOOL, KINDS } Kind;
 
-static const Py_ssize_t ITEMSIZE[KINDS] = {4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 1};
+static const Py_ssize_t ITEMSIZE[KINDS] = {4, 8, 2, 1, 1, 2, 2, 4, 4, 1};
 
 #define LESS(a, b) ((a) < (b) ? (a) : (b))
 #define MORE(a, b) ((a) > (b) ? (a) : (b))
@@ -206,7 +203,6 @@ CLONES static void to_floats(Kind kind, const void *restrict raw, Py_ssize_t cou
 {
     switch (kind) {
     case FLOAT16: half_floats(raw, count, out); break;
-    case BFLOAT16: CONVERT(float, RawU16, float_of((uint32_t)in[i] << 16)); break;
     case INT8: CONVERT(float, RawI8, in[i]); break;
     case UINT8: CONVERT(float, RawU8, in[i]); break;
     case INT16: CONVERT(float, RawI16, in[i]); break;
@@ -1231,97 +1227,6 @@ static void add_divergence(const char *left, const char *right, Py_ssize_t count
     }
 }
 
-/* -- the metrics of a usual pair ----------------------------------------------------------------------------------- */
-
-/* As `facts.metrics` orders them. */
-enum {
-    COSINE,
-    MAX_ABSOLUTE,
-    ACCUMULATED_RELATIVE,
-    EUCLIDEAN,
-    DIVERGENCE,
-    DEVIATIONS,
-    MEAN_ABSOLUTE,
-    ROOT_MEAN_SQUARE,
-    MAX_RELATIVE,
-    MEAN_RELATIVE,
-    NORMALIZED_MAX,
-    FINITE_METRICS,
-    NONFINITE_MISMATCH = FINITE_METRICS,
-    SATURATED,
-    ALLCLOSE,
-    BITWISE,
-    METRICS
-};
-
-/* Numbers of the finite metrics, but for DEVIATIONS: mean and deviation of the left and of the right side. */
-typedef struct {
-    double of[FINITE_METRICS], deviations[4], vendor_mean_relative;
-} Numbers;
-
-/* Whether `definitions.py` may have a number for every metric: a side of zeros shows when they are defined. Of a sum of
- * integers beyond 2**53, Python divides more than a double holds. */
-static int is_usual(const Found *f)
-{
-    return f->elements > 1 && f->left.elements == f->elements && f->right_zero < f->elements &&
-           f->exact_high < (1u << 20) && f->exact_low < (1ull << 52);
-}
-
-/* The sum of squares, and `mean` and `deviation`, as `moments.Moments` has them. */
-static double squares_of(const Moments *side)
-{
-    double total = value_of(&side->total);
-    Sum squares = side->deviations;
-    add_to(&squares, total * total * (1.0 / (double)side->elements));
-    return value_of(&squares);
-}
-
-static void put_deviation(const Moments *side, double *mean, double *deviation)
-{
-    double count = (double)side->elements, factor = 1.0 / count;
-    *mean = side->minimum == side->maximum ? side->minimum : value_of(&side->total) / count;
-    *deviation = sqrt(side->deviations.high * factor + side->deviations.low * factor);
-}
-
-/* Define all metrics, as `definitions.py` does, operation by operation. Return whether each of them is a number. */
-static int define(const Found *f, const Divergence *divergence, Numbers *n)
-{
-    double count = (double)f->elements, squares = value_of(&f->squares), right_squares = squares_of(&f->right);
-    double relative = value_of(&f->relative);
-    n->of[COSINE] = 1.0;
-    n->of[DIVERGENCE] = 0.0;
-    if (f->differing) {
-        double cosine = value_of(&f->product) / (sqrt(squares_of(&f->left)) * sqrt(right_squares));
-        double left = value_of(&divergence->left), right = value_of(&divergence->right);
-        double nats = value_of(&divergence->weighted) / left + log(right / left);
-        n->of[COSINE] = cosine >= 1.0 ? 1.0 : cosine <= -1.0 ? -1.0 : cosine;
-        n->of[DIVERGENCE] = nats <= 0.0 ? 0.0 : nats;
-    }
-    n->of[MAX_ABSOLUTE] = f->largest.value;
-    n->of[ACCUMULATED_RELATIVE] = relative;
-    n->of[EUCLIDEAN] = sqrt(squares / right_squares);
-    put_deviation(&f->left, &n->deviations[0], &n->deviations[1]);
-    put_deviation(&f->right, &n->deviations[2], &n->deviations[3]);
-    n->of[DEVIATIONS] = (n->deviations[0] + n->deviations[1]) + (n->deviations[2] + n->deviations[3]);
-    n->of[MEAN_ABSOLUTE] = value_of(&f->absolute) / count;
-    n->of[ROOT_MEAN_SQUARE] = sqrt(squares / count);
-    n->of[MAX_RELATIVE] = f->largest_relative.value;
-    n->of[MEAN_RELATIVE] = relative / (double)(f->elements - f->right_zero);
-    n->of[NORMALIZED_MAX] = f->largest.value / f->right_peak;
-    n->vendor_mean_relative = relative / count;
-    int are_numbers = 1;
-    for (int i = 0; i < FINITE_METRICS; i++)
-        are_numbers &= isfinite(n->of[i]) != 0;
-    return are_numbers;
-}
-
-/* A range by which places can be told without dividing by what has no reciprocal. */
-static int take_span(const Moments *side, Span *span)
-{
-    *span = (Span){side->minimum, side->maximum - side->minimum};
-    return isfinite(span->width) && (span->width == 0.0 || isfinite(1.0 / span->width));
-}
-
 /* -- Python -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -1594,336 +1499,6 @@ static PyObject *sweep_found(SweepObject *self, PyObject *types)
                    of_sum(types, f->product), of_errors(types, job, f), of_worst(types, job, f));
 }
 
-/* Of an index that is told. */
-enum { MOST_AXES = 64 };
-typedef struct {
-    Py_ssize_t axes;
-    long long lengths[MOST_AXES];
-} Shape;
-
-static int take_shape(PyObject *given, Shape *shape)
-{
-    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) > MOST_AXES) {
-        PyErr_Format(PyExc_ValueError, "a shape is a tuple of at most %d lengths", MOST_AXES);
-        return -1;
-    }
-    shape->axes = PyTuple_GET_SIZE(given);
-    for (Py_ssize_t axis = 0; axis < shape->axes; axis++) {
-        shape->lengths[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(given, axis));
-        if (shape->lengths[axis] > 0)
-            continue;
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "an axis of a shape that has elements is no shorter than 1");
-        return -1;
-    }
-    return 0;
-}
-
-/* A tuple that grows item by item; NULL once an item could not be made. */
-typedef struct {
-    PyObject *tuple;
-    Py_ssize_t next;
-} Row;
-
-/* Append an item that belongs to the row from now on. */
-static void append(Row *row, PyObject *item)
-{
-    if (!row->tuple)
-        Py_XDECREF(item);
-    else if (item)
-        PyTuple_SET_ITEM(row->tuple, row->next++, item);
-    else
-        Py_CLEAR(row->tuple);
-}
-
-/* Append the index of an element in C order. */
-static void append_index(Row *row, const Shape *shape, long long element)
-{
-    PyObject *index = PyTuple_New(shape->axes);
-    for (Py_ssize_t axis = shape->axes - 1; index && axis >= 0; axis--) {
-        PyObject *place = INTEGER(element % shape->lengths[axis]);
-        element /= shape->lengths[axis];
-        if (place)
-            PyTuple_SET_ITEM(index, axis, place);
-        else
-            Py_CLEAR(index);
-    }
-    append(row, index);
-}
-
-/* An element as a report prints it. */
-static PyObject *of_element(double value, Kind kind)
-{
-    return kind == BOOL ? PyBool_FromLong(value != 0.0) : of_value(value, is_integer(kind));
-}
-
-/* A metric's number. */
-static PyObject *of_metric(const Job *job, const Found *f, const Numbers *n, int metric)
-{
-    const double *d = n->deviations;
-    switch (metric) {
-    case DEVIATIONS: return MADE((PyObject *)&PyTuple_Type, REAL(d[0]), REAL(d[1]), REAL(d[2]), REAL(d[3]));
-    case MAX_ABSOLUTE: return of_value(n->of[metric], is_integer(job->left) && is_integer(job->right));
-    case NONFINITE_MISMATCH: return INTEGER(0);
-    case SATURATED: return INTEGER(f->saturated);
-    case ALLCLOSE: return INTEGER(f->outside);
-    case BITWISE: return INTEGER(f->bits);
-    default: return REAL(n->of[metric]);
-    }
-}
-
-/* Which numbers are told: bits for metrics that have a place, MAX_ABSOLUTE, MAX_RELATIVE and SATURATED, one for sides that
- * are equal, and above them how many are worst. */
-enum { PLACES = 3, IS_EQUAL = 1 << PLACES, FIRST_WORST = 1 << (PLACES + 1), COUNTS = 5, VENDOR = 3, OF_WORST = 4 };
-
-/* Return (which numbers these are, all numbers in the order of a record), as `model/numbers.py` takes them apart. */
-static PyObject *numbers_of(const Job *job, const Found *f, const Numbers *n, const Shape *shape)
-{
-    const long long makers[PLACES] = {f->largest.element, f->largest_relative.element, f->first_saturated};
-    int integers = is_integer(job->left) && is_integer(job->right), metrics = METRICS - !job->compare_bits;
-    int worst = LESS(f->worst_count, job->worst), places = 0;
-    int which = worst * FIRST_WORST + (f->differing ? 0 : IS_EQUAL);
-    for (int i = 0; i < PLACES; i++) {
-        which |= (makers[i] >= 0) << i;
-        places += makers[i] >= 0;
-    }
-    Row row = {PyTuple_New(COUNTS + metrics + places + VENDOR + OF_WORST * worst), 0};
-    append(&row, INTEGER(f->elements));
-    append(&row, INTEGER(f->left.elements));
-    append(&row, INTEGER(f->differing));
-    append(&row, INTEGER(f->right_zero));
-    append(&row, integers ? of_exact(f) : REAL(value_of(&f->absolute)));
-    for (int metric = 0; metric < metrics; metric++)
-        append(&row, of_metric(job, f, n, metric));
-    for (int i = 0; i < PLACES; i++)
-        if (makers[i] >= 0)
-            append_index(&row, shape, makers[i]);
-    append(&row, REAL(n->of[ACCUMULATED_RELATIVE]));
-    append(&row, REAL(n->of[MAX_RELATIVE]));
-    append(&row, REAL(n->vendor_mean_relative));
-    for (int i = 0; i < worst; i++) {
-        const Candidate *c = &f->worst[i];
-        append_index(&row, shape, c->element);
-        append(&row, of_element(c->left, job->left));
-        append(&row, of_element(c->right, job->right));
-        append(&row, REAL(c->forbidden ? INFINITY : c->score));
-    }
-    return MADE((PyObject *)&PyTuple_Type, INTEGER(which), row.tuple);
-}
-
-/* Whether the only block of a pair, of which this was found, has a number for every metric; then they are defined. */
-static int has_numbers(const char *left, const char *right, const Job *job, const Found *f, Numbers *numbers)
-{
-    DivergenceJob spans = {.left = job->left, .right = job->right, .all_finite = 1};
-    Divergence divergence;
-    if (!is_usual(f) || !take_span(&f->left, &spans.left_span) || !take_span(&f->right, &spans.right_span))
-        return 0;
-    memset(&divergence, 0, sizeof divergence);
-    if (f->differing)
-        add_divergence(left, right, f->elements, &spans, &divergence);
-    return define(f, &divergence, numbers);
-}
-
-static PyObject *sweep_numbers(SweepObject *self, PyObject *const *args, Py_ssize_t given)
-{
-    if (given != 3) {
-        PyErr_SetString(PyExc_TypeError, "numbers takes a left block, a right block and their shape");
-        return NULL;
-    }
-    Shape shape;
-    Blocks blocks;
-    Numbers numbers;
-    int are_told = 0;
-    if (take_shape(args[2], &shape) < 0 ||
-        take_blocks(args[0], args[1], self->job.left, self->job.right, &blocks) < 0)
-        return NULL;
-    int are_all = blocks.count == self->found.elements;
-    if (are_all) {
-        Py_BEGIN_ALLOW_THREADS
-        are_told = has_numbers(blocks.left.buf, blocks.right.buf, &self->job, &self->found, &numbers);
-        Py_END_ALLOW_THREADS
-    }
-    release_blocks(&blocks);
-    if (!are_all) {
-        PyErr_SetString(PyExc_ValueError, "the blocks are not the only ones that were added");
-        return NULL;
-    }
-    return are_told ? numbers_of(&self->job, &self->found, &numbers, &shape) : none();
-}
-
-/* -- pairs that are alike in all but their numbers ----------------------------------------------------------------- */
-
-/* More elements are read piece by piece. */
-enum { MOST_TOGETHER = 1 << 16 };
-
-/* Where the elements of a tensor lie among the stored ones, in its C order; without axes, one after the other. */
-typedef struct {
-    Py_ssize_t axes, first;
-    Py_ssize_t lengths[MOST_AXES], strides[MOST_AXES];
-    /* The last one of all, which may be beyond what an address holds where these have 32 bits. */
-    long long last;
-} Layout;
-
-typedef struct {
-    PyObject_HEAD
-    Job job;
-    Shape shape;
-    Py_ssize_t count;
-    Layout left, right;
-} AlikeObject;
-
-/* `given` is the first element, and a pair of length and stride for each axis; they have to make `count` elements. */
-static int take_layout(PyObject *given, Py_ssize_t count, Layout *layout)
-{
-    PyObject *axes;
-    *layout = (Layout){.last = count - 1};
-    if (!PyArg_ParseTuple(given, "nO!:layout", &layout->first, &PyTuple_Type, &axes))
-        return -1;
-    Py_ssize_t elements = 1;
-    layout->axes = PyTuple_GET_SIZE(axes);
-    int fits = layout->axes <= MOST_AXES && layout->first >= 0 && layout->first < MOST_TOGETHER;
-    layout->last = layout->first + (layout->axes ? 0 : count - 1);
-    for (Py_ssize_t axis = 0; fits && axis < layout->axes; axis++) {
-        Py_ssize_t length, stride;
-        PyObject *one = PyTuple_GET_ITEM(axes, axis);
-        fits = PyTuple_Check(one);
-        if (fits && !PyArg_ParseTuple(one, "nn:layout", &length, &stride))
-            return -1;
-        fits = fits && length > 0 && length <= MOST_TOGETHER && stride >= 0 && stride <= MOST_TOGETHER;
-        if (!fits)
-            break;
-        layout->lengths[axis] = length;
-        layout->strides[axis] = stride;
-        layout->last += (long long)(length - 1) * stride;
-        elements *= length;
-        fits = elements <= MOST_TOGETHER;
-    }
-    if (fits && (!layout->axes || elements == count))
-        return 0;
-    PyErr_Format(PyExc_ValueError, "a layout of %zd elements, at most %d, does not hold what its axes do", count,
-                 MOST_TOGETHER);
-    return -1;
-}
-
-static PyObject *alike_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *terms, *given, *left, *right;
-    Shape shape;
-    if (kwargs && PyDict_GET_SIZE(kwargs)) {
-        PyErr_SetString(PyExc_TypeError, "Alike takes no keyword arguments");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "O!OO!O!:Alike", &PyTuple_Type, &terms, &given, &PyTuple_Type, &left, &PyTuple_Type,
-                          &right) ||
-        take_shape(given, &shape) < 0)
-        return NULL;
-    long long count = 1;
-    for (Py_ssize_t axis = 0; axis < shape.axes && count <= MOST_TOGETHER; axis++)
-        count = shape.lengths[axis] > MOST_TOGETHER ? MOST_TOGETHER + 1 : count * shape.lengths[axis];
-    if (count > MOST_TOGETHER) {
-        PyErr_Format(PyExc_ValueError, "at most %d elements are measured together", MOST_TOGETHER);
-        return NULL;
-    }
-    AlikeObject *self = (AlikeObject *)type->tp_alloc(type, 0);
-    if (!self)
-        return NULL;
-    self->shape = shape;
-    self->count = (Py_ssize_t)count;
-    if (take_job(terms, &self->job) < 0 || take_layout(left, self->count, &self->left) < 0 ||
-        take_layout(right, self->count, &self->right) < 0)
-        Py_CLEAR(self);
-    return (PyObject *)self;
-}
-
-/* Copy the elements below an axis and return where the next ones go. */
-static char *gather(const Layout *layout, Py_ssize_t axis, const char *from, char *to, Py_ssize_t width)
-{
-    Py_ssize_t length = layout->lengths[axis], step = layout->strides[axis] * width;
-    if (axis + 1 < layout->axes) {
-        for (Py_ssize_t i = 0; i < length; i++)
-            to = gather(layout, axis + 1, from + i * step, to, width);
-        return to;
-    }
-    if (width == 2)
-        for (Py_ssize_t i = 0; i < length; i++)
-            *(RawU16 *)(to + i * 2) = *(const RawU16 *)(from + i * step);
-    else if (width == 4)
-        for (Py_ssize_t i = 0; i < length; i++)
-            *(RawU32 *)(to + i * 4) = *(const RawU32 *)(from + i * step);
-    else
-        for (Py_ssize_t i = 0; i < length; i++)
-            memcpy(to + i * width, from + i * step, (size_t)width);
-    return to + length * width;
-}
-
-/* Return where the elements are in C order: where they are stored, or in `room` for them. */
-static const char *in_order(const Layout *layout, const char *stored, char *room, Py_ssize_t width)
-{
-    const char *first = stored + layout->first * width;
-    if (!layout->axes)
-        return first;
-    gather(layout, 0, first, room, width);
-    return room;
-}
-
-static int is_inside(const Layout *layout, const Py_buffer *file, Py_ssize_t start, Py_ssize_t width)
-{
-    return start >= 0 && start <= file->len && layout->last < (file->len - start) / width;
-}
-
-/* Measure two tensors that lie in these bytes. Return whether each metric has a number; -1 without memory. */
-static int measure_alike(const AlikeObject *self, const char *left, const char *right, Found *found, Numbers *numbers)
-{
-    const Job *job = &self->job;
-    Py_ssize_t width = ITEMSIZE[job->left], other_width = ITEMSIZE[job->right];
-    char *room = PyMem_RawMalloc((size_t)(self->count * (width + other_width)));
-    if (!room)
-        return -1;
-    left = in_order(&self->left, left, room, width);
-    right = in_order(&self->right, right, room + self->count * width, other_width);
-    begin(found);
-    int are_told = add_block(left, right, self->count, 0, job, found) && has_numbers(left, right, job, found, numbers);
-    PyMem_RawFree(room);
-    return are_told;
-}
-
-static PyObject *alike_numbers(AlikeObject *self, PyObject *const *args, Py_ssize_t given)
-{
-    if (given != 4) {
-        PyErr_SetString(PyExc_TypeError, "numbers takes, for each side, a file's bytes and where its tensor begins");
-        return NULL;
-    }
-    Py_ssize_t start = PyLong_AsSsize_t(args[1]), other_start = PyLong_AsSsize_t(args[3]);
-    if (PyErr_Occurred())
-        return NULL;
-    Py_buffer left, right;
-    if (PyObject_GetBuffer(args[0], &left, PyBUF_SIMPLE) < 0)
-        return NULL;
-    if (PyObject_GetBuffer(args[2], &right, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&left);
-        return NULL;
-    }
-    Found found;
-    Numbers numbers;
-    int are_told = 0, are_inside = is_inside(&self->left, &left, start, ITEMSIZE[self->job.left]) &&
-                                   is_inside(&self->right, &right, other_start, ITEMSIZE[self->job.right]);
-    if (are_inside) {
-        Py_BEGIN_ALLOW_THREADS
-        are_told = measure_alike(self, (const char *)left.buf + start, (const char *)right.buf + other_start, &found,
-                                 &numbers);
-        Py_END_ALLOW_THREADS
-    }
-    PyBuffer_Release(&left);
-    PyBuffer_Release(&right);
-    if (!are_inside)
-        PyErr_SetString(PyExc_ValueError, "a tensor ends behind its file");
-    else if (are_told < 0)
-        PyErr_NoMemory();
-    else
-        return are_told ? numbers_of(&self->job, &found, &numbers, &self->shape) : none();
-    return NULL;
-}
-
 static PyObject *divergence_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     int left, right, all_finite;
@@ -1975,14 +1550,6 @@ static PyMethodDef sweep_methods[] = {
     {"add", (PyCFunction)(void (*)(void))sweep_add, METH_FASTCALL,
      "Add two blocks; False, and nothing added, where magnitudes ask for scaled sums. In ascending order."},
     {"found", (PyCFunction)sweep_found, METH_O, "Return what is known of the blocks added so far, in these types."},
-    {"numbers", (PyCFunction)(void (*)(void))sweep_numbers, METH_FASTCALL,
-     "Return the numbers of the only block, which is given again; None where a metric has none."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyMethodDef alike_methods[] = {
-    {"numbers", (PyCFunction)(void (*)(void))alike_numbers, METH_FASTCALL,
-     "Return the numbers of two tensors in the bytes of small files; None where a metric has none."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -2001,15 +1568,6 @@ static PyTypeObject sweep_type = {
     .tp_new = sweep_new,
 };
 
-static PyTypeObject alike_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pytest_msdump.metrics._sweep.Alike",
-    .tp_basicsize = sizeof(AlikeObject),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Measures small pairs that are alike in all but their numbers.",
-    .tp_methods = alike_methods,
-    .tp_new = alike_new,
-};
-
 static PyTypeObject divergence_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pytest_msdump.metrics._sweep.Divergence",
     .tp_basicsize = sizeof(DivergenceObject),
@@ -2021,7 +1579,7 @@ static PyTypeObject divergence_type = {
 
 static int execute(PyObject *module)
 {
-    PyTypeObject *types[] = {&sweep_type, &alike_type, &divergence_type};
+    PyTypeObject *types[] = {&sweep_type, &divergence_type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;

@@ -5,40 +5,38 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.distribution import Divergence, Span
-from pytest_msdump.metrics.kernel import EXACT_KINDS, NOTHING, Partial, Task
+from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Peak, Sum
-from pytest_msdump.metrics.terms import KINDS, MOST_AXES, Terms, terms_of
 from pytest_msdump.metrics.values import Array
 from pytest_msdump.metrics.worst import Candidate
-from pytest_msdump.model.comparison import Comparison
-from pytest_msdump.model.numbers import comparison_of
 
 if TYPE_CHECKING:
     from pytest_msdump.metrics import _sweep
 
-__all__ = ["SweptDivergence", "SweptPair"]
+__all__ = ["KINDS", "SweptDivergence", "SweptPair", "Terms"]
 
-_KINDS = {np.dtype(name): number for number, name in enumerate(KINDS) if name != "bfloat16"}
+# As `Kind` in sweep.c counts them. Integers come last.
+KINDS = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
+
+_KINDS = {np.dtype(name): number for number, name in enumerate(KINDS)}
 # As the enumeration of types in sweep.c.
 _TYPES = (Partial, Classes, Moments, Sum, Peak, Errors, Candidate)
 
+# Kinds of both sides, rtol, atol, the left type's largest number, how many worst elements, and whether bits count.
+Terms: TypeAlias = tuple[int, int, float, float, float, int, bool]
 
-class _Kind(NamedTuple):
-    """What the kernel is to measure a kind of pairs by, and whether it may tell all of usual ones."""
-
-    terms: Terms
-    may_tell: bool
+# Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
+_LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
 
 
 class SweptPair:
@@ -50,11 +48,10 @@ class SweptPair:
         What to measure by.
     """
 
-    __slots__ = ("_may_tell", "_sweep", "_task", "module")
+    __slots__ = ("_sweep", "_task", "module")
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._may_tell = False
         self._sweep: _sweep.Sweep | None = None
         self.module = chosen().module
 
@@ -71,34 +68,11 @@ class SweptPair:
         if self.module is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
             return False
         if self._sweep is None:
-            kind = _kind(self._task, left.dtype, right.dtype, self.module.MOST_WORST)
-            if kind is None:
+            terms = _terms(self._task, left.dtype, right.dtype, self.module.MOST_WORST)
+            if terms is None:
                 return False
-            terms, self._may_tell = kind
             self._sweep = self.module.Sweep(*terms)
         return self._sweep.add(left, right, start)
-
-    def told(self, left: Array, right: Array, shape: tuple[int, ...]) -> Comparison | None:
-        """Return all that is to be told of a usual pair: one in which each metric has a number.
-
-        Parameters
-        ----------
-        left, right : ndarray
-            The only block that was added.
-        shape : tuple of int
-            The tensors' shape.
-
-        Returns
-        -------
-        Comparison or None
-            As `definitions` defines it. ``None`` of any other pair, of which `partial` tells what was found.
-        """
-        if self._sweep is None or not self._may_tell or len(shape) > MOST_AXES:
-            return None
-        task, found = self._task, self._sweep.numbers(left, right, shape)
-        return (
-            None if found is None else comparison_of(*found, left=task.left, right=task.right, tolerance=task.tolerance)
-        )
 
     def partial(self) -> Partial:
         """Return what is known of all blocks that were added."""
@@ -110,20 +84,18 @@ class SweptPair:
 
 # A network has many tensors and few kinds of them.
 @lru_cache(maxsize=256)
-def _kind(task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: int) -> _Kind | None:
-    """Return what the kernel is told of such pairs; ``None`` where it cannot measure them."""
+def _terms(task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: int) -> Terms | None:
+    """Return what the kernel measures such blocks by; ``None`` where it cannot."""
     a, b = _KINDS.get(left), _KINDS.get(right)
     if a is None or b is None or task.worst > most_worst:
         return None
-    terms = terms_of(task.left, task.right, (a, b), task.tolerance, task.worst)
-    if terms is None:
+    if not all(not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE for bound in task.tolerance):
         return None
-    # What is exact, and what is a bool, follows from the types that tensors claim; the kernel sees only the blocks'.
-    means_alike = all(
-        (name == "bool") == (dtype == np.bool_) and (DTYPES[name].kind in EXACT_KINDS) == (dtype.kind in "iub")
-        for name, dtype in ((task.left, left), (task.right, right))
-    )
-    return _Kind(terms, means_alike)
+    compare_bits = task.left == task.right
+    if compare_bits and a != b:
+        return None
+    maximum = DTYPES[task.left].maximum
+    return a, b, *task.tolerance, math.inf if maximum is None else maximum, task.worst, compare_bits
 
 
 def _is_divisor(width: float) -> bool:

@@ -8,12 +8,9 @@ from typing import Any
 from pytest_msdump.localising.amplification import amplification
 from pytest_msdump.model.tensor import TensorKey
 from pytest_msdump.pipeline.edges import Group, Run
-from pytest_msdump.reporting.formed import numbers_of
 from pytest_msdump.reporting.values import decode
 
 __all__ = ["Amplified"]
-
-_NUMBERS, _ERROR = ("metrics",), ("relative_euclidean_distance",)
 
 # By slot, the largest relative distance of a tensor, ``None`` without one; not of those that were not compared.
 _Slots = dict[int, float | None]
@@ -87,7 +84,7 @@ class Amplified:
 
 
 def _error(record: Mapping[str, Any]) -> float | None:
-    (value,) = numbers_of(record, _NUMBERS, _ERROR)
+    value = record["metrics"].get("relative_euclidean_distance")
     if type(value) is float:
         return value
     number = None if value is None else decode(value)

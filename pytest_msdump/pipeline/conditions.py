@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.lazy_dataclass import dataclass, field, replace
-from pytest_msdump.pipeline.alike import Kinds, entries_of_usual
+from pytest_msdump.lazy_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
     from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["Conditions", "conditions_of", "entries_of", "entry_of"]
-
-# Small files of so many pairs are held at a time, of up to 32 KiB each.
-_TOGETHER = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +35,6 @@ class Conditions:
     extras: Extras
     left_root: Path
     right_root: Path
-    # What `pipeline.alike` worked out by them; no part of what they say.
-    kinds: Kinds = field(default_factory=Kinds, init=False, repr=False, compare=False)
 
 
 def conditions_of(plan: Plan) -> Conditions:
@@ -54,22 +47,14 @@ def entries_of(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Mappin
     """Compare pairs, and yield their records in their order, as results.json has them but for what only the plan knows.
 
     May run in any thread or process that sees the files; the same everywhere, and whatever pairs there are beside one.
-    Small files are read some pairs ahead.
     """
-    rest = iter(pairs)
-    while some := list(islice(rest, _TOGETHER)):
-        for pair, usual in zip(some, entries_of_usual(some, conditions), strict=True):
-            yield _entry_of(pair, conditions) if usual is None else usual
+    for pair in pairs:
+        yield entry_of(pair, conditions)
 
 
 def entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
     """Compare one pair and return its record."""
-    return next(entries_of((pair,), conditions))
-
-
-def _entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
-    """Compare any pair."""
-    # They bring numpy, which is half of what a network of small tensors needs else before its first pair.
+    # They bring numpy, which pairs whose records are kept from an earlier run do not need.
     from pytest_msdump.pipeline.comparing import compare_pair
     from pytest_msdump.reporting.records import written
 

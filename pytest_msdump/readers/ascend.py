@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.dump import Dump
@@ -21,9 +20,6 @@ from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import sort_out_runs
 from pytest_msdump.readers.opdebug import parse_opdebug
 from pytest_msdump.readers.sidefiles import MAPPING, originals_in
-
-if TYPE_CHECKING:
-    from pytest_msdump.readers.whole import WholeTensor
 
 __all__ = ["AscendReader"]
 
@@ -106,17 +102,6 @@ class AscendReader(Reader):
 
             return open_sliced(ref.source.pieces, ref.source.part)
         return self._open_part(ref.source.location, ref.source.part, ref.source.noted)
-
-    def open_whole(self, ref: TensorRef) -> WholeTensor | None:
-        """Read a usual tensor of a small file at once; see `Reader.open_whole`."""
-        source = ref.source
-        return None if source.pieces or source.part is None else self._whole_part(source.location, source.noted)
-
-    @cached_property
-    def _whole_part(self) -> Callable[[Path | str, object], WholeTensor | None]:
-        from pytest_msdump.readers.ascend_whole import whole_part
-
-        return whole_part
 
     # Importing it costs as much as all else that happens above, and it brings numpy.
     @cached_property

@@ -45,9 +45,7 @@ class Noted(NamedTuple):
 class Header(NamedTuple):
     """What is in a dump file: tensors in stored order, and where its first attribute's value is.
 
-    `raw` are buffers and workspaces, which are no tensors; `end` is the byte behind all that is told of. `varying` is
-    where the digits of the time begin and stop, and the operator's name behind them, in a header where all else tells
-    of tensors that are not inside of it; ``None`` in others.
+    `raw` are buffers and workspaces, which are no tensors; `end` is the byte behind all that is told of.
     """
 
     container: str
@@ -56,7 +54,6 @@ class Header(NamedTuple):
     attribute: Span | None = None
     raw: tuple[RawPart, ...] = ()
     end: int = 0
-    varying: tuple[int, int, int, int] | None = None
 
     @property
     def untyped(self) -> int:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.readers.ascend_forms import HeaderForms
 from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
-from pytest_msdump.readers.stored_file import FileState, StoredFile, glimpse
+from pytest_msdump.readers.stored_file import FileState, StoredFile
 from pytest_msdump.readers.wire import Span
 
 __all__ = ["DumpFile", "FileSource", "open_dump_file", "part_of", "read_header"]
@@ -84,34 +83,23 @@ def open_dump_file(path: Path) -> DumpFile:
         raise
 
 
-def read_header(path: Path | str, forms: HeaderForms | None = None) -> tuple[Header, str, int, FileState | None]:
-    """Return what a dump file says of its tensors, its operator's name, the file's size, and its state if it has one.
+def read_header(path: Path | str) -> tuple[Header, int, FileState | None]:
+    """Return what a dump file says of its tensors, the file's size, and its state if it has one.
 
     Parameters
     ----------
     path : Path or str
         The file; text is a path of this machine.
-    forms : HeaderForms, optional
-        Of other files that are read, one of which the header may be.
 
     Raises
     ------
     TensorFileError
         As `open_dump_file`.
     """
-    # Nearly all are like one that was read before, of which no more is needed than their first bytes.
-    if forms and isinstance(path, str):
-        state, first = glimpse(path, _WINDOW_BYTES)
-        known = forms.find(first)
-        if known is not None:
-            return *known, state.size, state
     file = StoredFile(path)
     try:
-        first = file.first_bytes(_WINDOW_BYTES)
-        header = parse_header(FileSource(file, first))
-        if forms is not None:
-            forms.note(first, header)
-        return header, header.op_name, file.size, file.state
+        header = parse_header(FileSource(file, file.first_bytes(_WINDOW_BYTES)))
+        return header, file.size, file.state
     finally:
         file.close()
 

@@ -47,15 +47,11 @@ class _LaidOut(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """The parts of a `DumpData`: where the messages of each kind are, its operator's name, its first attribute.
-
-    `varying` is where the time and the name are.
-    """
+    """The parts of a `DumpData`: where the messages of each kind are, its operator's name, its first attribute."""
 
     messages: Mapping[str, Sequence[Span]]
     op_name: str
     attribute: Span | None
-    varying: tuple[int, int, int, int] | None
 
     @property
     def untyped(self) -> Mapping[str, Sequence[Span]]:
@@ -84,14 +80,13 @@ def parse_header(source: Source) -> Header:
         return _all_in_protobuf(source)
     begin = _LENGTH_BYTES + length
     parts = _parts(source, Span(_LENGTH_BYTES, begin))
-    alike = _alike(source, parts, begin)
-    tensors, end = alike or _laid_out(_tensors(source, parts), begin)
+    tensors, end = _alike(source, parts, begin) or _laid_out(_tensors(source, parts), begin)
     raw: tuple[RawPart, ...] = ()
     if parts.messages["buffer"] or parts.messages["space"]:
         from pytest_msdump.readers.ascend_raw import raw_parts
 
         raw, end = raw_parts(source, parts.untyped, end)
-    return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end, parts.varying if alike else None)
+    return Header("2.0", parts.op_name, tensors, parts.attribute, raw, end)
 
 
 def _stated_length(source: Source) -> int | None:
@@ -138,7 +133,6 @@ def _unknown(source: Source) -> TensorFileError:
 def _parts(source: Source, span: Span) -> _Parts:
     """Find the parts of a `DumpData`."""
     messages: dict[str, list[Span]] = {"input": [], "output": [], "buffer": [], "space": []}
-    name_at = time_at = Span(0, 0)
     op_name, attribute, met = "", None, 0
     for field in fields(source, span):
         name = DUMP_DATA.get(field[0], "")
@@ -151,15 +145,12 @@ def _parts(source: Source, span: Span) -> _Parts:
                     f"{source.where}: its header lists more than {_MAX_TENSORS} tensors; it is damaged or forged"
                 )
         elif name == "op_name":
-            name_at = span_of(source, field)
-            op_name = _text(source, name_at)
+            op_name = _text(source, span_of(source, field))
         elif name == "attr" and attribute is None:
             attribute = _attribute(source, span_of(source, field))
         elif name == "dump_time":
             varint_of(source, field)
-            time_at = field.span
-    varying = (*time_at, *name_at) if 0 < time_at.stop < name_at.start else None
-    return _Parts(messages, op_name, attribute, varying)
+    return _Parts(messages, op_name, attribute)
 
 
 def _attribute(source: Source, span: Span) -> Span | None:

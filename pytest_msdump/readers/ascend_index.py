@@ -16,7 +16,6 @@ from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, location_of
 from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_file import read_header
-from pytest_msdump.readers.ascend_forms import HeaderForms
 from pytest_msdump.readers.ascend_header import Header
 from pytest_msdump.readers.ascend_names import AscendName, slice_name, slice_of
 from pytest_msdump.readers.stored_file import FileState
@@ -89,17 +88,16 @@ def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> list[Te
     """
     sliced: defaultdict[tuple[str, str], list[Found]] = defaultdict(list)
     refs: list[TensorRef] = []
-    forms = HeaderForms()
     # They are looked at in order of time: what is made one after the other lies side by side in memory.
     for place, one in enumerate(sorted(found, key=lambda each: each.name.timestamp)):
         name = one.name
         if name.task_type is not None and name.is_ffts:
             sliced[name.op_type, slice_name(name.op).op].append(one)
         else:
-            refs += _whole(one, place, remarks, reader, forms)
+            refs += _whole(one, place, remarks, reader)
     for files in sliced.values():
         for members in _passes(files):
-            refs += _joined(members, remarks, reader, forms)
+            refs += _joined(members, remarks, reader)
     return refs
 
 
@@ -118,13 +116,13 @@ def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
     return list(zip(*ordered, strict=True))
 
 
-def _whole(one: Found, place: int, remarks: Remarks, reader: str, forms: HeaderForms) -> list[TensorRef]:
+def _whole(one: Found, place: int, remarks: Remarks, reader: str) -> list[TensorRef]:
     """Make the references of one file; `place` is its operator's where nothing else comes between."""
-    header, op_name, state = _header(one, remarks, forms)
+    header, state = _header(one, remarks)
     folder, file, name, _ = one
     if header is None:
         return [_unreadable(one, TensorSource.inside(folder, file, name.timestamp), reader)]
-    op = _key(one, op_name)
+    op = _key(one, header.op_name)
     refs: list[TensorRef] = []
     for part, tensor in enumerate(header.tensors):
         noted = Noted(tensor, state) if state else None
@@ -134,17 +132,17 @@ def _whole(one: Found, place: int, remarks: Remarks, reader: str, forms: HeaderF
     return refs
 
 
-def _joined(members: Sequence[Found], remarks: Remarks, reader: str, forms: HeaderForms) -> Iterator[TensorRef]:
+def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator[TensorRef]:
     """Make references to tensors whose slices are in several files."""
-    headers = [_header(one, remarks, forms) for one in members]
+    headers = [_header(one, remarks)[0] for one in members]
     first = min(members, key=attrgetter("name.timestamp"))
     pieces = tuple(one.path for one in members)
-    (header, op_name, _), timestamp = headers[0], first.name.timestamp
+    header, timestamp = headers[0], first.name.timestamp
     if header is None:
         source = TensorSource(pieces[0], timestamp, pieces=pieces)
         yield _unreadable(members[0], source, reader)
         return
-    op = _key(members[0], op_name)
+    op = _key(members[0], header.op_name)
     by_threads = slice_name(members[0].name.op).number is None
     for part, tensor in enumerate(header.tensors):
         if tensor.io == "input" and by_threads and len(members) > 1:
@@ -155,19 +153,19 @@ def _joined(members: Sequence[Found], remarks: Remarks, reader: str, forms: Head
         yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)
 
 
-def _header(one: Found, remarks: Remarks, forms: HeaderForms) -> tuple[Header | None, str, FileState | None]:
+def _header(one: Found, remarks: Remarks) -> tuple[Header | None, FileState | None]:
     try:
-        header, op_name, size, state = read_header(location_of(one.folder, one.file), forms)
+        header, size, state = read_header(location_of(one.folder, one.file))
     except TensorFileError:
         remarks.add(_UNREADABLE, one.file)
-        return None, "", None
+        return None, None
     if not header.tensors:
         remarks.add(_WITHOUT_TENSORS, one.file)
     if header.raw:
         remarks.add(_UNTYPED, one.file)
     if size > header.end:
         remarks.add(_TRAILING, one.file)
-    return header, op_name, state
+    return header, state
 
 
 def _key(one: Found, header_name: str) -> OpKey:

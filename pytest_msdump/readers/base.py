@@ -14,7 +14,6 @@ from pytest_msdump.readers.listing import walk
 
 if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorRef, TensorView
-    from pytest_msdump.readers.whole import WholeTensor
 
 __all__ = ["EMPTY", "Reader", "index_dump"]
 
@@ -56,10 +55,6 @@ class Reader(ABC):
         TensorFileError
             The file is not what it claims to be.
         """
-
-    def open_whole(self, ref: TensorRef) -> WholeTensor | None:  # noqa: ARG002 - of those that can
-        """Read a usual tensor of a small file at once; ``None`` where it has to be opened. By default, always."""
-        return None
 
 
 def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:

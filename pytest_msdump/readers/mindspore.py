@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
@@ -24,9 +23,6 @@ from pytest_msdump.readers.mindspore_files import contents_of, has_own_tensors, 
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import read_run_labels
-
-if TYPE_CHECKING:
-    from pytest_msdump.readers.whole import WholeTensor
 
 __all__ = ["MindSporeReader"]
 
@@ -110,20 +106,6 @@ class MindSporeReader(Reader):
         from pytest_msdump.readers.mindspore_padded import PaddedView
 
         return PaddedView(view, ref.spec.logical_shape)
-
-    def open_whole(self, ref: TensorRef) -> WholeTensor | None:
-        """Read a usual tensor of a small file at once; see `Reader.open_whole`."""
-        if ref.reader == AscendReader.name:
-            return self._ascend.open_whole(ref)
-        source, spec = ref.source, ref.spec
-        is_usual = not source.name.endswith(_RAW) and not may_be_padded(spec.memory_format)
-        return self._whole_npy(source.location, spec) if is_usual else None
-
-    @cached_property
-    def _whole_npy(self) -> Callable[[Path | str, TensorSpec], WholeTensor | None]:
-        from pytest_msdump.readers.whole import whole_npy
-
-        return whole_npy
 
     @cached_property
     def _ascend(self) -> AscendReader:

@@ -13,7 +13,6 @@ from pytest_msdump.readers.manifest import read_manifest
 
 if TYPE_CHECKING:
     from pytest_msdump.model.manifest import TensorEntry
-    from pytest_msdump.readers.whole import WholeTensor
 
 __all__ = ["NpyFileReader"]
 
@@ -44,12 +43,6 @@ class NpyFileReader(Reader):
         from pytest_msdump.readers.npy import open_npy
 
         return open_npy(ref.source.path, ref.spec)
-
-    def open_whole(self, ref: TensorRef) -> WholeTensor | None:
-        """Read a usual tensor of a small file at once; see `Reader.open_whole`."""
-        from pytest_msdump.readers.whole import whole_npy
-
-        return whole_npy(ref.source.location, ref.spec)
 
 
 def _entry(path: Path) -> TensorEntry | None:

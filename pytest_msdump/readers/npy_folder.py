@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
@@ -19,9 +18,6 @@ from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.manifest import read_manifest
 from pytest_msdump.readers.repeats import Repeats, numbered, sort_out
 from pytest_msdump.readers.sidefiles import MAPPING, originals_in
-
-if TYPE_CHECKING:
-    from pytest_msdump.readers.whole import WholeTensor
 
 __all__ = ["NpyFolderReader"]
 
@@ -72,16 +68,6 @@ class NpyFolderReader(Reader):
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
         return self._open_npy(ref.source.location, ref.spec)
-
-    def open_whole(self, ref: TensorRef) -> WholeTensor | None:
-        """Read a usual tensor of a small file at once; see `Reader.open_whole`."""
-        return self._whole_npy(ref.source.location, ref.spec)
-
-    @cached_property
-    def _whole_npy(self) -> Callable[[Path | str, TensorSpec], WholeTensor | None]:
-        from pytest_msdump.readers.whole import whole_npy
-
-        return whole_npy
 
     # Importing it costs more than all else that happens above, and it brings numpy, which listing needs not.
     @cached_property

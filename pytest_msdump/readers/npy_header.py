@@ -14,7 +14,7 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["KEPT_BYTES", "NpyHeader", "cut_off", "extent", "parse_header"]
+__all__ = ["NpyHeader", "cut_off", "extent", "parse_header"]
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
@@ -22,7 +22,7 @@ _KEYS = {"descr", "fortran_order", "shape"}
 
 # Plain arrays need under 2 KiB; the bound keeps a forged length from being believed.
 _MAX_HEADER_BYTES = 2**16
-KEPT_BYTES = 2**8
+_KEPT_BYTES = 2**8
 
 # The lower of what numpy 1.26 (32) and 2.x (64) hold; a dump's tensors have at most 8 axes.
 _MAX_RANK = 32
@@ -75,7 +75,7 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
     version, end = extent(head, where)
     if len(head) < end:
         raise cut_off(where, f"inside its header, {len(head)} of {end} bytes")
-    known = _kept_header(head[:end], version) if end <= KEPT_BYTES else None
+    known = _kept_header(head[:end], version) if end <= _KEPT_BYTES else None
     return known or _parsed(head[:end], version, where)
 
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.compiled import file_reader
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
@@ -23,9 +22,7 @@ from pytest_msdump.storage.paths import RemotePath
 if TYPE_CHECKING:
     from pytest_msdump.storage.copies import LazyCopy
 
-__all__ = ["FileState", "StoredFile", "glimpse", "small_file"]
-
-_COMPILED = file_reader()
+__all__ = ["FileState", "StoredFile"]
 
 # Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
 _SMALL_BYTES = 2**15
@@ -182,64 +179,6 @@ class StoredFile:
                     "compare again when nothing writes to it"
                 )
             done += count
-
-
-def glimpse(path: str, count: int) -> tuple[FileState, bytes]:
-    """Return the state of a file of this machine and up to `count` of its first bytes; none where they cannot be read.
-
-    What `StoredFile` tells in a third of the time, for whoever wants no more of each of very many files.
-
-    Raises
-    ------
-    TensorFileError
-        As `StoredFile`.
-    """
-    found = _started(path, count, whole=False)
-    if found is not None:
-        return found
-    descriptor, status = _open_regular(path)
-    try:
-        first = os.pread(descriptor, count, 0)
-    except OSError:
-        first = b""
-    finally:
-        os.close(descriptor)
-    return _state_of(status), first
-
-
-def small_file(path: Path | str) -> tuple[FileState, bytes] | None:
-    """Return the state of a small file of this machine and all that is in it; ``None`` of any other, for any reason.
-
-    What `StoredFile.hold` reads, in half the time, for whoever opens what is unusual once more.
-    """
-    if isinstance(path, RemotePath):
-        return None
-    found = _started(path, _SMALL_BYTES, whole=True)
-    if found is not None:
-        return found if 0 < len(found[1]) == found[0].size else None
-    try:
-        descriptor, status = _open_regular(path)
-    except TensorFileError:
-        return None
-    size = status.st_size
-    try:
-        content = os.pread(descriptor, size, 0) if size <= _SMALL_BYTES else b""
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return (_state_of(status), content) if 0 < len(content) == size else None
-
-
-def _started(path: Path | str, most: int, *, whole: bool) -> tuple[FileState, bytes] | None:
-    """Return the state of a regular file and up to `most` of its first bytes; no bytes where all of it is more.
-
-    ``None`` of what is out of the ordinary, and where nothing is compiled.
-    """
-    if _COMPILED is None:
-        return None
-    found: tuple[FileState, bytes] | None = _COMPILED.start(path, most, whole, FileState)
-    return found
 
 
 def _state_of(status: os.stat_result) -> FileState:

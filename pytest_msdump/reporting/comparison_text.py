@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Nonfinite
-from pytest_msdump.reporting.values import dumps, encode, filled, form_text, number_json, text_json
+from pytest_msdump.reporting.values import dumps, encode, filled, text_json
 
-__all__ = ["SECTIONS", "UNMEASURED", "ComparisonText", "comparison_form", "comparison_text"]
+__all__ = ["SECTIONS", "UNMEASURED", "ComparisonText", "comparison_text"]
 
 # The keys of all sections but the first.
 SECTIONS = (("metrics",), ("undefined", "not_applicable"), ("where", "vendor"), ("nonfinite",), ("worst",))
@@ -91,22 +91,6 @@ def comparison_text(comparison: Comparison) -> ComparisonText:
     head, metrics_text, where, found = text.split(_BETWEEN_SECTIONS)
     sections = head, metrics_text, kind.undefined, where, _nonfinite(comparison.nonfinite), found
     return ComparisonText(kind.keys, sections, metrics)
-
-
-def comparison_form(comparison: Comparison) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys of the first section, and all sections of all comparisons that are like this one.
-
-    They have the same metrics, NaN and Inf and tolerance, all elements were looked at, and the sides are equal if those
-    of this one are. There is a ``%s`` for each number: elements, finite, differing, right_zero_mismatch, the sum of
-    absolute errors, then metrics, places, the vendor's numbers, and the worst elements.
-    """
-    kind, *_ = _seen(comparison)
-    constants = map(number_json, (comparison.equal, comparison.rtol, comparison.atol))
-    equal, rtol, atol = map(form_text, constants)
-    head, metrics, where, found = kind.form.split(_BETWEEN_SECTIONS)
-    head %= ("%s", equal, "%s", "%s", "%s", rtol, atol, "%s")
-    undefined, nonfinite = form_text(kind.undefined), form_text(_nonfinite(comparison.nonfinite))
-    return kind.keys, (head, metrics, undefined, where, nonfinite, found)
 
 
 def _seen(comparison: Comparison) -> tuple[_Kind, tuple[Any, ...], tuple[Any, ...]]:

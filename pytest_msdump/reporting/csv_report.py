@@ -17,7 +17,6 @@ from pathlib import Path
 
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import in_utf8, write_file
-from pytest_msdump.reporting.formed import FormedRecord
 from pytest_msdump.reporting.vendor_cells import UNDEFINED, number_cells, number_text
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, parts_of, titles_of, vendor_table
 
@@ -57,7 +56,7 @@ def csv_content(report: Report) -> bytes:
     for before, record, after in parts_of(report, columns):
         if record is None:
             numbers = nothing
-        elif not isinstance(record, FormedRecord) and record.get("custom"):
+        elif record.get("custom"):
             numbers = csv_line(number_cells(record, names))
         else:
             numbers = number_text(record, names)

@@ -9,9 +9,9 @@ from typing import Any
 
 from pytest_msdump.model.report import CheckRow
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.values import dumps, encode, filled, form_text, number_json, text_json
+from pytest_msdump.reporting.values import dumps, encode, filled, form_text, text_json
 
-__all__ = ["OPINION", "opinion_form", "opinion_text"]
+__all__ = ["OPINION", "opinion_text"]
 
 # The keys of its sections.
 OPINION = (("would_pass", "findings"), ("checks",), ("judged_as", "nan", "known_drift", "notes"))
@@ -33,17 +33,6 @@ def opinion_text(verdict: Verdict, limits: Limits, checks: Sequence[CheckRow]) -
         _checks(checks) if checks else '"checks": []',
         _policy(limits.judged_as, limits.nan, limits.known_drift, limits.notes),
     )
-
-
-def opinion_form(verdict: Verdict, limits: Limits, checks: Sequence[CheckRow]) -> tuple[str, ...]:
-    """Return the same sections of all pairs of which this is said, with a ``%s`` for the value of each check."""
-    findings, told, policy = opinion_text(verdict, limits, ())
-    if checks:
-        metrics, _, bounds, *words = zip(*checks, strict=True)
-        given = chain.from_iterable(("%s", form_text(number_json(bound))) for bound in bounds)
-        # What stands for a per cent sign stays that.
-        told = _check_form(metrics, *words).replace("%%", "%%%%") % tuple(given)
-    return form_text(findings), told, form_text(policy)
 
 
 def _findings(verdict: Verdict) -> str:

@@ -15,7 +15,7 @@ from pytest_msdump.reporting.values import dumps, index_json, text_json
 if TYPE_CHECKING:
     from pytest_msdump.model.statistics import StatisticComparison
 
-__all__ = ["held", "names_of", "relative_file"]
+__all__ = ["names_of", "relative_file"]
 
 Shape = tuple[int, ...] | None
 

@@ -5,36 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.lazy_dataclass import fields_of
-from pytest_msdump.model.numbers import FIRST_METRIC, Numbers
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import CheckRow, Record
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import Limits, Verdict
-from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_form, comparison_text
-from pytest_msdump.reporting.formed import BETWEEN, Form
-from pytest_msdump.reporting.opinion_text import OPINION, opinion_form, opinion_text
+from pytest_msdump.reporting.comparison_text import SECTIONS, UNMEASURED, comparison_text
+from pytest_msdump.reporting.opinion_text import OPINION, opinion_text
 from pytest_msdump.reporting.record_names import names_of
-from pytest_msdump.reporting.values import dumps, filled, form_text
+from pytest_msdump.reporting.values import dumps
 from pytest_msdump.reporting.written import Layout, WrittenRecord, layout_of
 
-__all__ = ["form_of", "not_run", "to_json", "with_verdict", "written"]
+__all__ = ["not_run", "to_json", "with_verdict", "written"]
 
 # Transforms are alike in very many records: their text is kept. They are looked up by their fields, which takes less
 # than asking the class for its hash.
 _ALIKE = 1024
 _TRANSFORMS = tuple(fields_of(Transform()))
 _transform_of = attrgetter(*_TRANSFORMS)
-
-# What records that are alike have in common, and the keys of the first numbers of `model.numbers`.
-_CONSTANT = frozenset({"transform", "verdict", "equal", "rtol", "atol", "undefined", "not_applicable", "nonfinite"})
-_CONSTANT |= set(chain.from_iterable(OPINION)) - {"checks"}
-_COUNTS = ("elements", "finite", "differing", "right_zero_mismatch", "absolute_error_sum")
 
 
 def to_json(record: Record, *, left_root: Path, right_root: Path) -> dict[str, Any]:
@@ -86,42 +78,6 @@ def written(record: Record, *, left_root: Path, right_root: Path) -> WrittenReco
         "metrics": measured.metrics,
     }
     return WrittenRecord(_layout(pair.left.line is not None, measured.keys, tuple(more)), sections, told)
-
-
-def form_of(record: Record, numbers: Numbers) -> Form:
-    """Return the form of all records that are alike in all but names and numbers.
-
-    Parameters
-    ----------
-    record : Record
-        One that passes, in which each metric has a number and nothing is said beside; `model.numbers` made it.
-    numbers : tuple
-        Its numbers.
-    """
-    comparison, line = record.comparison, record.pair.left.line
-    if comparison is None or (more := _more(record)):
-        raise ValueError(f"a record with {more} is like no other one" if comparison else "nothing was measured")
-    keys, (first, *sections) = comparison_form(comparison)
-    opinion = opinion_form(record.verdict, record.limits, record.checks)
-    verdict = f'"verdict": "{record.verdict.outcome}", {first}'
-    transform = form_text(_transform(_transform_of(record.pair.transform)))
-    text = BETWEEN.join((transform, verdict, *sections, *opinion))
-    names = tuple(name for name, one in comparison.measurements.items() if one.value is not None)
-    places = {name: FIRST_METRIC + place for place, name in enumerate(names)}
-    vendor = len(numbers) - sum(map(len, comparison.worst)) - len(comparison.vendor)
-    order = (*range(len(numbers)), *(places[metric] for metric, *_ in record.checks))
-    whole = filled(text, tuple([numbers[place] for place in order])).replace(BETWEEN, ", ")
-    parsed = json.loads(f"{{{whole}}}")
-    return Form(
-        _layout(line is not None, keys, ()),
-        text,
-        order,
-        {key: value for key, value in parsed.items() if key in _CONSTANT},
-        _COUNTS,
-        {"metrics": (FIRST_METRIC, names), "vendor": (vendor, tuple(comparison.vendor))},
-        {"metrics": tuple(name for name in names if isinstance(parsed["metrics"][name], list))},
-        (record.left_spec, record.right_spec),
-    )
 
 
 def with_verdict(

@@ -2,8 +2,7 @@
 
 NaN and Inf are strings, exact integers stay integers, complex numbers are [re, im].
 
-What is alike in many records is written once, as a form with a ``%s`` for each number. To print these is most of what a
-record costs then: compiled code, where it was built, writes the same as Python in a tenth of the time.
+What is alike in many records is written once, as a form with a ``%s`` for each number.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from math import isfinite
 from numbers import Integral
 from typing import Any
 
-from pytest_msdump.compiled import number_writer
 from pytest_msdump.model.comparison import Scalar
 
 __all__ = [
@@ -30,8 +28,6 @@ __all__ = [
     "number_json",
     "text_json",
 ]
-
-_COMPILED = number_writer()
 
 NONFINITE: dict[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -118,22 +114,9 @@ def filled(form: str, values: tuple[Any, ...]) -> str:
     TypeError
         There are more places than values, or fewer.
     """
-    if _COMPILED is None:
-        return form % tuple([number_json(value) for value in values])
-    text: str = _COMPILED.filled(form, values, number_json, _power_of_10)
-    return text
+    return form % tuple([number_json(value) for value in values])
 
 
 def form_text(text: str) -> str:
     """Return a text as it stands in a form."""
     return text.replace("%", "%%")
-
-
-def _power_of_10(exponent: int) -> tuple[int, int]:
-    """Return the first 128 bits of a power of ten, rounded up, in halves. Compiled code keeps what it asked for."""
-    shift = 127 - ((exponent * 1741647) >> 19)
-    if exponent < 0:
-        bits = -(-(1 << shift) // 10**-exponent)
-    else:
-        bits = 10**exponent << shift if shift >= 0 else -(-(10**exponent) >> -shift)
-    return bits >> 64, bits & (1 << 64) - 1

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.formed import FormedRecord
-from pytest_msdump.reporting.record_names import held
 from pytest_msdump.reporting.vendor_cells import NOBODY
 from pytest_msdump.reporting.written import parsed_together
-
-if TYPE_CHECKING:
-    from pytest_msdump.model.pairing import Pair
-    from pytest_msdump.model.tensor import TensorSpec
-    from pytest_msdump.reporting.formed import Form
 
 __all__ = [
     "Entry",
@@ -130,52 +123,6 @@ def compared(record: Entry, told: Entry, last: int) -> Line:
     )
 
 
-# A record, what was compared, and what the files held.
-_Here = tuple[FormedRecord, "Pair", "tuple[TensorSpec, TensorSpec]"]
-
-
-def _here(record: Entry) -> _Here | None:
-    """Return what is known without parsing a record's text; ``None`` of one that came from somewhere else."""
-    if type(record) is not FormedRecord or record.pair is None or record.form.specs is None:
-        return None
-    return record, record.pair, record.form.specs
-
-
-def _compared_here(record: FormedRecord, pair: Pair, specs: tuple[TensorSpec, TensorSpec]) -> Line:
-    """Return what `compared` does. Records that have a form are of whole tensors."""
-    left, right = pair.left, pair.right
-    key, other = left.key, right.key
-    op, other_op = key.op, other.op
-    at = op.at
-    name = op.true_name or op.name
-    dtype, stored, memory_format, logical = held(left, specs[0])
-    return Line(
-        pair.order,
-        op.op_type,
-        name,
-        dtype,
-        left.source.device_address,
-        other_op.true_name or other_op.name,
-        held(right, specs[1])[0],
-        right.source.device_address,
-        f"{name}:{key.io}:{key.slot}",
-        stored if logical is None else logical,
-        stored,
-        memory_format,
-        _logical_format(record.form),
-        record["elements"],
-        (at.rank, at.net, at.graph, at.iteration),
-        record,
-        record,
-    )
-
-
-@lru_cache(maxsize=1024)
-def _logical_format(form: Form) -> str | None:
-    found: str | None = form.constants["transform"].get("left_logical_format")
-    return found
-
-
 def alone(entry: Entry, index: int, missing: frozenset[tuple[str, str]]) -> Line:
     """Return the line of a tensor without a partner: a star for the side that has none, and no numbers.
 
@@ -229,12 +176,8 @@ def left_lines(report: Report) -> list[Line]:
     Each record is looked into once, here, and nothing is held of it but what the line says.
     """
     last, missing = report.left.operators, missing_of(report)
-    here = [_here(record) for record in report.records]
-    told = parsed_together([record for record, one in zip(report.records, here, strict=True) if one is None], _TOLD)
-    lines = [
-        compared(record, next(told), last) if one is None else _compared_here(*one)
-        for record, one in zip(report.records, here, strict=True)
-    ]
+    told = parsed_together(report.records, _TOLD)
+    lines = [compared(record, one, last) for record, one in zip(report.records, told, strict=True)]
     lines += [alone(entry, _order(entry, last), missing) for entry in report.unmatched if entry["side"] == "left"]
     return sorted(lines, key=_position)
 

@@ -16,7 +16,6 @@ from operator import attrgetter
 
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.formed import Form, FormedRecord
 from pytest_msdump.reporting.vendor_cells import (
     ALGORITHMS,
     UNDEFINED,
@@ -122,20 +121,12 @@ def parts_of(
     A row without a record has no numbers.
     """
     texts = attrgetter(*[field for _, field in _texts(columns)])
-    # What is behind the numbers of records that are alike in all but names and numbers.
-    known: dict[Form, tuple[str, ...]] = {}
     for line, record in _with_records(_lines(report, sequences, right_alone=right_alone)):
         before = [UNDEFINED if value is None else str(value) for value in texts(line)]
         before.append(shape_cell(line.shape))
         if columns.overflow:
             before.append(_overflow(line))
-        form = record.form if isinstance(record, FormedRecord) else None
-        after = known.get(form) if form else None
-        if after is None:
-            after = _after(line, record, columns)
-        if form:
-            known[form] = after
-        yield before, record, after
+        yield before, record, _after(line, record, columns)
 
 
 def nine_columns(report: Report) -> Table:
@@ -174,11 +165,9 @@ def _texts(columns: Columns) -> Sequence[tuple[str, str]]:
 
 def _with_records(lines: Sequence[Line]) -> Iterator[tuple[Line, Entry | None]]:
     """Yield each line, and its record, or what was read of it, for the cells behind its names."""
-    records = (line.record for line in lines if line.record is not None and not isinstance(line.record, FormedRecord))
-    read = parsed_together(records, _READ)
+    read = parsed_together((line.record for line in lines if line.record is not None), _READ)
     for line in lines:
-        record = line.record
-        yield line, record if record is None or isinstance(record, FormedRecord) else next(read)
+        yield line, None if line.record is None else next(read)
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
@@ -14,14 +13,10 @@ from pytest_msdump.reporting.values import dumps, text_json
 
 __all__ = [
     "Layout",
-    "RecordText",
     "WrittenRecord",
     "layout_of",
     "line_of",
-    "longer",
-    "members",
     "parsed_together",
-    "places",
     "with_more",
 ]
 
@@ -60,21 +55,17 @@ def layout_of(sections: tuple[tuple[str, ...], ...]) -> Layout:
     return Layout(sections)
 
 
-# All kinds of records that are text.
-_KINDS: set[type] = set()
-
-
-class RecordText(Mapping[str, Any]):
+class WrittenRecord(Mapping[str, Any]):
     """One entry of `tensors`: its text, and what is known without parsing it. The rest is parsed when asked for.
 
-    Attributes
+    Parameters
     ----------
-    _layout : Layout
+    layout : Layout
         Which keys stand where.
-    _sections : sequence of str
+    sections : sequence of str
         The record as results.json has it, but for the braces: strict JSON, ASCII, one line. Sections that are the same
         in many records may be the same object.
-    _told : mapping of str to JSON value
+    told : mapping of str to JSON value
         What is known.
 
     Notes
@@ -83,14 +74,15 @@ class RecordText(Mapping[str, Any]):
     not kept: whoever walks over all records parses of each what is looked at, and holds one at a time.
     """
 
-    __slots__ = ()
+    __slots__ = ("_layout", "_sections", "_told")
 
-    def __init_subclass__(cls) -> None:
-        _KINDS.add(cls)
+    def __init__(self, layout: Layout, sections: Sequence[str], told: Mapping[str, Any]) -> None:
+        self._layout = layout
+        self._sections = sections
+        self._told = told
 
-    _layout: Layout
-    _sections: Sequence[str]
-    _told: Mapping[str, Any]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrittenRecord, (self._layout, self._sections, self._told)
 
     @property
     def line(self) -> str:
@@ -121,11 +113,10 @@ class RecordText(Mapping[str, Any]):
 
     def sections_of(self, keys: tuple[str, ...]) -> list[str]:
         """Return the text that has these keys, but for what is known without parsing it."""
-        sections = self._sections
-        return [sections[number] for number in places(self._layout, tuple(self._told), keys)]
+        return [self._sections[number] for number in _places(self._layout, tuple(self._told), keys)]
 
-    def opened(self, parsed: Iterable[Mapping[str, Any]], keys: tuple[str, ...]) -> dict[str, Any]:  # noqa: ARG002
-        """Return what is known of the record, these keys among it, and what was parsed of it."""
+    def opened(self, parsed: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what is known of the record, and what was parsed of it."""
         found = dict(self._told)
         for values in parsed:
             found.update(values)
@@ -135,44 +126,17 @@ class RecordText(Mapping[str, Any]):
         """Return the record with further keys after its own; one that it has stays where it was."""
         if not self._layout.places.keys().isdisjoint(more):
             return {**self, **more}
-        return self._longer(more)
-
-    @abstractmethod
-    def _longer(self, more: Mapping[str, Any]) -> RecordText:
-        """Return the record with keys that it does not have."""
-
-
-class WrittenRecord(RecordText):
-    """A record that was written when it was made.
-
-    Parameters
-    ----------
-    layout, sections, told
-        As `RecordText` has them.
-    """
-
-    __slots__ = ("_layout", "_sections", "_told")
-
-    def __init__(self, layout: Layout, sections: Sequence[str], told: Mapping[str, Any]) -> None:
-        self._layout = layout
-        self._sections = sections
-        self._told = told
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return WrittenRecord, (self._layout, self._sections, self._told)
-
-    def _longer(self, more: Mapping[str, Any]) -> WrittenRecord:
-        layout = longer(self._layout, tuple(more))
-        return WrittenRecord(layout, (*self._sections, members(more)), {**self._told, **more})
+        layout = _longer(self._layout, tuple(more))
+        return WrittenRecord(layout, (*self._sections, _members(more)), {**self._told, **more})
 
 
 @lru_cache(maxsize=1024)
-def longer(layout: Layout, keys: tuple[str, ...]) -> Layout:
+def _longer(layout: Layout, keys: tuple[str, ...]) -> Layout:
     """Return a layout with one more section."""
     return layout_of((*layout.sections, keys))
 
 
-def members(more: Mapping[str, Any]) -> str:
+def _members(more: Mapping[str, Any]) -> str:
     """Return the text of a section."""
     return ", ".join([_member(key, value) for key, value in more.items()])
 
@@ -191,7 +155,7 @@ def _parsed(section: str) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def places(layout: Layout, told: tuple[str, ...], keys: tuple[str, ...]) -> tuple[int, ...]:
+def _places(layout: Layout, told: tuple[str, ...], keys: tuple[str, ...]) -> tuple[int, ...]:
     """Return which sections are to be parsed for these keys, each once, in ascending order."""
     wanted = {layout.places[key] for key in keys if key in layout.places and key not in told}
     return tuple(sorted(wanted))
@@ -211,7 +175,7 @@ def parsed_together(records: Iterable[Mapping[str, Any]], keys: tuple[str, ...])
         texts = list(dict.fromkeys(chain.from_iterable(sections)))
         parsed = dict(zip(texts, json.loads(f"[{{{'}, {'.join(texts)}}}]"), strict=True)) if texts else {}
         for record, text, own in zip(some, written, sections, strict=True):
-            yield record if text is None else text.opened([parsed[one] for one in own], keys)
+            yield record if text is None else text.opened([parsed[one] for one in own])
 
 
 def with_more(record: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -230,6 +194,6 @@ def line_of(record: Mapping[str, Any]) -> str:
     return dumps(record if type(record) is dict else dict(record))
 
 
-def _text_of(record: Mapping[str, Any]) -> RecordText | None:
+def _text_of(record: Mapping[str, Any]) -> WrittenRecord | None:
     """The record, if it is text. To ask `isinstance`, which abstract classes answer in their own way, takes longer."""
-    return record if type(record) in _KINDS else None  # type: ignore[return-value]
+    return record if type(record) is WrittenRecord else None

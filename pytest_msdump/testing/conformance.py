@@ -123,20 +123,6 @@ class ReaderConformance(ABC):
             finally:
                 view.close()
 
-    def test_what_is_read_whole_is_what_opens(self, reader: Reader, dump_root: Path) -> None:
-        """A tensor that is read at once, without being opened, is told of and has the same elements."""
-        for ref in reader.index(dump_root).refs:
-            whole = reader.open_whole(ref)
-            if whole is None:
-                continue
-            content, start, kind = whole
-            view = reader.open(ref)
-            try:
-                assert (kind.spec, kind.dtype, kind.shape) == (view.spec, view.dtype, view.shape)
-                assert view.read(0, view.size).tobytes() == content[start : start + kind.size]
-            finally:
-                view.close()
-
     def test_index_is_picklable(self, reader: Reader, dump_root: Path) -> None:
         """Dumps travel between the processes of a parallel run."""
         dump = reader.index(dump_root)

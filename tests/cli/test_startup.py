@@ -14,7 +14,6 @@ import pytest
 from readers.dumpmade import one_output
 
 from pytest_msdump import cli
-from pytest_msdump.compiled import chosen
 
 PROGRAM = """
 import sys
@@ -91,7 +90,6 @@ def folder(tmp_path: Path) -> Path:
     right = np.random.default_rng(1).normal(size=10_000).astype("f4")
     for name, factor in (("left", 1.00001), ("right", 1.0), ("wrong", -1.0)):
         np.save(tmp_path / f"{name}.npy", right * np.float32(factor))
-        np.save(tmp_path / f"small_{name}.npy", right[:1000] * np.float32(factor))
     return tmp_path
 
 
@@ -104,14 +102,6 @@ def test_a_pair_of_files_that_agree_loads_nothing_it_has_no_use_for(folder: Path
     assert (code, modules & set(NOT_FOR_A_PAIR) - set(numpy.stdout.split())) == (0, set())
     assert "1 tensor: 1 pass" in said
     assert {"numpy", "pytest_msdump.metrics.measure"} <= modules
-
-
-# Where the compiled kernel is asked for, its absence is an error.
-@pytest.mark.skipif(chosen().module is None, reason="only the compiled kernel measures without numpy")
-def test_a_pair_of_small_files_that_agree_loads_half_of_that(folder: Path) -> None:
-    code, modules, said = loaded(folder, "compare", "small_left.npy", "small_right.npy")
-    assert (code, modules & {*NOT_FOR_A_PAIR, "numpy", "pytest_msdump.metrics.measure"}) == (0, set())
-    assert "1 tensor: 1 pass" in said
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "61", "many"])

@@ -34,27 +34,3 @@ def test_whole_blocks_are_one_copy(length, copies):
     blocks = -(-length // 16)
     placement = Placement((length,), (Part(0, "outer", blocks, 16), Part(0, "inner", 16, 16)))
     assert len(placement.whole.moves) == copies
-    assert (placement.strides is None) == (copies > 1)
-
-
-@settings(deadline=None, max_examples=200)
-@given(
-    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(0, 3)), max_size=4),
-    st.permutations(range(8)),
-)
-def test_strides_lead_to_the_elements_that_a_copy_has(axes, order):
-    # Whole blocks of each axis, or a part of the only one; a block of 1 is a whole axis.
-    shape = tuple(block - cut if blocks == 1 and cut < block else blocks * block for blocks, block, cut in axes)
-    parts = []
-    for axis, (blocks, block, _) in enumerate(axes):
-        whole = [Part(axis, "whole", shape[axis])]
-        parts += whole if block == 1 else [Part(axis, "outer", blocks, block), Part(axis, "inner", block, block)]
-    parts = [parts[place] for place in order if place < len(parts)]
-    placement = Placement(shape, tuple(parts))
-    stored = np.arange(placement.stored_elements).reshape(placement.sizes)
-    axes, (move,) = placement.whole
-    first, steps = placement.strides
-    places = np.full((), first)
-    for length, step in steps:
-        places = places[..., None] + np.arange(length) * step
-    assert places.ravel().tolist() == stored.transpose(axes)[move.stored].ravel().tolist()

@@ -15,7 +15,6 @@ from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS
 from pytest_msdump.memory_formats.blocks import format_name, place
 from pytest_msdump.memory_formats.gather import BlockedView
-from pytest_msdump.memory_formats.stacked import Stacked
 from pytest_msdump.memory_formats.stored import is_device_format, logical, target
 from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.metrics.arrays import ArrayView
@@ -203,17 +202,6 @@ def test_there_and_back_is_the_identity_and_padding_is_never_read(case, block, w
     assert np.array_equal(values_of(through, block), values)
     turned = through.permuted(tuple(range(len(shape)))[::-1])
     assert np.array_equal(values_of(turned), values.T)
-    several = [
-        (b"b" * start + (lying * sign).tobytes() + b"behind", start) for start, sign in ((3, 1), (0, -1), (8, 2))
-    ]
-    rows = Stacked("float32", full, place(name, lying.shape, full, letters)).rows(several)
-    assert np.array_equal(rows, np.stack([values, -values, 2 * values]).reshape(3, -1))
-
-
-def test_a_tensor_that_is_cut_off_does_not_move_the_next_one():
-    whole = numbered((3, 2)).tobytes()
-    with pytest.raises(ValueError, match="there are 44 bytes of 2 tensors of 24 bytes each"):
-        Stacked("float32", (3, 2), None).rows([(whole, 4), (whole, 0)])
 
 
 def test_memory_is_bounded_by_the_window():

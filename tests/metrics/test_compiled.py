@@ -24,9 +24,8 @@ from kernels import needs_kernel
 
 from pytest_msdump import compiled
 from pytest_msdump.cli import main
-from pytest_msdump.compiled import VARIABLE, Kernel, chosen, kernel_line, number_writer
+from pytest_msdump.compiled import VARIABLE, Kernel, chosen, kernel_line
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics import swept
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.distribution import Span
@@ -36,9 +35,7 @@ from pytest_msdump.metrics.nonfinite import Classes
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Sum
 from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
-from pytest_msdump.metrics.terms import KINDS as KINDS_OF_ELEMENTS
-from pytest_msdump.metrics.terms import terms_of
-from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.model.comparison import Comparison
 
 Array = npt.NDArray[Any]
 
@@ -182,239 +179,6 @@ def test_kernel_and_numpy_give_one_answer(
         by("compiled", left, right, block_elements=block, **wanted),
         by("numpy", left, right, block_elements=512, **wanted),
     )
-
-
-# -- what the kernel defines itself ------------------------------------------------------------------------------------
-
-
-def defined_by_python(left: Array, right: Array, **wanted: Any) -> Comparison:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SweptPair, "told", lambda *_: None)
-        return by("compiled", left, right, **wanted)
-
-
-def folded(side: Array, shape: tuple[int, ...]) -> Array:
-    return side.reshape(shape) if math.prod(shape) == side.size else side
-
-
-@needs_kernel
-@settings(deadline=None, max_examples=CASES, suppress_health_check=list(HealthCheck))
-@given(
-    pair=pairs(),
-    tolerance=st.sampled_from([*TOLERANCES, (1, 0)]),
-    shape=st.sampled_from([(), (1,), (2, 1), (2, 5, 50), (4, 8, 2, 16), (1, 3, 683), (64, 64), (1,) * 20 + (32,)]),
-    worst=st.sampled_from([5, 0, 16]),
-)
-def test_a_metric_is_the_same_bit_by_bit_whoever_defines_it(
-    pair: tuple[Array, Array], tolerance: tuple[float, float], shape: tuple[int, ...], worst: int
-) -> None:
-    left, right = (folded(side, shape) for side in pair)
-    wanted: dict[str, Any] = {"rtol": tolerance[0], "atol": tolerance[1], "worst": worst}
-    # As texts: an int is not to become a float, and their last bits count.
-    assert repr(by("compiled", left, right, **wanted)) == repr(defined_by_python(left, right, **wanted))
-
-
-def told(left: Array, right: Array, task: Task | None = None, shape: tuple[int, ...] | None = None) -> Any:
-    pair = SweptPair(task or Task(left.dtype.name, right.dtype.name))
-    assert pair.add(left, right, 0)
-    return pair.told(left, right, left.shape if shape is None else shape)
-
-
-@needs_kernel
-@pytest.mark.parametrize(
-    "kinds", [("float32", "float32"), ("float16", "float32"), ("uint8", "uint8"), ("bool", "bool")]
-)
-def test_usual_pairs_are_defined_by_the_kernel(kinds: tuple[str, str]) -> None:
-    left, right = (np.resize([1, 0, 1, side], 40).astype(kind) for side, kind in enumerate(kinds))
-    found = told(left, right, shape=(5, 8))
-    assert repr(found) == repr(defined_by_python(left.reshape(5, 8), right.reshape(5, 8)))
-    assert tuple(found.measurements) == tuple(METRICS)
-    assert told(right, right) is not None
-
-
-@needs_kernel
-def test_a_divergence_that_rounding_makes_negative_is_nought() -> None:
-    right = np.random.default_rng(0).random(8).astype(np.float32)
-    left = right.copy()
-    right[3] = np.nextafter(right[3], np.float32(2))
-    assert told(left, right).measurements["kl_divergence"].value == 0.0
-
-
-@needs_kernel
-def test_where_a_reason_is_to_be_given_python_gives_it() -> None:
-    some, none, nan = np.arange(1.0, 9.0), np.zeros(8), np.full(8, math.nan)
-    assert told(some, some * 2) is not None
-    for left, right in ((none, some), (some, none), (some, nan), (nan, some), (some[:1], some[1:2])):
-        assert told(left, right) is None
-    assert told(some, some * 2, shape=(1,) * 64 + (8,)) is None
-
-
-@needs_kernel
-def test_types_that_a_tensor_claims_decide_what_is_exact() -> None:
-    # Blocks of a logical type that has no numbers of its own: what numpy finds in them is what holds.
-    left, right = np.arange(8, dtype="uint8"), np.arange(8, dtype="uint8")[::-1].copy()
-    assert told(left, right, Task("uint4", "uint4")) is not None
-    assert told(left, right, Task("bool", "bool")) is None
-    assert told(left, right, Task("float32", "uint8")) is None
-
-
-@needs_kernel
-def test_the_kernel_refuses_to_tell_of_what_it_does_not_know() -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    left, right = np.arange(1, 9, dtype="float32"), np.ones(8, "float32")
-    sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True)
-    assert sweep.add(left, right, 0)
-    assert sweep.numbers(left, right, (8,)) is not None
-    for wrong in ([8], (1,) * 65, None):
-        with pytest.raises(ValueError, match="a shape is a tuple of at most 64 lengths"):
-            sweep.numbers(left, right, wrong)
-    for shape in ((0,), (-8,)):
-        with pytest.raises(ValueError, match="no shorter than 1"):
-            sweep.numbers(left, right, shape)
-    with pytest.raises(TypeError, match="integer"):
-        sweep.numbers(left, right, ("8",))
-    with pytest.raises(TypeError, match="numbers takes"):
-        sweep.numbers(left, right)
-    with pytest.raises(ValueError, match="not the only ones"):
-        sweep.numbers(left[:4], right[:4], (4,))
-
-
-@needs_kernel
-def test_what_was_told_belongs_to_who_asked_for_it() -> None:
-    left, right = np.arange(1, 9, dtype="float32"), np.ones(8, "int8")
-    pair = SweptPair(Task("float32", "int8", worst=16))
-    assert pair.add(left, right, 0)
-    alike = alike_of(left, right, (2, 4), dense, dense, worst=16)
-    kept = (None, True, Measurement, Comparison, tuple)
-    before = [sys.getrefcount(one) for one in kept]
-    for _ in range(1000):
-        assert pair.told(left, right, (2, 4)) is not None
-        assert alike.numbers(left.tobytes(), 0, right.tobytes(), 0) is not None
-    assert all(sys.getrefcount(one) < then + 500 for one, then in zip(kept, before, strict=True))
-
-
-# -- small tensors as they lie in files --------------------------------------------------------------------------------
-
-Stored = tuple[bytes, int, tuple[int, tuple[tuple[int, int], ...]]]
-
-
-def dense(side: Array) -> Stored:
-    return side.tobytes(), 0, (0, ())
-
-
-def padded(side: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Stored:
-    """Store a tensor with its axes in another order, each longer than it is, at an odd place of a file."""
-    order = rng.permutation(len(shape)).tolist()
-    before, behind = rng.integers(0, 3, (2, len(shape)))
-    stored = np.full([shape[axis] + before[axis] + behind[axis] for axis in order], 77).astype(side.dtype)
-    inside = tuple(slice(before[axis], before[axis] + shape[axis]) for axis in order)
-    stored[inside] = side.reshape(shape).transpose(order)
-    strides = [stored.strides[order.index(axis)] // side.itemsize for axis in range(len(shape))]
-    first = sum(int(start) * step for start, step in zip(before, strides, strict=True))
-    start = int(rng.integers(0, 9))
-    return rng.bytes(start) + stored.tobytes() + rng.bytes(3), start, (first, tuple(zip(shape, strides, strict=True)))
-
-
-def alike_of(
-    left: Array,
-    right: Array,
-    shape: tuple[int, ...],
-    left_stored: Callable[[Array], Stored] = dense,
-    right_stored: Callable[[Array], Stored] = dense,
-    worst: int = 5,
-) -> Any:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    kinds = KINDS_OF_ELEMENTS.index(left.dtype.name), KINDS_OF_ELEMENTS.index(right.dtype.name)
-    terms = terms_of(left.dtype.name, right.dtype.name, kinds, (0.0, 0.0), worst)
-    return extension.Alike(terms, shape, left_stored(left)[2], right_stored(right)[2])
-
-
-@needs_kernel
-@settings(deadline=None, max_examples=CASES, suppress_health_check=list(HealthCheck))
-@given(
-    pair=pairs(),
-    shape=st.sampled_from([(), (1,), (7,), (2, 1), (2, 5, 50), (4, 8, 2, 16), (1, 3, 11), (2, 2, 2, 2, 2), (64, 8)]),
-    seed=st.integers(0, 2**32),
-)
-def test_tensors_in_files_have_the_numbers_of_their_elements(
-    pair: tuple[Array, Array], shape: tuple[int, ...], seed: int
-) -> None:
-    rng, size = np.random.default_rng(seed), math.prod(shape)
-    left, right = (np.resize(side, size) for side in pair)
-    stored = [padded(side, shape, rng) if rng.random() < 0.7 else dense(side) for side in (left, right)]
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    kinds = KINDS_OF_ELEMENTS.index(left.dtype.name), KINDS_OF_ELEMENTS.index(right.dtype.name)
-    terms = terms_of(left.dtype.name, right.dtype.name, kinds, (1e-3, 1e-5), 5)
-    assert terms is not None
-    sweep, alike = extension.Sweep(*terms), extension.Alike(terms, shape, stored[0][2], stored[1][2])
-    files = (stored[0][0], stored[0][1], stored[1][0], stored[1][1])
-    # As texts: NaN is not equal to itself.
-    wanted = sweep.numbers(left, right, shape) if sweep.add(left, right, 0) else None
-    assert repr(alike.numbers(*files)) == repr(wanted)
-    # Nothing is kept of one pair for the next.
-    assert repr(alike.numbers(*files)) == repr(wanted)
-
-
-@needs_kernel
-def test_a_tensor_is_nowhere_but_in_its_file() -> None:
-    left, right = np.arange(1, 9, dtype="float32"), np.ones(8, "float32")
-    every_second = padded(left, (2, 4), np.random.default_rng(1))
-    for stored in (dense(left), every_second):
-        content, start, layout = stored
-        alike = alike_of(left, right, (2, 4), lambda _, layout=layout: (b"", 0, layout))
-        last = start + 4 * (layout[0] + sum((length - 1) * step for length, step in layout[1]) or 7) + 4
-        assert alike.numbers(content[:last], start, right.tobytes(), 0) is not None
-        for short, begins in ((content[: last - 1], start), (content, len(content) + 1), (content, -1), (b"", 0)):
-            with pytest.raises(ValueError, match="ends behind its file"):
-                alike.numbers(short, begins, right.tobytes(), 0)
-            with pytest.raises(ValueError, match="ends behind its file"):
-                alike_of(right, left, (2, 4), dense, lambda _, layout=layout: (b"", 0, layout)).numbers(
-                    right.tobytes(), 0, short, begins
-                )
-    with pytest.raises(OverflowError):
-        alike.numbers(content, 2**70, right.tobytes(), 0)
-    with pytest.raises(TypeError, match="numbers takes"):
-        alike.numbers(content, 0)
-    with pytest.raises(TypeError):
-        alike.numbers("text", 0, right.tobytes(), 0)
-    with pytest.raises(TypeError):
-        alike.numbers(content, 0, None, 0)
-
-
-@needs_kernel
-def test_layouts_that_do_not_fit_are_refused() -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    terms, usual = (0, 0, 0.0, 0.0, math.inf, 5, True), (0, ())
-    wrong: list[Any] = [
-        (0, ((8, 1),)),
-        (0, ((2, 4), (4, -1))),
-        (0, ((0, 4), (4, 1))),
-        (-1, ()),
-        (2**17, ()),
-        (0, ((8, 2**17), (2, 1))),
-        (0, ((16, 1), (1, 1)) * 33),
-        (0, (8, 2)),
-    ]
-    for layout in wrong:
-        for sides in ((layout, usual), (usual, layout)):
-            with pytest.raises(ValueError, match="a layout of 16 elements"):
-                extension.Alike(terms, (16,), *sides)
-    for mistaken in ([0, ()], (0,), (0, []), (0, ((1,),)), ("0", ())):
-        with pytest.raises(TypeError):
-            extension.Alike(terms, (16,), mistaken, usual)
-    for shape in ((2**17,), (2**9, 2**9), (2**62, 2**62)):
-        with pytest.raises(ValueError, match="at most 65536 elements"):
-            extension.Alike(terms, shape, usual, usual)
-    with pytest.raises(ValueError, match="a shape is a tuple"):
-        extension.Alike(terms, [16], usual, usual)
-    with pytest.raises(ValueError, match="kinds are 0 to 10"):
-        extension.Alike((99, *terms[1:]), (16,), usual, usual)
-    with pytest.raises(TypeError, match="no keyword"):
-        extension.Alike(terms, (16,), usual, right=usual)
 
 
 def blocks_of(size: int, scale: float = 1.0) -> tuple[Array, Array]:
@@ -677,23 +441,6 @@ def test_an_extension_of_another_state_of_the_source_does_not_measure(monkeypatc
         compiled._chosen.cache_clear()
 
 
-def test_who_wants_numpy_gets_nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled.importlib, "import_module", lambda _: SimpleNamespace(FORM=1))
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert number_writer() is not None
-    monkeypatch.setenv(VARIABLE, "numpy")
-    assert number_writer() is None
-
-
-@pytest.mark.parametrize("form", [0, 2, None])
-def test_a_number_writer_of_another_state_of_the_source_writes_nothing(
-    form: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compiled.importlib, "import_module", lambda _: SimpleNamespace(FORM=form))
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert number_writer() is None
-
-
 @needs_kernel
 def test_blocks_that_do_not_fit_are_refused() -> None:
     extension = compiled._chosen("compiled").module
@@ -707,10 +454,10 @@ def test_blocks_that_do_not_fit_are_refused() -> None:
         sweep.add(np.zeros(8, "float32")[::2], np.zeros(4), 0)
     with pytest.raises(TypeError):
         sweep.add(np.zeros(4, "float32"), np.zeros(4))
-    for wrong in ((99, 0), (-1, 0), (0, len(KINDS_OF_ELEMENTS))):
-        with pytest.raises(ValueError, match="kinds are 0 to 10"):
+    for wrong in ((99, 0), (-1, 0), (0, len(swept.KINDS))):
+        with pytest.raises(ValueError, match="kinds are 0 to 9"):
             extension.Sweep(*wrong, 0.0, 0.0, math.inf, 5, False)
-        with pytest.raises(ValueError, match="kinds are 0 to 10"):
+        with pytest.raises(ValueError, match="kinds are 0 to 9"):
             extension.Divergence(*wrong, 0.0, 1.0, 0.0, 1.0, True)
     with pytest.raises(ValueError, match="at most 16"):
         extension.Sweep(0, 0, 0.0, 0.0, math.inf, 17, False)
@@ -748,23 +495,6 @@ def test_version_and_header_say_which_kernel(
 
 
 @needs_kernel
-def test_bfloat16_is_read_from_its_16_bits() -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    bits = np.arange(65536, dtype="uint16")
-    wide = (bits.astype("uint32") << 16).view("float32")
-    sweep = extension.Sweep(
-        KINDS_OF_ELEMENTS.index("bfloat16"), KINDS_OF_ELEMENTS.index("float32"), 0.0, 0.0, math.inf, 5, False
-    )
-    assert sweep.add(bits, wide, 0)
-    found = sweep.found(swept._TYPES)
-    classes = found.classes
-    assert (found.elements, found.errors.differing, classes.mismatch) == (65536, 0, 0)
-    assert (classes.nan_both, classes.inf_both) == (254, 2)
-    assert found.left == found.right
-
-
-@needs_kernel
 @pytest.mark.parametrize("types", [(), (1,) * 7, (list,) * 7, swept._TYPES[:6], list(swept._TYPES), None])
 def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
     extension = compiled._chosen("compiled").module
@@ -788,9 +518,7 @@ def test_tuples_that_hold_more_than_items_are_refused() -> None:
 def test_what_was_found_belongs_to_who_asked_for_it() -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
-    sweep = extension.Sweep(
-        KINDS_OF_ELEMENTS.index("int32"), KINDS_OF_ELEMENTS.index("int32"), 0.0, 0.0, math.inf, 5, True
-    )
+    sweep = extension.Sweep(swept.KINDS.index("int32"), swept.KINDS.index("int32"), 0.0, 0.0, math.inf, 5, True)
     left, right = np.full(70000, 2**31 - 1, "int32"), np.full(70000, -(2**31), "int32")
     for start in range(0, 2**20, left.size):
         assert sweep.add(left, right, start)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -18,7 +17,7 @@ from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers import stored_file
 from pytest_msdump.readers.ascend_view import open_part
 from pytest_msdump.readers.npy import open_npy
-from pytest_msdump.readers.stored_file import StoredFile, glimpse
+from pytest_msdump.readers.stored_file import StoredFile
 
 CODES = ("<f4", ">f4", "<f2", ">f2", "<f8", ">i4", "|i1", "|u1", "|b1", "<u2", ">i8", "<c8", ">c16")
 NUMBERS = {FLOAT: "<f4", FLOAT16: "<f2", INT8: "|i1", INT32: "<i4", BF16: "<u2"}
@@ -149,45 +148,3 @@ def test_no_more_is_held_than_a_small_file(tmp_path):
     file = StoredFile(path)
     file.hold()
     assert file.held(0, 1) is None
-
-
-@pytest.mark.parametrize("size", [0, 10, 4096, 5000])
-def test_a_glimpse_is_what_an_open_file_begins_with(tmp_path, size):
-    path = tmp_path / "file"
-    path.write_bytes(os.urandom(size))
-    with closing(StoredFile(path)) as file:
-        assert glimpse(str(path), 4096) == (file.state, file.first_bytes(4096))
-
-
-def open_files():
-    """How many there are in this process, where the system tells."""
-    told = Path("/proc/self/fd")
-    return len(list(told.iterdir())) if told.is_dir() else 0
-
-
-@pytest.mark.parametrize("kind", ["nothing", "folder", "pipe", "\0"])
-def test_a_glimpse_of_what_is_no_file_is_refused_in_the_same_words(tmp_path, kind):
-    path = tmp_path / kind
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(path)
-    with pytest.raises(TensorFileError) as opened:
-        StoredFile(str(path))
-    before = open_files()
-    with pytest.raises(TensorFileError) as seen:
-        glimpse(str(path), 10)
-    assert str(seen.value) == str(opened.value)
-    assert open_files() == before
-
-
-def test_a_glimpse_of_what_cannot_be_read_is_empty(tmp_path, monkeypatch):
-    def broken(*_):
-        raise OSError(5, "Input/output error")
-
-    path = tmp_path / "broken"
-    path.write_bytes(bytes(10))
-    monkeypatch.setattr(stored_file, "_COMPILED", None)
-    monkeypatch.setattr(stored_file.os, "pread", broken)
-    state, first = glimpse(str(path), 10)
-    assert (state.size, first) == (10, b"")

@@ -18,7 +18,6 @@ from pytest_msdump.model.report import Check
 from pytest_msdump.model.tensor import OpKey, TensorKey
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.reporting import written as module
-from pytest_msdump.reporting.formed import Form, FormedRecord, numbers_of
 from pytest_msdump.reporting.records import to_json, written
 from pytest_msdump.reporting.values import dumps
 from pytest_msdump.reporting.written import WrittenRecord, layout_of, line_of, parsed_together, with_more
@@ -139,18 +138,6 @@ def test_a_record_that_tells_less_is_parsed_further():
     record = WrittenRecord(layout_of((("order", "verdict"),)), ('"order": 3, "verdict": "pass"',), {"order": 3})
     (found,) = parsed_together([record], ("verdict",))
     assert found["verdict"] == "pass"
-
-
-def test_of_two_numbers_of_one_name_the_last_counts():
-    named = {"metrics": (1, ("a", "b")), "vendor": (3, ("b", "c"))}
-    form = Form(layout_of((("order",),)), "%s", (0,), {}, ("elements",), named, {})
-    record = FormedRecord(form, 7, ('"order": 7',), (9, 1.0, 2.0, 3.0, 4))
-    whole = {"metrics": {"a": 1.0, "b": 2.0}, "vendor": {"b": 3.0, "c": 4}}
-    for one in (record, whole):
-        assert numbers_of(one, ("metrics", "vendor"), ("b", "a", "c")) == (3.0, 1.0, 4)
-        assert numbers_of(one, ("metrics", "vendor"), ("b", "d")) == (3.0, None)
-        assert numbers_of(one, ("metrics",), ("b",)) == (2.0,)
-    assert [record[key] for key in ("order", "elements", "metrics", "vendor")] == [7, 9, *whole.values()]
 
 
 @pytest.mark.parametrize("record", [samples.passed(), *OTHERS])
