@@ -8,7 +8,7 @@ from operator import ge, gt, lt
 from pytest_msdump.checking.changes import Change
 from pytest_msdump.checking.contents import Contents
 from pytest_msdump.checking.settings import CheckSettings
-from pytest_msdump.checking.targets import targets_of
+from pytest_msdump.checking.targets import is_auxiliary, is_shift, targets_of
 from pytest_msdump.checking.wording import counted
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.checks import CHECKS, QUANTITIES
@@ -103,7 +103,8 @@ def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *
     ------
     Hit
         In the order of `facts.checks.CHECKS`. Nothing of an empty tensor. Of overflow only the check that fits best
-        speaks. Bools and single integers may be zero: masks, axes and counters often are.
+        speaks. Bools and single integers may be zero: masks, axes and counters often are. So may weights that are
+        added, and outputs that an operator keeps for its gradient, unless the check was asked for.
     """
     if not found.elements:
         return
@@ -119,9 +120,16 @@ def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *
         if fact.family == "overflow" and not overflows and found.nan + found.inf:
             overflows = True
             yield _overflow(check, ref, found)
-        elif _applies(fact.family, found, is_initial=is_initial):
+        elif _applies(fact.family, found, is_initial=is_initial) and (
+            settings.is_asked_for(check) or not _may_be_zero(fact.family, ref.key)
+        ):
             yield from _crossings(check, ref, quantities, parameters)
     yield from _range_hits(ref, found, quantities, settings)
+
+
+def _may_be_zero(family: str, key: TensorKey) -> bool:
+    """Whether zeros are in order here, as a family of checks would not have them."""
+    return family in ("initial", "zero") and (is_shift(key.op) or is_auxiliary(key))
 
 
 def _applies(family: str, found: Contents, *, is_initial: bool) -> bool:
@@ -190,7 +198,9 @@ def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings:
     Returns
     -------
     iterable of Hit
-        Of a weight that did not change, only that; that it hardly changed is no news then.
+        Of a weight that did not change, only that; that it hardly changed is no news then. The first step away from the
+        values that a run began with may be of any size, and so may any step of weights that are added and begin at 0,
+        unless the check was asked for.
     """
     if not found.elements:
         return ()
@@ -215,10 +225,11 @@ def _unchanged(ref: TensorRef, previous: TensorRef, found: Change, parameters: M
 
 
 def _change_hits(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterator[Hit]:
+    free = previous.key.op.at.iteration == 0 or is_shift(ref.key.op)
     for check, fact in CHECKS.items():
         parameters = settings.parameters(check) if fact.family == "change" else None
         ratio = found.ratio(parameters["epsilon"]) if parameters else None
-        if parameters is None or ratio is None:
+        if parameters is None or ratio is None or (free and not settings.is_asked_for(check)):
             continue
         for hit in _crossings(check, ref, {"abs_mean_update_ratio": ratio}, parameters):
             yield replace(hit, sentence=f"{hit.sentence}, {_since(previous)}", previous=previous)

@@ -15,11 +15,13 @@ from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = [
     "ACTIVATIONS",
+    "AUXILIARY_OUTPUTS",
     "CHECKS",
     "GRADIENT_SCOPES",
     "OPTIMIZERS",
     "OPTIMIZER_STATES",
     "QUANTITIES",
+    "SHIFT_ENDINGS",
     "WEIGHT_ENDINGS",
     "CheckFact",
 ]
@@ -127,6 +129,35 @@ ACTIVATIONS: Mapping[str, Mapping[str, float]] = {
 
 # How weights end among Parameters, which are a network's inputs and an optimizer's states, too; after `.` or `_`.
 WEIGHT_ENDINGS = ("weight", "bias", "gamma", "beta", "embedding_table")
+
+# Those of them that are added, and begin at 0 by design: no share of themselves says whether they change by much.
+SHIFT_ENDINGS = ("bias", "beta")
+
+# The first output, by operator type in lower case, that only the operator's gradient (or nothing at all) reads. Kernels
+# leave those that they do not need at 0.
+#
+# MindSpore 2.10 `ops.BatchNorm` (batch_mean, batch_variance, reserve_space_1, reserve_space_2), CANN operator list
+# (BNTrainingUpdate; BatchNormGrad: reserve_space_4, reserve_space_5), TensorFlow `FusedBatchNormV3`.
+AUXILIARY_OUTPUTS: Mapping[str, int] = {
+    "batchnorm": 1,
+    "batchnormgrad": 3,
+    "batchnormgradwithactivation": 3,
+    "batchnormgradwithaddandactivation": 3,
+    "batchnormwithactivation": 1,
+    "batchnormwithaddandactivation": 1,
+    "bninfer": 1,
+    "bntrainingupdate": 1,
+    "bntrainingupdatev2": 1,
+    "bntrainingupdatev3": 1,
+    "fusedbatchnorm": 1,
+    "fusedbatchnormex": 1,
+    "fusedbatchnormgradv2": 3,
+    "fusedbatchnormgradv3": 3,
+    "fusedbatchnormv2": 1,
+    "fusedbatchnormv3": 1,
+    "instancenorm": 1,
+    "syncbatchnorm": 1,
+}
 
 # How the states of optimizers begin; what follows is the weight's own name.
 OPTIMIZER_STATES = (

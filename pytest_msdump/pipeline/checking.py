@@ -12,10 +12,11 @@ from pytest_msdump.checking.changes import change
 from pytest_msdump.checking.contents import Contents, contents, contents_of_statistics
 from pytest_msdump.checking.hits import Hit, hits_of_change, hits_of_contents, ranges_of
 from pytest_msdump.checking.settings import CheckSettings
-from pytest_msdump.checking.targets import is_training, is_weight
+from pytest_msdump.checking.targets import is_gradient, is_optimizer, is_training, is_weight
 from pytest_msdump.checking.wording import counted
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.checks import CHECKS
+from pytest_msdump.graphs.consumers import consumers
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
@@ -28,6 +29,7 @@ from pytest_msdump.readers.opdebug_files import overflow_files
 __all__ = ["Checked", "check_dump"]
 
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
+_OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")
 # Statistics that tell of NaN and Inf.
 _OF_OVERFLOW = frozenset({"nan_count", "negative_inf_count", "positive_inf_count", "l2_norm"})
 _DEFAULT = CheckSettings()
@@ -107,6 +109,7 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
             hits += found
         else:
             hits += (hit for hit in found if CHECKS[hit.check].family == "overflow")
+    hits = _without_cancelled(dump, hits, settings)
     cannot_be_read = {ref for ref, _ in unreadable}
     weights = [ref for ref in dump.refs if is_weight(ref.key.op)]
     seen = [ref for ref in weights if ref not in cannot_be_read and not ref.is_unseen]
@@ -127,6 +130,44 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
         notes=(*_unseen_note(dump), *note),
         reports=tuple(_reports(dump, settings)),
     )
+
+
+def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> list[Hit]:
+    """Leave out zeros of the backward pass, and scalars, that end in a sum with something else.
+
+    The gradient of a maximum that is subtracted again is 0, and so is all that is computed of it, until it is added to
+    the gradient that counts; a term of a loss whose factor is 0 is a scalar. What is 0 up to an optimizer stays, and so
+    does what no graph tells the readers of.
+    """
+    zeros = {
+        hit.ref.key.op.label
+        for hit in hits
+        if hit.check in _OF_ZEROS and hit.ref.key.io == "output" and not settings.is_asked_for(hit.check)
+    }
+    if not zeros:
+        return hits
+    operators = {operator.name: operator for _, graph in dump.graphs for operator in graph.operators}
+    readers: defaultdict[str, set[str]] = defaultdict(set)
+    for _, graph in dump.graphs:
+        for edge, inputs in consumers(graph).items():
+            readers[edge.producer].update(name for name, _ in inputs)
+    cancelled: set[str] = set()
+    # From the last operator to the first, each is settled before what it reads.
+    for name, operator in reversed(operators.items()):
+        following = readers[name]
+        is_scalar = bool(operator.host_outputs) and all(spec and spec.shape == () for spec in operator.host_outputs)
+        is_term = is_scalar or is_gradient(name) or all(map(is_gradient, following))
+        is_open = any(
+            one not in operators or is_optimizer(operators[one].op_type) or (one in zeros and one not in cancelled)
+            for one in following
+        )
+        if name in zeros and following and is_term and not is_open:
+            cancelled.add(name)
+    return [
+        hit
+        for hit in hits
+        if hit.check not in _OF_ZEROS or settings.is_asked_for(hit.check) or hit.ref.key.op.label not in cancelled
+    ]
 
 
 def _unseen_note(dump: Dump) -> Iterator[str]:

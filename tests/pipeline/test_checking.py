@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pytest_msdump.checking.settings import parse_settings
-from pytest_msdump.model.tensor import OpKey
+from pytest_msdump.model.tensor import Coordinates, OpKey
 from pytest_msdump.pipeline.check_assertion import assert_unsuspicious
 from pytest_msdump.pipeline.check_text import check_lines
 from pytest_msdump.pipeline.checking import check_dump
@@ -17,6 +18,27 @@ from pytest_msdump.pipeline.opening import open_dump
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
+AT = Coordinates(iteration=0, occurrence=0)
+ROOT = Path(__file__).parents[2]
+GOOD = (
+    *(f"tests/data/lenet/{run}" for run in ("target", "reference", "target_bad", "target_bad2")),
+    *(f"tests/data/hazards/{run}" for run in ("bf16", "longname", "rerun_same_dir", "while_loop")),
+    "tests/data/training",
+    *(
+        f"tests/data/ascend_golden/{case}/{side}"
+        for case in ("a_fusion_nchw", "b2_names", "b_npu_vs_npu", "c_caffe_quant", "f_detail_split", "l_ffts", "m_nano")
+        for side in ("left", "right")
+    ),
+    "example_suites/01_lenet_port/run",
+    "example_suites/01_lenet_port/reference",
+    "example_suites/02_failing_on_purpose/run",
+    "example_suites/04_ascend_fused_conv/run",
+    "example_suites/04_ascend_fused_conv/drifted",
+    "example_suites/04_ascend_fused_conv/reference",
+    "example_suites/05_quantised/run",
+    "example_suites/05_quantised/reference",
+    "example_suites/07_tensorflow_to_onnx/references/tensorflow",
+)
 GRADIENT = ("MatMul", "Gradients/Default/MatMul-op0", "output", 0, [1.0, 2.0])
 
 
@@ -34,11 +56,68 @@ def weights_over_time(root, values, *, trains=True, name="fc.weight", **where):
         write_mindspore(root, [GRADIENT, *tensors] if trains else tensors, iteration=iteration, **where)
 
 
-def test_real_dumps_are_clean(lenet):
-    for side in ("target", "reference"):
-        result = checked(lenet / side)
-        assert result.is_clean
-        assert result.tensors == len(result.dump.refs) > 9
+@pytest.mark.parametrize("run", GOOD)
+def test_good_runs_are_clean(run):
+    result = checked(ROOT / run)
+    assert [(hit.check, hit.ref.key.address) for hit in result.hits] == []
+    assert result.is_clean
+    assert result.tensors == len(result.dump.refs) > 0
+
+
+def test_a_gradient_that_is_zero_up_to_the_optimizer_is_told(tmp_path):
+    """The run's own zeros, of a maximum that is subtracted again, are not; they end in a sum."""
+    root = tmp_path / "run"
+    shutil.copytree(ROOT / "tests/data/training", root)
+    (file,) = root.rglob("*Grad_BiasAdd_BiasAddGrad-op1.*")
+    np.save(file, np.zeros_like(np.load(file)))
+    (address,) = {address for _, address in found(root)}
+    assert address.endswith("Grad_BiasAdd/BiasAddGrad-op1:output:0")
+    assert {check for check, _ in found(root)} == {"tensor_all_zero", "gradient_vanishing"}
+
+
+def test_zeros_of_gradients_are_told_where_their_sum_is_zero_too(tmp_path):
+    root = tmp_path / "run"
+    shutil.copytree(ROOT / "tests/data/training", root)
+    for file in (*root.rglob("*.Gradients_*.output.*.npy"), *root.rglob("*.Expand_*.output.*.npy")):
+        np.save(file, np.zeros_like(np.load(file)))
+    gradients = {hit.ref.key.op.label for hit in checked(root).hits if hit.check == "gradient_vanishing"}
+    assert len(gradients) == len([*root.rglob("*.Gradients_*.output.*.npy")])
+
+
+def test_zeros_of_gradients_are_told_where_they_were_asked_for():
+    told = found(ROOT / "tests/data/training", "gradient_vanishing=on")
+    assert len(told) == 10
+    assert {check for check, _ in told} == {"gradient_vanishing"}
+
+
+@pytest.mark.parametrize(("op_type", "first"), [("BatchNorm", 1), ("BNTrainingUpdateV2", 1), ("BatchNormGrad", 3)])
+def test_what_an_operator_keeps_for_its_gradient_may_be_zero_and_never_nan(tmp_path, op_type, first):
+    slots = [(op_type, "Default/bn", "output", slot, [1.0 if slot < first else 0.0] * 3) for slot in range(5)]
+    write_mindspore(tmp_path / "good", slots)
+    assert found(tmp_path / "good") == []
+    assert len(found(tmp_path / "good", "tensor_all_zero=on")) == 5 - first
+    write_mindspore(tmp_path / "dead", [(op_type, "Default/bn", "output", slot, [0.0] * 3) for slot in range(5)])
+    assert found(tmp_path / "dead") == [("tensor_all_zero", f"Default/bn:output:{slot}") for slot in range(first)]
+    write_mindspore(tmp_path / "nan", [(op_type, "Default/bn", "output", 4, [0.0, np.nan])])
+    assert found(tmp_path / "nan") == [("tensor_overflow", "Default/bn:output:4")]
+
+
+@pytest.mark.parametrize("name", ["fc.bias", "bn.beta"])
+def test_weights_that_are_added_may_begin_at_zero_and_grow_from_there(tmp_path, name):
+    weights_over_time(tmp_path, {0: [0.0, 0.0], 1: [0.1, 0.2], 2: [0.3, 0.4], 3: [0.3, 0.4]}, name=name)
+    told = [(hit.check, hit.ref.key.op.at.iteration) for hit in checked(tmp_path).hits]
+    assert told == [("weight_not_changed", 3)]
+    asked = [(hit.check, hit.ref.key.op.at.iteration) for hit in checked(tmp_path, "weight_change_too_large=on").hits]
+    assert ("weight_change_too_large", 2) in asked
+
+
+def test_the_first_step_may_be_large_and_has_to_be_one(tmp_path):
+    weights_over_time(tmp_path, {0: [1.0, 2.0], 1: [2.0, 1.0], 2: [3.0, 2.0]})
+    told = [(hit.check, hit.previous.key.op.at.iteration) for hit in checked(tmp_path).hits]
+    assert told == [("weight_change_too_large", 1)]
+    weights_over_time(tmp_path / "still", {0: [1.0, 2.0], 1: [1.0, 2.0]})
+    assert [check for check, _ in found(tmp_path / "still")] == ["weight_not_changed"]
+    assert "weight_change_too_large" in {check for check, _ in found(tmp_path, "weight_change_too_large=on")}
 
 
 def test_hits_are_in_execution_order_whatever_the_check(tmp_path):
@@ -251,5 +330,7 @@ def test_the_assertion_takes_any_dump_and_settings_by_name(tmp_path):
 
 def test_the_same_dump_gives_the_same_hits(tmp_path):
     write_reference(tmp_path, {"a": [np.nan], "b": [0.0]})
+    told = [("tensor_overflow", OpKey("a", AT), 1.0), ("tensor_all_zero", OpKey("b", AT), 100.0)]
+    for _ in range(2):
+        assert [(hit.check, hit.ref.key.op, hit.value) for hit in checked(tmp_path).hits] == told
     assert checked(tmp_path) == checked(tmp_path)
-    assert checked(tmp_path).hits[0].ref.key.op == OpKey("a", checked(tmp_path).hits[0].ref.key.op.at)
