@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.capture.writer import DumpWriter
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Top", "from_caffe", "record", "written_tops"]
 
@@ -124,14 +125,8 @@ def written_tops(prototxt: str | PathLike[str], phase: str) -> list[Top]:
 
 
 def _read(file: Path) -> str:
-    try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            raise ConfigError(f"{file}: is too large for a prototxt file; weights go into a caffemodel file")
-        return file.read_text("utf-8", errors="surrogateescape")
-    except FileNotFoundError as error:
-        raise DumpNotFoundError(f"{file}: no such file; give the prototxt file that the net was made of") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
+    content = read_given(file, _LARGEST_BYTES, want="give the prototxt file that the net was made of")
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _weights(net: Any) -> Iterator[tuple[str, Any]]:

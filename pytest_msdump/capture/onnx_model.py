@@ -7,10 +7,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Model", "Node", "loaded", "with_outputs"]
+
+
+# A message of protobuf holds no more; larger models keep their weights beside them.
+_MOST_BYTES = 2**31
 
 
 class Node(NamedTuple):
@@ -65,9 +70,8 @@ def loaded(model: Any) -> Model:
     if not isinstance(model, (str, PathLike)):
         raise ConfigError(f"a {type(model).__name__} is no ONNX model; give a path, bytes or a ModelProto")
     path = Path(model)
-    if not path.is_file():
-        raise DumpNotFoundError(f"{path}: no such model")
-    return Model(_parsed(path.read_bytes(), str(path)), path.absolute().parent)
+    content = read_given(path, _MOST_BYTES, want="give an ONNX model")
+    return Model(_parsed(content, str(path)), path.absolute().parent)
 
 
 def with_outputs(model: Model, tensors: Iterable[str]) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["config_document", "dump_directory", "plain_path", "written_config"]
 
@@ -87,14 +88,11 @@ def config_document(given: Mapping[str, Any] | str | PathLike[str], name: str) -
             raise ConfigError(f"{name}: cannot be written as JSON: {error}") from error
     path = Path(given)
     try:
-        if path.stat().st_size > _LARGEST_CONFIG_BYTES:
-            raise ConfigError(f"{path}: is too large for a configuration")
-        return _object(json.loads(path.read_text("utf-8")), str(path))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+        content = read_given(path, _LARGEST_CONFIG_BYTES, want="give a dump configuration, or its keys")
+        return _object(json.loads(content), str(path))
+    except ConfigError:
+        raise
     except (ValueError, RecursionError) as error:
-        if isinstance(error, ConfigError):
-            raise
         raise ConfigError(f"{path}: is no JSON: {error}") from error
 
 

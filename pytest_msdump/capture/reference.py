@@ -20,7 +20,8 @@ from pytest_msdump.capture.names import spelled
 from pytest_msdump.capture.reference_key import key_digest
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest
-from pytest_msdump.readers.manifest import read_manifest
+from pytest_msdump.readers.manifest import MAX_BYTES, read_manifest
+from pytest_msdump.storage.regular import read_regular
 
 __all__ = ["keep_reference"]
 
@@ -171,7 +172,7 @@ def _sign(folder: Path, name: str, key: str, root: Path) -> None:
         if not manifest.complete:
             raise MsdumpError(f"reference '{name}': what was built is not complete; close its writer without an error")
         path = folder / MANIFEST_FILE
-        values = movable(json.loads(path.read_text("utf-8")), root) | {"key": key}
+        values = movable(json.loads(read_regular(path, MAX_BYTES)), root) | {"key": key}
         put(path, json.dumps(values, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
         return
     if not any(folder.iterdir()):

@@ -14,11 +14,13 @@ from typing import Any
 
 from pytest_msdump.capture.digests import digest
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.storage.regular import open_regular
 
 __all__ = ["key_digest"]
 
 # A bool is an int; what is told of a number or text is the builtin's, whatever type extends it.
 _PLAIN: tuple[Any, ...] = (str, bytes, bool, int, float, complex, type(None))
+_READ_BYTES = 2**20
 _CODE = (FunctionType, MethodType, ModuleType, type)
 
 
@@ -79,8 +81,12 @@ def _content(path: Path) -> str:
         files = sorted(file for file in path.rglob("*") if file.is_file())
         listed = "".join(f"{file.relative_to(path).as_posix()}\0{_content(file)}\0" for file in files)
         return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
+    digest = hashlib.sha256()
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with open_regular(path) as file:
+            while block := file.read(_READ_BYTES):
+                digest.update(block)
+        return digest.hexdigest()
     except OSError as error:
         raise ConfigError(f"the key of a reference names {path}, which cannot be read: {error.strerror}") from error
 

@@ -19,6 +19,7 @@ from pytest_msdump.capture.weight_rules import FRAMEWORKS
 from pytest_msdump.capture.weight_sources import Weight, Weights
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError
+from pytest_msdump.storage.regular import open_regular
 
 __all__ = ["load", "save"]
 
@@ -74,7 +75,7 @@ def load(path: Path) -> Weights | dict[str, Array]:
         It is no ``.npz``, or is damaged.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(Path(path)) as stream, zipfile.ZipFile(stream) as archive:
             arrays = {info.filename.removesuffix(".npy"): _array(archive, info) for info in archive.infolist()}
         about = arrays.pop(_ABOUT, None)
         return arrays if about is None else _weights(arrays, json.loads(about.tobytes())["weights"])

@@ -74,7 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _judged_again(report: Report, options: Mapping[str, Any], *, place: str) -> Report:
     """The same numbers under another policy."""
     file = Path(options["config"]) if options["config"] is not None else None
-    if file is not None and not file.is_file():
+    if file is not None and not file.exists():
         raise ConfigError(f"--config: there is no file {file}; give a suite file")
     suite = load_suite(
         file=file,

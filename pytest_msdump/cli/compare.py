@@ -267,13 +267,13 @@ def suite_file(named: str | None, directory: Path, options: dict[str, object]) -
     """
     if named is not None:
         file = directory / named
-        if not file.is_file():
+        if not file.exists():
             raise ConfigError(f"--config: there is no file {file}; give a suite file")
         return file
     file = directory / "msdump.toml"
     given = [options.get("left"), options.get("right")]
     if None not in given:
         return None
-    if not file.is_file():
+    if not file.exists():
         raise ConfigError("there is nothing to compare; give LEFT and RIGHT, or --config FILE")
     return file

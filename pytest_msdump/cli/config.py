@@ -187,12 +187,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _read(path: Path) -> Any:
+    from pytest_msdump.storage.regular import read_given
+
     try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise ConfigError(f"{path}: larger than 16 MiB; is it a dump configuration?")
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        return json.loads(read_given(path, _LARGEST_BYTES, want="give a dump configuration"))
+    except ConfigError:
+        raise
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON that can be read: {error!s:.200}") from error
 

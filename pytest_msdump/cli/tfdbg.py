@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.errors import ConfigError
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -66,12 +66,7 @@ def _first(text: str | None) -> int | None:
 def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read(_LARGEST_BYTES)
-    file = Path(name)
-    try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            raise ConfigError(f"{file}: is too large for a list of tensors")
-        return file.read_text("utf-8", errors="replace")
-    except FileNotFoundError as error:
-        raise DumpNotFoundError(f"{file}: no such file; save one inside of tfdbg with: lt > tensor_name") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
+    from pytest_msdump.storage.regular import read_given
+
+    content = read_given(Path(name), _LARGEST_BYTES, want="save a list inside of tfdbg with: lt > tensor_name")
+    return content.decode("utf-8", errors="replace")

@@ -15,6 +15,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.ge_model import MAX_BYTES
 from pytest_msdump.graphs.json_fields import checked, document, need
 from pytest_msdump.lazy_dataclass import dataclass
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Job", "find_jobs"]
 
@@ -113,13 +114,7 @@ def _graphs(rules: Path) -> dict[str, Path]:
 
 
 def _graph_names(path: Path) -> Iterator[str]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: not read, it is larger than {MAX_BYTES // 2**20} MiB; is it a model's JSON?")
+    data = read_given(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
     for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
         place = f"{path}: graph[{number}]"
         yield str(need(checked(graph, dict, place, "it"), "name", str, place))

@@ -8,6 +8,7 @@ Ascend "Accuracy Comparison Tool", expert advice, the script ``mscmp_advisor.py`
 from __future__ import annotations
 
 import csv
+import io
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +18,12 @@ from pytest_msdump.compat.arguments import Flag, Grammar, run_program
 from pytest_msdump.compat.outputs import output_folder, written
 from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["GRAMMAR", "main"]
 
 _PROGRAM = "mscmp_advisor"
+_LARGEST_BYTES = 512 * 2**20
 _NEEDED = ("Index", "OpType", "NPUDump", "CosineSimilarity")
 _REPORTS = ("msdump-report/results.json", "results.json")
 
@@ -71,11 +74,10 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _read(table: Path) -> tuple[list[str], list[list[str]]]:
+    content = read_given(table, _LARGEST_BYTES, name=f"-i {table}", want="give result_TIME.csv or ops.csv")
     try:
-        with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            titles, *rows = list(csv.reader(file)) or [[]]
-    except OSError as error:
-        raise ConfigError(f"-i: {table} cannot be read: {error.strerror or error}") from error
+        text = io.StringIO(content.decode("utf-8", "surrogateescape"), newline="")
+        titles, *rows = list(csv.reader(text)) or [[]]
     except csv.Error as error:
         raise ConfigError(f"-i: {table} is no CSV: {error}") from error
     missing = [title for title in _NEEDED if title not in titles]

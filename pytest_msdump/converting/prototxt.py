@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, Place, layers_in_phase, read_layers
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Renamed", "Rewired", "rewire", "rewire_file"]
 
@@ -164,21 +165,14 @@ def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> 
     rewired = rewire(_read(file).decode("utf-8", "surrogateescape"), source=str(file), phase=phase)
     content = rewired.text.encode("utf-8", "surrogateescape")
     target = out or file.with_name(f"new_{file.name}")
-    if target.exists() and target.read_bytes() != content:
+    if target.exists() and _read(target) != content:
         raise ConfigError(f"{target}: is there already and holds something else; move it away, or name another file")
     _put(target, content)
     return target, rewired
 
 
 def _read(file: Path) -> bytes:
-    try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            raise ConfigError(f"{file}: is too large for a prototxt file; weights go into a caffemodel file")
-        return file.read_bytes()
-    except FileNotFoundError as error:
-        raise DumpNotFoundError(f"{file}: no such file; give the prototxt file of a Caffe network") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
+    return read_given(file, _LARGEST_BYTES, want="give the prototxt file of a Caffe network")
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -111,7 +111,7 @@ def _of_one_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
 def _names_of(folder: Path) -> Mapping[str, str]:
     """Return original names by short ones; none that could lead out of the output folder."""
     path = folder / MAPPING
-    names = read_mapping(path)[0] if path.is_file() else {}
+    names = read_mapping(path)[0] if path.exists() else {}
     return {short: name for short, name in names.items() if name.isprintable() and "/" not in name and name.strip(".")}
 
 

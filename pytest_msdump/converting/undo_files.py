@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Move", "new_undo_file", "read_undo", "write_undo"]
 
@@ -70,16 +71,10 @@ def read_undo(file: Path) -> list[Move]:
         It is no undo file, or names something outside of the folder.
     """
     try:
-        if file.stat().st_size > _LARGEST_BYTES:
-            raise ConfigError(f"{file}: is too large for an undo file")
-        document = json.loads(file.read_bytes())
-    except FileNotFoundError as error:
-        raise DumpNotFoundError(f"{file}: no such file; give what 'msdump rename' wrote") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
+        document = json.loads(read_given(file, _LARGEST_BYTES, want="give what 'msdump rename' wrote"))
+    except ConfigError:
+        raise
     except (ValueError, RecursionError) as error:
-        if isinstance(error, ConfigError):
-            raise
         raise ConfigError(f"{file}: is no JSON: {error}") from error
     return _moves(document, file)
 

@@ -15,10 +15,12 @@ from uuid import uuid4
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.reporting.atomic import in_utf8
+from pytest_msdump.storage.regular import read_regular
 
 __all__ = ["MAPPING", "Batch", "file_stem", "note_stem"]
 
 MAPPING = "simple_op_mapping.csv"
+_MOST_MAPPING_BYTES = 2**26
 
 _LONGEST_NAME = 255
 _LONGEST_TAIL = len("_absolute_error_topn.csv")
@@ -121,7 +123,9 @@ def note_stem(folder: Path, stem: str, operator: str) -> Path | None:
         return None
     path = folder / MAPPING
     try:
-        known = path.read_text("utf-8", errors="surrogateescape") if path.exists() else ""
+        known = read_regular(path, _MOST_MAPPING_BYTES).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        known = ""
     except OSError as error:
         raise MsdumpError(f"{path} cannot be read: {error.strerror or error}; name another folder") from error
     rows = {row[0]: row[1] for row in csv.reader(io.StringIO(known, newline="")) if len(row) == 2}

@@ -20,6 +20,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle
 from pytest_msdump.storage.listings import names_in
+from pytest_msdump.storage.regular import read_given
 
 __all__ = [
     "GraphId",
@@ -58,7 +59,7 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
     for at, folder in side_folders(root, _FOLDER):
         for name in names_in(folder):
             match = _FILE.fullmatch(name)
-            if match and (folder / name).is_file():
+            if match and (folder / name).exists():
                 found.setdefault(replace(at, graph=int(match[1])), folder / name)
     return found
 
@@ -86,7 +87,7 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
     orders: dict[GraphId, Path] = {}
     others: list[Path] = []
     for path in files:
-        if not path.is_file():
+        if not path.exists():
             raise ConfigError(f"{path}: no such file; graph_files and --graph name execution orders and graphs")
         match = _FILE.fullmatch(path.name)
         if match:
@@ -114,13 +115,7 @@ def read_order(path: Path) -> tuple[str, ...]:
     MsdumpError
         The file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise MsdumpError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > _MAX_BYTES:
-        raise MsdumpError(f"{path}: not read, it is larger than {_MAX_BYTES // 2**20} MiB")
+    data = read_given(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

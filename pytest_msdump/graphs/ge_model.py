@@ -18,6 +18,7 @@ from pytest_msdump.graphs.ge_operator import named_operator
 from pytest_msdump.graphs.json_fields import checked, document, may_hold_long_number, need, text_of
 from pytest_msdump.graphs.json_walk import UnusualJsonError, Walk
 from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["MAX_BYTES", "model_graph", "parse_model", "read_model"]
 
@@ -54,14 +55,7 @@ def read_model(path: Path) -> OperatorGraph:
         command that writes the JSON), or `parse_model` cannot read it.
     """
     _refuse_model(path, b"")
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            data = b"" if size > MAX_BYTES else file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if max(size, len(data)) > MAX_BYTES:
-        raise ConfigError(f"{path}: not read, it is larger than {MAX_BYTES // 2**20} MiB; is it a model's JSON?")
+    data = read_given(path, MAX_BYTES, want="give the JSON of a compiled model")
     _refuse_model(path, data)
     return parse_model(data, source=path.name)
 

@@ -12,6 +12,7 @@ from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.listings import names_in
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "read_graphs"]
 
@@ -78,13 +79,7 @@ def read_graph(path: Path) -> OperatorGraph:
     ConfigError
         There is no such file, it is larger than 1 GiB, or it is no such graph.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > _MAX_BYTES:
-        raise ConfigError(f"{path}: not read, it is larger than {_MAX_BYTES // 2**20} MiB; is it a graph?")
+    data = read_given(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
     return replace(graph, is_final=_FINAL.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)

@@ -42,6 +42,8 @@ def check_code_folder(directory: Path) -> None:
             raise ConfigError(
                 f"{directory}: more than {_MOST_FILES} files, or deeper than {_DEEPEST} levels; is it the right folder?"
             )
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ConfigError(f"{path}: is a pipe or a device; take it out of {directory}")
         if path.is_file() and path.stat().st_size >= _MOST_BYTES:
             raise ConfigError(f"{path}: a file of 1 MiB or more beside code; is {directory} the right folder?")
 

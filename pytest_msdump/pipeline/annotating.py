@@ -12,6 +12,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.annotations import Annotation, Place, annotate
 from pytest_msdump.reporting.github import github_lines
 from pytest_msdump.reporting.gitlab import write_code_quality
+from pytest_msdump.storage.regular import read_regular
 
 __all__ = ["annotated", "commands_for_github", "write_for_gitlab"]
 
@@ -109,9 +110,7 @@ def _below(root: Path, path: Path) -> str | None:
 def _line(file: Path, number: int) -> str | None:
     """A line of a program, without the space around it."""
     try:
-        if file.stat().st_size > _LARGEST_PROGRAM:
-            return None
-        lines = file.read_bytes().splitlines()
+        lines = read_regular(file, _LARGEST_PROGRAM).splitlines()
     except OSError:
         return None
     return lines[number - 1].decode("utf-8", errors="replace").strip() if 0 < number <= len(lines) else None

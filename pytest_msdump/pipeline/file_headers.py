@@ -11,6 +11,7 @@ from pytest_msdump.readers.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.readers.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.readers.npy import parse_header
 from pytest_msdump.readers.wire import Span, named_fields, span_of, varint_of
+from pytest_msdump.storage.regular import open_regular
 
 __all__ = ["FileHeader", "TensorHeader", "file_header"]
 
@@ -96,7 +97,7 @@ def file_header(path: Path) -> FileHeader | None:
 
 
 def _of_npy(path: Path) -> FileHeader:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         header = parse_header(file.read(_NPY_HEAD_BYTES), where=str(path))
     fields = (
         ("version", ".".join(map(str, header.version))),

@@ -71,19 +71,22 @@ def find_source(config: pytest.Config, named: str | None) -> Source | None:
     """The suite that --msdump-config names, else rootdir's msdump.toml, else pyproject's [tool.msdump]."""
     if named is not None:
         file = absolute(config, named)
-        if not file.is_file():
+        if not file.exists():
             raise ConfigError(f"--msdump-config: there is no file {file}; give a suite file or a pyproject.toml")
         return _from_pyproject(file) if file.name == "pyproject.toml" else Source(file, None)
     file = config.rootpath / _SUITE_FILE
-    if file.is_file():
+    if file.exists():
+        if not file.is_file():
+            # pytest collects files alone, and would pass this one over with all that it should judge.
+            raise ConfigError(f"{file}: is not a file; put the suite file there, or take it away")
         return Source(file, None)
-    return _from_pyproject(config.rootpath / "pyproject.toml")
+    file = config.rootpath / "pyproject.toml"
+    # Asked in every run of pytest, most of which are not about dumps and must not load what reads files here.
+    return _from_pyproject(file) if file.is_file() and b"msdump" in file.read_bytes() else None
 
 
 def _from_pyproject(file: Path) -> Source | None:
     """The table [tool.msdump], when there is one."""
-    if not file.is_file() or b"msdump" not in file.read_bytes():
-        return None
     from pytest_msdump.suite import read_toml
 
     tool = read_toml(file).get("tool")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.readers.listing import walk
+from pytest_msdump.storage.regular import irregular
 
 if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorRef, TensorView
@@ -82,6 +83,8 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
+    if not root.is_dir() and (kind := irregular(root.stat())):
+        raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")
     # In this order the first to recognise it is the one, and the others need not look at every name.
     for reader in sorted(readers.values(), key=lambda each: -each.precedence):
         if reader.recognises(root):

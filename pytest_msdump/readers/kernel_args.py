@@ -59,7 +59,7 @@ def read_kernel_args(ref: TensorRef) -> KernelArguments | None:
         ``None`` where none were saved; without values, and with a note, where they cannot be read.
     """
     path = _path(ref)
-    if path is None or not path.is_file():
+    if path is None or not path.exists():
         return None
     text, note = read_text(path, _MAX_BYTES)
     if note:

@@ -11,9 +11,9 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.model.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
 from pytest_msdump.readers.sidefiles import read_text
 
-__all__ = ["parse_manifest", "read_manifest"]
+__all__ = ["MAX_BYTES", "parse_manifest", "read_manifest"]
 
-_MAX_BYTES = 2**28
+MAX_BYTES = 2**28
 _MAX_LABEL = 200
 _MAX_NAME = 2**12
 _MAX_NAMED = 2**20
@@ -39,9 +39,9 @@ def read_manifest(root: Path) -> tuple[Manifest | None, tuple[str, ...]]:
         Sentences about what could not be read.
     """
     path = root / MANIFEST_FILE
-    if not path.is_file():
+    if not path.exists():
         return None, ()
-    text, note = read_text(path, _MAX_BYTES)
+    text, note = read_text(path, MAX_BYTES)
     return (None, (f"{MANIFEST_FILE} {note}",)) if note else parse_manifest(text)
 
 

@@ -13,6 +13,7 @@ from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.readers.ascend_file import open_dump_file
 from pytest_msdump.readers.listing import walk
 from pytest_msdump.readers.opdebug import OpdebugName, entries_of_json, parse_opdebug, record_as_json
+from pytest_msdump.storage.regular import read_regular
 
 __all__ = ["OverflowFile", "overflow_files", "read_overflow_file"]
 
@@ -82,14 +83,9 @@ def read_overflow_file(path: Path, name: OpdebugName) -> OverflowFile:
 
 def _json_of(path: Path) -> Any:
     try:
-        with path.open("rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
+        return json.loads(read_regular(path, _MOST_BYTES))
     except OSError as error:
-        raise TensorFileError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > _MOST_BYTES:
-        raise TensorFileError(f"{path}: no overflow record: larger than {_MOST_BYTES} bytes")
-    try:
-        return json.loads(data)
+        raise TensorFileError(f"{path}: cannot be read: {error.strerror}; is it an overflow record?") from error
     except (ValueError, RecursionError) as error:
         raise TensorFileError(f"{path}: no JSON: {error}") from error
 

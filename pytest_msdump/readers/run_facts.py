@@ -193,7 +193,7 @@ def _read_one(
     root: Path, path: Path, rank: int | None, device: str | None, notes: list[str]
 ) -> Iterable[DumpConfiguration]:
     """Read one configuration; nothing, and a note, where it cannot be."""
-    if not path.is_file():
+    if not path.exists():
         return ()
     source = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     text, failure = read_text(path, _MAX_BYTES)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.storage.regular import read_regular
+
 if TYPE_CHECKING:
     from pytest_msdump.readers.listing import Folder
 
@@ -99,11 +101,7 @@ def read_run_labels(path: Path) -> tuple[tuple[tuple[str, str], ...], str | None
 def read_text(path: Path, most_bytes: int) -> tuple[str, str | None]:
     """Return a file's text, or an empty one and the end of a sentence about why."""
     try:
-        with path.open("rb") as file:
-            data = file.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            return "", f"is left out: it is larger than {most_bytes // 2**20} MiB"
-        return data.decode("utf-8-sig"), None
+        return read_regular(path, most_bytes).decode("utf-8-sig"), None
     except OSError as error:
         return "", f"cannot be read: {error.strerror}"
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ Data" (acl.json), ``dump_data: stats``: a file for each operator, named as its d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from pytest_msdump.readers.listing import Folder, walk
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
 from pytest_msdump.readers.mindspore_tree import mindspore_place
 from pytest_msdump.readers.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
+from pytest_msdump.storage.regular import open_regular
 
 if TYPE_CHECKING:
     from pytest_msdump.readers.statistic_table import Table, TableRow
@@ -179,7 +181,7 @@ def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
     from pytest_msdump.readers.statistic_table import Table, parse_table
 
     try:
-        with path.open("r", encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             if path.stat().st_size > _MAX_BYTES:
                 return Table(()), (f"is left out: it is larger than {_MAX_BYTES // 2**20} MiB",)
             table = parse_table(iter(lambda: file.readline(_MAX_LINE), ""))

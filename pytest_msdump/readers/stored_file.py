@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.regular import open_descriptor
 
 if TYPE_CHECKING:
     from pytest_msdump.storage.copies import LazyCopy
@@ -27,12 +27,10 @@ __all__ = ["FileState", "StoredFile"]
 # Of a file this small all is read with the first of it: one more system call costs more than so many bytes.
 _SMALL_BYTES = 2**15
 
-# Not blocking, so that a named pipe cannot hang the run.
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-
 _HINTS = {
     errno.EACCES: "make it readable (MindSpore writes its files for their owner only)",
     errno.ELOOP: "its symbolic links go round in a circle; remove them",
+    errno.EINVAL: "a tensor is read from regular files only",
     errno.ENOENT: "it was there when the dump was indexed; run again, and check links that lead nowhere",
 }
 
@@ -189,19 +187,7 @@ def _state_of(status: os.stat_result) -> FileState:
 def _open_regular(path: Path | str) -> tuple[int, os.stat_result]:
     """Return the descriptor, and what the system says of the file."""
     try:
-        descriptor = os.open(path, _FLAGS)
-    except (OSError, ValueError) as error:
-        number = getattr(error, "errno", None)
-        reason = getattr(error, "strerror", None) or str(error)
-        hint = _HINTS.get(number or 0, "check the path and its permissions")
-        raise TensorFileError(f"{path}: cannot be opened: {reason}; {hint}") from error
-    try:
-        status = os.fstat(descriptor)
+        return open_descriptor(path)
     except OSError as error:
-        os.close(descriptor)
-        raise TensorFileError(f"{path}: cannot be read: {error.strerror}; check the file and its disk") from error
-    if stat.S_ISREG(status.st_mode):
-        return descriptor, status
-    os.close(descriptor)
-    kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
-    raise TensorFileError(f"{path}: is {kind}, not a file; a tensor is read from regular files only")
+        hint = _HINTS.get(error.errno or 0, "check the path, its permissions and its disk")
+        raise TensorFileError(f"{path}: cannot be opened: {error.strerror}; {hint}") from error

@@ -15,6 +15,7 @@ from pytest_msdump.reporting.entries import check_entries
 from pytest_msdump.reporting.tally import counts
 from pytest_msdump.reporting.values import dumps
 from pytest_msdump.reporting.written import line_of
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["SCHEMA_VERSION", "document", "outline", "read_json", "report_from", "write_json"]
 
@@ -111,16 +112,7 @@ def read_json(path: Path) -> dict[str, Any]:
     ConfigError
         There is no such file, it is no JSON, no report, or of a later schema; the text says which.
     """
-    try:
-        if not path.is_file() and path.exists():
-            raise ConfigError(f"{path}: not a file; give the path of a results.json")
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise ConfigError(f"{path}: larger than {_LARGEST_FILE_BYTES >> 20} MiB, which no saved report is")
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read: {error.strerror or error}; give the path of a results.json"
-        ) from error
+    content = read_given(path, _LARGEST_FILE_BYTES, want="give the path of a results.json")
     values = _parsed(content, path)
     version = values.get("schema_version") if isinstance(values, dict) else None
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:

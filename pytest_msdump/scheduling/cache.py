@@ -19,6 +19,7 @@ from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.scheduling.cache_file import CacheFile
 from pytest_msdump.scheduling.files import FileState, files_of, state_of
 from pytest_msdump.scheduling.stamp import stamp
+from pytest_msdump.storage.regular import open_regular
 
 __all__ = ["Cache", "cache_folder", "open_cache"]
 
@@ -145,7 +146,7 @@ def _clock_lag(folder: Path) -> int:
 
 def _content(path: Path) -> bytes:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while block := file.read(_READ_BYTES):
             digest.update(block)
     return digest.digest()

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from pytest_msdump.storage.regular import open_regular
+
 __all__ = ["CacheFile"]
 
 _TITLE = b"msdump comparisons 1\n"
@@ -103,7 +105,7 @@ class CacheFile:
         """Find where each line is; what is no line of ours is damage."""
         self._places, self._damaged = {}, 0
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 if file.readline(_LONGEST_LINE) != _TITLE:
                     self._damage(1)
                     return
@@ -127,7 +129,7 @@ class CacheFile:
             return None
         start, length = self._places[key]
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 line = os.pread(file.fileno(), length, start)
         except OSError:
             return None

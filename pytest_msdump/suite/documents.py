@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_expression import expression
+from pytest_msdump.storage.regular import read_given
 
 __all__ = ["called", "read_json", "read_toml"]
 
@@ -84,27 +84,8 @@ def read_json(path: Path, *, name: str | None = None) -> Any:
         raise ConfigError(f"{name}: not JSON that can be read: {error}") from None
 
 
-def _read_bytes(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(_MOST_BYTES + 1)
-
-
 def _read_text(path: Path, name: str) -> str:
-    """Return a regular file's text; one byte more than allowed is enough to know that it is too large."""
-    try:
-        # A pipe or a device would be waited for, or read for ever.
-        is_special = path.exists() and not path.is_file()
-        raw = b"" if is_special else _read_bytes(path)
-    except FileNotFoundError:
-        raise ConfigError(f"{name}: there is no such file") from None
-    except (OSError, ValueError) as error:
-        # ValueError: a NUL byte in the path.
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise ConfigError(f"{name} cannot be read: {reason}") from None
-    if is_special:
-        raise ConfigError(f"{name} is not a file")
-    if len(raw) > _MOST_BYTES:
-        raise ConfigError(f"{name} is larger than 16 MiB, so it is not read; is it the right file?")
+    raw = read_given(path, _MOST_BYTES, name=name, want="check which file was named")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -171,7 +171,7 @@ def test_variables_are_added(run: Callable[..., OpenDump]) -> None:
         ({"dump_config": {"common_dump_settings": 1}}, "dump_config: 'common_dump_settings' is an object"),
         ({"acl_json": {"dump": {"dump_step": object()}}}, "acl_json: cannot be written as JSON"),
         ({"acl_json": {"dump": {"dump_step": float("nan")}}}, "acl_json: cannot be written as JSON"),
-        ({"acl_json": "/no/such.json"}, r"/no/such\.json: cannot be read: No such file"),
+        ({"acl_json": "/no/such.json"}, r"/no/such\.json: there is no such file"),
         ({"acl_json": __file__}, r"test_program_run\.py: is no JSON"),
         ({"timeout": 0}, "give the seconds"),
         ({"cwd": "/no/such/folder"}, "cannot be started in /no/such/folder"),

@@ -96,4 +96,4 @@ def test_what_is_no_such_table_is_refused(text, line, tmp_path, capsys):
     assert len(err.splitlines()) == 1
     assert line in err
     assert main(["-i", str(tmp_path / "gone.csv")]) == 4
-    assert "cannot be read" in capsys.readouterr().err
+    assert "gone.csv: there is no such file" in capsys.readouterr().err

@@ -307,7 +307,8 @@ def test_a_bad_config_is_a_note(tmp_path, content):
     dump = index(tmp_path)
     assert dict(dump.labels) == {"net": "Net"}
     assert len(dump.notes) == 1
-    assert dump.notes[0].startswith("rank_0/.dump_metadata/config.json is ")
+    assert dump.notes[0].startswith("rank_0/.dump_metadata/config.json ")
+    assert any(word in dump.notes[0] for word in ("not JSON", "not a JSON object", "not text", "larger than 1 MiB"))
 
 
 def test_ranks_that_ran_with_different_releases_are_told(tmp_path):

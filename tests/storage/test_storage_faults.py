@@ -269,7 +269,7 @@ def test_without_a_url_fsspec_is_not_loaded_and_nothing_is_made(lenet, tmp_path)
     environ = os.environ | {"TMPDIR": str(tmp_path / "t"), "LC_ALL": "C.UTF-8"}
     (tmp_path / "t").mkdir()
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environ, capture_output=True, text=True)
-    names = ["", ".listings", ".paths", ".standins", ".urls"]
+    names = ["", ".listings", ".paths", ".regular", ".standins", ".urls"]
     assert done.stderr.strip() == str([f"pytest_msdump.storage{name}" for name in names]), done.stderr
     assert list((tmp_path / "t").iterdir()) == []
 

@@ -82,7 +82,9 @@ def test_the_variable_must_be_set(tmp_path: Path, environ: dict[str, str]) -> No
 
 def test_the_file_must_be_there(tmp_path: Path) -> None:
     environ = {"MINDSPORE_DUMP_CONFIG": str(tmp_path / "gone.json")}
-    assert refusal(tmp_path, environ) == "--msdump-left: @env: /gone.json: there is no such file"
+    assert refusal(tmp_path, environ) == (
+        "--msdump-left: @env: /gone.json: there is no such file; check which file was named"
+    )
 
 
 @pytest.mark.parametrize(
