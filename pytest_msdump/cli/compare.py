@@ -174,10 +174,11 @@ def gate(
         The process ends after this.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
-    from pytest_msdump.pipeline.gathering import looked_over, put_together, write_report
+    from pytest_msdump.pipeline.gathering import looked_over, put_together, start_report, write_report
     from pytest_msdump.scheduling.whole import records_of, table_meanwhile
 
     tell_header(planned, say)
+    start_report(planned, planned.suite.report_dir)
     progress = Progress("msdump compare", quiet=quiet)
     records, notes = records_of(planned, progress, scheduler=scheduler)
     report = put_together(planned, records)

@@ -25,10 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Write the reports and say where they are."""
     import os
+    import sys
 
     from pytest_msdump.cli.telling import tell_github
     from pytest_msdump.pipeline.gathering import write_report
     from pytest_msdump.reporting.json_report import read_json, report_from
+    from pytest_msdump.reporting.phrases import ENGLISH
     from pytest_msdump.reporting.stored import from_json
 
     kinds = parse_report(parsed.report, where="--report")
@@ -41,4 +43,6 @@ def run(parsed: argparse.Namespace) -> int:
     for written in write_report(report, kinds, out):
         print(os.path.relpath(written))  # noqa: T201 - what a command is asked for
     tell_github([report] if "github" in kinds else [])
+    if not report.complete:
+        print(ENGLISH("not_complete" if report.ended else "not_ended"), file=sys.stderr)  # noqa: T201 - as above
     return 0

@@ -80,13 +80,13 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
 
         _say(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
     problems = coverage_problems(report, say)
-    if problems:
+    if problems and report.ended:
         from pytest_msdump.reporting.coverage import coverage_text
 
         _say(["", coverage_text(report, width=width, say=say)])
     shown = [os.path.relpath(file) for file in files]
     _say(["", *summary_lines(report, width=width, files=shown, unfolded=unfolded, say=say)])
-    if not report.complete:
+    if report.ended and not report.complete:
         _say([say("not_complete")])
     return int(bool(failing or problems or not report.complete))
 

@@ -87,6 +87,7 @@ class Report:
     `matching.network`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
     `rerun` is what follows ``msdump compare`` to do it again.
     `localised_by` says what told who feeds whom, and `edges` who does: producer and consumer by their records' `order`.
+    `ended` is false of what stands in results.json from the start of a run until its end; it has no records.
     """
 
     left: SideInfo
@@ -102,8 +103,9 @@ class Report:
     rerun: tuple[str, ...] = ()
     localised_by: str = ""
     edges: tuple[tuple[int, int], ...] = ()
+    ended: bool = True
 
     @property
     def complete(self) -> bool:
         """Whether every pair was run."""
-        return "not_run" not in map(itemgetter("verdict"), self.records)
+        return self.ended and "not_run" not in map(itemgetter("verdict"), self.records)

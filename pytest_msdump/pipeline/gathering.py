@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.errors import MsdumpError
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.conditions import conditions_of, entries_of
-from pytest_msdump.reporting.assemble import assemble
+from pytest_msdump.reporting.assemble import assemble, coverage_entry
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.written import with_more
@@ -21,7 +24,6 @@ from pytest_msdump.reporting.written import with_more
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
     from pytest_msdump.matching.align import Align
-    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
 
 __all__ = [
@@ -32,6 +34,8 @@ __all__ = [
     "paired",
     "policy_entry",
     "put_together",
+    "remove_reports",
+    "start_report",
     "write_report",
 ]
 
@@ -59,6 +63,15 @@ def _markdown(report: Report, directory: Path) -> Path:
 
 # What is printed and not written.
 _PRINTED = ("github",)
+# Each kind of report, its file, and what stands in the first bytes of those that this package wrote.
+_FILES: Mapping[str, tuple[str, bytes]] = {
+    "json": ("results.json", b'{\n"schema_version": '),
+    "csv": ("ops.csv", b"Index,OpType,NPUDump,"),
+    "html": ("index.html", b'<meta name="generator" content="pytest-msdump">'),
+    "md": ("summary.md", b"## msdump: "),
+    "gitlab": ("gl-code-quality.json", b"msdump"),
+}
+_FIRST_BYTES = 4096
 
 
 def measured(plan: Plan) -> dict[int, Mapping[str, Any]]:
@@ -208,6 +221,52 @@ def _arrows(align: Align) -> Iterator[str]:
 def _thresholds(policy: Policy) -> tuple[str, ...]:
     """Limits of the command line, as they are typed."""
     return tuple(f"--threshold={metric}={bound!r}" for metric, bound in policy.thresholds.items())
+
+
+def start_report(plan: Plan, directory: Path) -> None:
+    """Let nothing of an earlier run stand for this one: results.json says that it has not ended, other files go.
+
+    Where a suite writes no files, nothing is touched. What cannot be written now is told at the end, when the report
+    cannot be written either.
+    """
+    kinds = [kind for kind in plan.suite.report if kind not in _PRINTED]
+    if not kinds:
+        return
+    try:
+        keep = write_json(_not_ended(plan), directory).name if "json" in kinds else ""
+    except MsdumpError:
+        keep = ""
+    remove_reports(directory, kinds, keep=keep)
+
+
+def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -> None:
+    """Remove the files of some kinds of report, and of the other kinds what this package wrote, but no file `keep`."""
+    for kind, (name, beginning) in _FILES.items():
+        if name != keep and (kind in kinds or _begins_with(directory / name, beginning)):
+            with suppress(OSError):
+                (directory / name).unlink()
+
+
+def _not_ended(plan: Plan) -> Report:
+    left, right = plan.sides
+    return Report(
+        left=left,
+        right=right,
+        profile=plan.suite.policy.profile,
+        limits=policy_entry(plan.suite.policy),
+        coverage=coverage_entry(plan.pairing, min_coverage=plan.suite.min_coverage),
+        rerun=rerun_arguments(plan),
+        ended=False,
+    )
+
+
+def _begins_with(file: Path, beginning: bytes) -> bool:
+    """Whether the first bytes of a file hold these."""
+    try:
+        with file.open("rb") as stream:
+            return beginning in stream.read(_FIRST_BYTES)
+    except OSError:
+        return False
 
 
 def write_report(

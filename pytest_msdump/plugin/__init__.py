@@ -25,8 +25,10 @@ from pytest_msdump.plugin.hooks import (
     pytest_report_collectionfinish,
     pytest_report_header,
     pytest_runtest_makereport,
+    pytest_runtestloop,
     pytest_sessionfinish,
     pytest_terminal_summary,
+    pytest_xdist_node_collection_finished,
 )
 
 __all__ = [
@@ -47,6 +49,8 @@ __all__ = [
     "pytest_report_collectionfinish",
     "pytest_report_header",
     "pytest_runtest_makereport",
+    "pytest_runtestloop",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
+    "pytest_xdist_node_collection_finished",
 ]

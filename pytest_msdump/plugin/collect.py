@@ -14,7 +14,7 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
-from pytest_msdump.plugin.session import GATE
+from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE
 from pytest_msdump.plugin.sources import Source
 from pytest_msdump.reporting.written import line_of
 
@@ -53,7 +53,8 @@ def collector_of(source: Source, session: pytest.Session) -> pytest.Collector:
     if source.is_suite_file:
         collector = SuiteFile.from_parent(session, path=source.file)
     else:
-        collector = SuiteRun.from_parent(session, name="msdump", nodeid="msdump", source=source)
+        node = NODE_OF_COMMAND_LINE
+        collector = SuiteRun.from_parent(session, name=node, nodeid=node, source=source)
     return collector
 
 

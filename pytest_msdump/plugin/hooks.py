@@ -87,6 +87,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(str(error)) from None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Take away what an earlier run reported; with pytest-xdist, the controller has no items and does it below."""
+    gate = session.config.stash[GATE]
+    if gate.plans and not gate.is_worker:
+        from pytest_msdump.plugin.telling import start_reports
+
+        start_reports(gate, [item.msdump_source for item in session.items if hasattr(item, "msdump_source")])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Do the same as soon as a worker says what it will run."""
+    gate = node.config.stash[GATE]
+    if gate.plans:
+        from pytest_msdump.plugin.telling import start_reports
+
+        start_reports(gate, gate.sources_of(ids))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let an item's records travel with its report, also between processes."""

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from pytest_msdump.plugin.dumped import DumpedFiles
     from pytest_msdump.suite import Suite
 
-__all__ = ["GATE", "Gate", "is_suite_file", "sent_with"]
+__all__ = ["GATE", "NODE_OF_COMMAND_LINE", "Gate", "is_suite_file", "sent_with"]
+
+# What the ids of items begin with that no suite file brings.
+NODE_OF_COMMAND_LINE = "msdump"
 
 
 class Gate:
@@ -55,6 +58,8 @@ class Gate:
         self.reused: dict[str, set[int]] = {}
         self.errors: list[MsdumpError] = []
         self.unwritten: list[MsdumpError] = []
+        # Where each suite that has items reports to.
+        self.directories: dict[Source, Path] = {}
         self.reports: list[tuple[Report, list[Path]]] = []
         self.told: dict[str, Report] = {}
         self.detail_lines: list[str] = []
@@ -263,6 +268,16 @@ class Gate:
     def has_results(self) -> bool:
         """Whether this process has something to report. Workers hand theirs to the controller."""
         return not self.is_worker and not self.config.option.collectonly and bool(self.records or self.foreign)
+
+    def sources_of(self, node_ids: Iterable[str]) -> list[Source]:
+        """Return the suites whose items have these ids."""
+        places = {node_id.partition("::")[0] for node_id in node_ids}
+        files = {absolute(self.config, str(self.config.rootpath / place)) for place in places}
+        return [
+            source
+            for source in self.plans
+            if (source.file in files if source.is_suite_file else NODE_OF_COMMAND_LINE in places)
+        ]
 
     def rerun_command(self, source: Source, name: str, select: str) -> str:
         """The shell command that runs just this item again."""

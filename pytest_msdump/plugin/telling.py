@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
-from pytest_msdump.pipeline.gathering import gathered, paired, write_report
+from pytest_msdump.pipeline.gathering import gathered, paired, remove_reports, start_report, write_report
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.reporting.coverage import coverage_text
@@ -36,6 +36,7 @@ __all__ = [
     "print_summary",
     "report_directory",
     "shown_path",
+    "start_reports",
     "write_reports",
 ]
 
@@ -89,23 +90,39 @@ def header(gate: Gate) -> list[str]:
     ]
 
 
+def start_reports(gate: Gate, sources: Iterable[Source]) -> None:
+    """Let no report of an earlier run stand for what suites with these items are about to do."""
+    options = gate.config.option
+    if options.collectonly or options.setuponly:
+        return
+    found = [source for source in dict.fromkeys(sources) if source not in gate.directories]
+    several = len(found) + len(gate.directories) > 1
+    for source in found:
+        plan = gate.plan(source)
+        gate.directories[source] = report_directory(gate, source, plan, several=several)
+        start_report(plan, gate.directories[source])
+        if several:
+            remove_reports(plan.suite.report_dir, [kind for kind in plan.suite.report if kind in _OF_THE_RUN])
+
+
 def write_reports(gate: Gate) -> None:
     """Write the reports of every suite that ran: into the report directory, or a folder of it for each of several."""
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
+    several = len(gate.directories) > 1 or len(ran) > 1
     for source, plan in ran:
         report = gathered(plan, gate.records[plan.digest])
         report = _with_suggestions(gate, plan, replace(report, notes=(*report.notes, *keep_records(gate, plan))))
-        directory = report_directory(gate, source, plan, several=len(ran) > 1)
-        kinds = tuple(kind for kind in plan.suite.report if len(ran) == 1 or kind not in _OF_THE_RUN)
+        directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
+        kinds = tuple(kind for kind in plan.suite.report if not (several and kind in _OF_THE_RUN))
         files: list[Path] = []
         try:
             files = write_report(report, kinds, directory, root=gate.config.rootpath)
-            files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if len(ran) > 1 else "")
+            files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if several else "")
         except MsdumpError as error:
             gate.unwritten.append(error)
         gate.reports.append((report, files))
         gate.told[plan.digest] = report
-    if len(ran) > 1:
+    if several:
         _write_for_gitlab(gate, [plan for _, plan in ran])
 
 

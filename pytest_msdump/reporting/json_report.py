@@ -159,6 +159,7 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         rerun=_texts(values.get("rerun")),
         localised_by=str(values.get("localised_by", "")),
         edges=tuple((edge[0], edge[1]) for edge in values.get("edges", ())),
+        ended=values.get("complete") is True or any(record["verdict"] == "not_run" for record in values["tensors"]),
     )
     if values.get("counts") != counts(report):
         raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")

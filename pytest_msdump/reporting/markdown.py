@@ -71,14 +71,14 @@ def _verdict(report: Report) -> Iterator[str]:
     """The heading, how many came out how, and what is wrong with the whole."""
     found, problems = counts(report), coverage_problems(report)
     failing = sum(found[verdict] for verdict in FAILING)
-    word = "FAIL" if failing or problems else "PASS" if report.complete else "INCOMPLETE"
+    word = "FAIL" if failing or (problems and report.ended) else "PASS" if report.complete else "INCOMPLETE"
     told = [f"{found[verdict]} {title}" for verdict, title in _TITLES.items() if found[verdict]]
     told += [f"{found['not_run']} not run"] if found["not_run"] else []
     yield f"## msdump: {word}"
     yield ""
     total = len(report.records)
     yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(told) or 'nothing was compared'}."
-    yield from (f"\n**Coverage:** {_code(problem)}" for problem in problems)
+    yield from (f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {_code(problem)}" for problem in problems)
 
 
 def _failing(report: Report) -> Iterator[str]:

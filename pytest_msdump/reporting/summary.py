@@ -137,7 +137,7 @@ def summary_lines(
         alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)
         lines += _wrapped(say("pairs_equal" if alone else "sides_identical"), width)
     for problem in problems:
-        lines += _wrapped(say("coverage_is", problem=problem), width)
+        lines += _wrapped(say("coverage_is", problem=problem) if report.ended else problem, width)
     for note in report.notes:
         lines += _wrapped(one_line_text(note), width)
     if files:

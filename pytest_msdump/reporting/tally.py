@@ -66,6 +66,8 @@ def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:
 
 def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
     """Return why the item `coverage` fails, a sentence each; empty when it passes (INTERFACE 3)."""
+    if not report.ended:
+        return (say("not_ended"),)
     coverage, problems = report.coverage, []
     if not coverage.get("right_paired") or not report.records:
         problems.append(say("nothing_compared"))

@@ -93,6 +93,10 @@ RUN_MESSAGES: Mapping[str, Message] = {
     "not_complete": Message(
         "not every pair was run, and what was not compared has not passed", "并非每一对都已运行；未比较即未通过"
     ),
+    "not_ended": Message(
+        "the run has not ended, or was broken off: nothing of it can be judged; run it again",
+        "该运行尚未结束或已中断，其结果无法判定；请重新运行",
+    ),
     "more_failing": Message(
         "and {n} more failing tensors; results.json has them all", "另有 {n} 个未通过的张量，全部见 results.json"
     ),
