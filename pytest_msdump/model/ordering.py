@@ -28,7 +28,8 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     -------
     tuple of TensorRef
         By iteration, rank, net, graph, place, occurrence; within one operator inputs before outputs, by slot. Tensors
-        without a place follow all others, by time, then name. The same files always give the same order.
+        without a place follow the others of their iteration, by time, then name: weights are written after the step,
+        and the next step starts from them. The same files always give the same order.
     """
     tensors = list(refs)
     if _is_in_order(tensors):
@@ -92,7 +93,7 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
                 placed += in_order([placed_at(ref, place) for ref in others[operator]])
             else:
                 placed.append(placed_at(firsts[operator], place))
-    return (*placed, *in_order(placeless))
+    return in_order((*placed, *placeless)) if placeless else tuple(placed)
 
 
 def _is_in_order(tensors: Sequence[TensorRef]) -> bool:
@@ -142,14 +143,14 @@ def _run(at: Coordinates) -> tuple[Any, ...]:
 
 def _place(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
     """Return what sorts a tensor first of all; `coordinates` keeps those that many tensors share, by identity."""
-    if ref.place is None:
-        return (1, ref.source.timestamp or 0)
     at = ref.key.op.at
     where = coordinates.get(id(at))
     if where is None:
-        where = coordinates[id(at)] = (_run(at), _last(at.occurrence))
-    run, occurrence = where
-    return (0, run, ref.place, occurrence)
+        where = coordinates[id(at)] = (*_run(at), _last(at.occurrence))
+    iteration, rank, net, graph, occurrence = where
+    if ref.place is None:
+        return (iteration, 1, ref.source.timestamp or 0)
+    return (iteration, 0, rank, net, graph, ref.place, occurrence)
 
 
 def _rest(ref: TensorRef) -> tuple[Any, ...]:

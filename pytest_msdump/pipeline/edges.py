@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -16,21 +16,25 @@ from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelli
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
 
-__all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups"]
+__all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations"]
 
-# How results.json says where edges come from.
-# Types that write to parameters, where no table says to which.
-_WRITES = expression("Apply|Assign|Adam|Momentum|Optim|Scatter|BatchNorm")
+# Types that write to parameters, where no table says to which: then to any that they take.
+_WRITES = expression("Apply|Assign|Adam|Momentum|Optim|Scatter")
+_EVERY = range(1_000_000)
+# BatchNorm takes x, scale, bias, and the moving mean and variance, which it writes to while training.
+_MOVING = frozenset({3, 4})
 _PARAMETERS = ("parameter", "given")
 
+# How results.json says where edges come from.
 BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"
 
 
 class Run(NamedTuple):
-    """One run of an operator, or a parameter: `kind` is ``"op"``, ``"parameter"``, ``"rest"`` or ``"given"``.
+    """One run of an operator, or a parameter: `kind` is one of five words.
 
-    The rest of an operator are its outputs that were not compared, where others were. What is given is a parameter
-    before the step.
+    ``"op"`` is an operator; ``"rest"`` its outputs that were not compared, where others were; ``"update"`` what it
+    wrote to a parameter that was compared, where nothing else of it was. ``"parameter"`` is a parameter as it was
+    dumped, after the step; ``"given"`` the same before the step.
     """
 
     kind: str
@@ -83,6 +87,9 @@ class Group:
         In the dump's order.
     namesakes : set of OpKey
         Operators for which another one stands, that comes first and cannot be told from them.
+    before : dict
+        By parameter: the group of the iteration before, and the parameter there, which is what this one starts from.
+        Filled by `link_iterations`.
     """
 
     at: Coordinates
@@ -94,6 +101,7 @@ class Group:
     _dumped: Mapping[str, Mapping[int, tuple[OpKey, int]]] = field(default_factory=dict)
     _orders: Sequence[int] = ()
     _inputs: dict[Run, list[Input] | None] = field(default_factory=dict, repr=False, compare=False)
+    before: dict[str, tuple[Group, OpKey]] = field(default_factory=dict, repr=False, compare=False)
 
     def run_of(self, op: OpKey) -> Run:
         """Who the operator is in the graph; under its own name where no graph knows it."""
@@ -133,12 +141,24 @@ class Group:
         """By parameter: the operators that write to it, as optimizers do."""
         found: defaultdict[str, list[Run]] = defaultdict(list)
         for run in self._runs.values():
-            writes = _WRITES.search(self.type_of(run))
-            known = WRITTEN_INPUTS.get(self.type_of(run), frozenset())
-            for entry in self.inputs(run) or () if writes or known else ():
-                if entry.producer.kind == "parameter" and (writes or entry.slot in known):
+            slots = _written_slots(self.type_of(run))
+            for entry in self.inputs(run) or () if slots else ():
+                if entry.producer.kind == "parameter" and entry.slot in slots:
                     found[entry.producer.name].append(run)
         return found
+
+    def reads_after_step(self, run: Run, parameter: str) -> bool:
+        """Whether an operator takes a parameter as it was dumped: nothing writes to it in this step, or ran before."""
+        writers = self.writers.get(parameter, ())
+        if run._replace(kind="op") in writers:
+            return False
+        place, *written = map(self._place_of, (run, *writers))
+        return all(place is not None and one is not None and one < place for one in written)
+
+    def _place_of(self, run: Run) -> int | None:
+        """Place of an operator in the execution order; ``None`` of one that was not dumped or has none."""
+        op = self.op_of(run)
+        return None if op is None else self.tensors[op][0].place
 
     def _found_inputs(self, run: Run) -> list[Input] | None:
         if run.kind in _PARAMETERS:
@@ -160,6 +180,32 @@ class Group:
         if dumped is not None and len(dumped) == 1:
             (occurrence,) = dumped
         return Run("op", edge.producer, occurrence)
+
+
+def _written_slots(op_type: str) -> Container[int]:
+    """Return the inputs that an operator of this type may write to; nothing that is true where there are none."""
+    known = WRITTEN_INPUTS.get(op_type)
+    if known is None and "BatchNorm" in op_type:
+        return () if "Grad" in op_type else _MOVING
+    if known is None:
+        return _EVERY if _WRITES.search(op_type) else ()
+    return known
+
+
+def link_iterations(found: Iterable[Group]) -> None:
+    """Fill `before` of each group with the parameters of the iteration before, of the same graph if it has them."""
+    dumped: defaultdict[tuple[Any, ...], dict[str, dict[int | None, tuple[Group, OpKey]]]] = defaultdict(dict)
+    linked = [group for group in found if group.at.iteration is not None]
+    for group in linked:
+        at = group.at
+        for op in group.tensors:
+            if op.op_type == PARAMETER:
+                graphs = dumped[at.rank, at.net, at.iteration].setdefault(group.run_of(op).name, {})
+                graphs[at.graph] = (group, op)
+    for group in linked:
+        at = group.at
+        for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():
+            group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
 
 
 def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:

@@ -11,15 +11,22 @@ from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.tensor import TensorKey
+from pytest_msdump.model.tensor import Coordinates, TensorKey
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.amplifying import Amplified
-from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups
+from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups, link_iterations
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.standing import Standings, nodes_of
 from pytest_msdump.reporting.reasons import reason_text
 
 __all__ = ["Localised", "localised"]
+
+# Rank, net, graph and iteration.
+_Where = tuple[int | None, str | None, int | None, int | None]
+
+
+def _where(at: Coordinates) -> _Where:
+    return (at.rank, at.net, at.graph, at.iteration)
 
 
 @dataclass(frozen=True)
@@ -56,28 +63,33 @@ def localised(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Localised
     fails = any(record["verdict"] in FAILING for record in records.values())
     # Where nothing does, nobody asks what is known of each operator.
     standings = Standings(plan.pairing, records) if fails else Standings(Pairing(), {})
-    found = [_Found(group, standings) for group in groups(plan.left, plan.rules.base)]
+    divided = groups(plan.left, plan.rules.base)
+    if fails:
+        link_iterations(divided)
+    by_place: dict[_Where, _Found] = {}
+    for group in divided:
+        by_place[_where(group.at)] = _Found(group, standings, by_place)
+    found = list(by_place.values())
     _doubt(found)
     return Localised(
-        _entries(plan, records, found),
+        _entries(plan, records, by_place),
         " and ".join(dict.fromkeys(one.group.by for one in found if one.amplified.is_compared)),
         tuple(edge for one in found if one.amplified.is_compared for edge in one.group.edges()),
     )
 
 
 def _entries(
-    plan: Plan, records: Mapping[int, Mapping[str, Any]], found: Iterable[_Found]
+    plan: Plan, records: Mapping[int, Mapping[str, Any]], by_place: Mapping[_Where, _Found]
 ) -> Mapping[int, dict[str, Any]]:
-    by_place = {(at.rank, at.net, at.graph, at.iteration): one for one in found for at in (one.group.at,)}
     asked: list[tuple[int, _Found, TensorKey, Run, str]] = []
-    last: tuple[Any, ...] | None = None
+    last: _Where | None = None
     for number, pair in enumerate(plan.pairing.pairs):
         record = records.get(number)
         if record is None:
             continue
         key = pair.left.key
         at = key.op.at
-        where = (at.rank, at.net, at.graph, at.iteration)
+        where = _where(at)
         # Neighbours mostly are of one group.
         if where != last:
             one, last = by_place[where], where
@@ -99,12 +111,14 @@ def _entries(
 class _Found:
     """Roles of one group's operators."""
 
-    def __init__(self, group: Group, standings: Standings) -> None:
+    def __init__(self, group: Group, standings: Standings, earlier: Mapping[_Where, _Found]) -> None:
         self.group = group
         self.standings = standings
+        self._earlier = earlier
         self.amplified = Amplified(group)
         self.nodes = nodes_of(group, standings) if standings.fails else {}
-        self.fails = any(node.standing == "fails" for node in self.nodes.values())
+        # What the iteration before left behind failed there.
+        self.fails = any(node.standing == "fails" and run.kind != "given" for run, node in self.nodes.items())
         if not self.fails:
             self.roles: dict[Run, Role[Run]] = {}
         elif group.by == BY_ORDER:
@@ -112,14 +126,19 @@ class _Found:
         else:
             self.roles = frontier(self.nodes)
         # The earliest pass of a loop that fails.
-        self._first_pass = min((run.occurrence for run in self.roles), default=0)
+        self._first_pass = min((run.occurrence for run in self.roles if run.kind == "op"), default=0)
 
     def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
-        """As they ran: passes of loops one after another, what has no known place before all, gaps as what they are."""
+        """As they ran: passes of loops one after another, gaps as what they are, parameters after the step.
+
+        What has no known place comes before all.
+        """
         placed: list[tuple[int, int, Run]] = []
+        parameters: list[tuple[Run, Node[Run]]] = []
         for op, refs in self.group.tensors.items():
             run = self.group.run_of(op)
             if op.op_type == PARAMETER:
+                parameters.append((run, self.nodes[run]))
                 continue
             if refs[0].place is not None:
                 placed.append((run.occurrence, refs[0].place, run))
@@ -132,6 +151,7 @@ class _Found:
                 yield Run("gap", f"{place - expected} before {run.name}"), Node("unseen", None)
             expected = max(expected, place + 1)
             yield run, self.nodes[run]
+        yield from parameters
 
     def has_own_evidence(self, run: Run) -> bool:
         """Whether all that the operator was given was compared and passes."""
@@ -166,24 +186,28 @@ class _Found:
         """Why it has its role, for a sentence in any language; an inherited failure mostly needs none."""
         by_order = self.group.by == BY_ORDER and not self.has_own_evidence(run)
         why = {"unknown": role.why, "cause": "first" if by_order else "passing", "inherited": "before"}[role.name]
-        if role.name == "inherited" and not role.suspects:
-            return None
+        suspects = role.suspects
+        if role.name == "inherited" and not suspects:
+            why, suspects = "step", tuple(one for one in role.causes if one.kind == "given")
+            if not suspects:
+                return None
+        # A parameter that was compared was so after the step.
+        before = [one for one in role.given if self._is_compared(one)]
         return {
             "why": why,
-            "suspects": [self._described(one) for one in role.suspects],
-            "given": [self._label(one) for one in role.given],
+            "suspects": [self._described(one) for one in suspects],
+            "given": [self._label(one) for one in role.given if one not in before],
+            **({"before": [self._label(one) for one in before]} if before else {}),
         }
+
+    def _is_compared(self, run: Run) -> bool:
+        op = self.group.op_of(run)
+        return op is not None and any(self.standings.of(ref.key) for ref in self.group.tensors[op])
 
     def _role(self, run: Run, key: TensorKey) -> Role[Run]:
         """The operator's role; that of its source, where an input fails and the outputs tell no role."""
         if run in self.roles and (key.io == "output" or self.roles[run].name != "cause"):
             return self.roles[run]
-        if run.kind == "parameter":
-            writers = self.group.writers.get(run.name, ())
-            failing = tuple(writer for writer in writers if writer in self.roles)
-            if failing:
-                return Role("inherited", causes=failing[:MOST_LISTED])
-            return Role("unknown", suspects=tuple(writers), why="written" if writers else "feeds")
         feeds = [entry.producer for entry in self.group.inputs(run) or () if entry.slot == key.slot]
         if key.io == "output" or not feeds:
             return Role("unknown", why="order" if self.group.by == BY_ORDER else "feeds")
@@ -194,7 +218,20 @@ class _Found:
 
     def _addresses(self, runs: Iterable[Run]) -> list[str]:
         """The tensors that stand for operators: of each the first output that fails."""
-        return [self._address(run) for run in runs]
+        found: dict[str, None] = {}
+        for run in runs:
+            found |= dict.fromkeys(self._left_behind(run.name) if run.kind == "given" else [self._address(run)])
+        return list(found)[:MOST_LISTED]
+
+    def _left_behind(self, parameter: str) -> list[str]:
+        """What a parameter goes back to that fails in the iteration before: its own causes there, else itself."""
+        group, op = self.group.before[parameter]
+        earlier = self._earlier[_where(group.at)]
+        run = group.run_of(op)
+        role = earlier.roles.get(run)
+        if role is not None and role.name == "inherited" and role.causes:
+            return earlier._addresses(role.causes)
+        return [earlier._address(run)]
 
     def _address(self, run: Run) -> str:
         op = self.group.op_of(run)
@@ -229,7 +266,9 @@ def _doubt(found: Sequence[_Found]) -> None:
         for run, role in list(one.roles.items()):
             if role.name != "cause" or one.has_own_evidence(run):
                 continue
-            is_given = bool(role.given) or run.kind == "parameter" or one.group.by == BY_ORDER
+            # What writes to a parameter in this step is known, and what it read is among what was given.
+            is_read = run.kind == "parameter" and run.name not in one.group.writers
+            is_given = bool(role.given) or is_read or one.group.by == BY_ORDER
             if (rank in failing_before and is_given) or one.has_earlier(run):
                 one.roles[run] = Role("unknown", why="earlier")
             elif failing_ranks - {rank} and _gathers(one, run):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.facts.operators import REASONS, UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
@@ -108,6 +108,12 @@ def nodes_of(group: Group, standings: Standings) -> dict[Run, Node[Run]]:
     return nodes
 
 
+def _worst(standings: Iterable[str | None]) -> str | None:
+    """Return ``"fails"`` where one does, ``"passes"`` where none does and one passes."""
+    known = set(standings)
+    return next((one for one in (_FAILS, _PASSES) if one in known), None)
+
+
 class _Book:
     """Makes the node of a run."""
 
@@ -119,14 +125,15 @@ class _Book:
         return Node(self._standing(run), self._feeds(run))
 
     def _standing(self, run: Run) -> str:
+        if run.kind == "given":
+            return self._before(run.name) or "given"
+        if run.kind == "update":
+            return "within"
         op = self._group.op_of(run)
         outputs = self._outputs(op)
-        if run.kind == "given" or (run.kind == "parameter" and run.name in self._group.writers):
-            return "given"
-        if run.kind != "rest":
-            verdicts = set(outputs.values()) - {None}
-            if verdicts:
-                return _FAILS if _FAILS in verdicts else _PASSES
+        verdict = _worst(outputs.values())
+        if verdict is not None and run.kind != "rest":
+            return verdict
         if run.kind == "parameter" or self._group.type_of(run) in _GIVEN:
             return "given"
         if (op.op_type if op and op.op_type else self._group.type_of(run)) in _CLEAR:
@@ -138,7 +145,16 @@ class _Book:
         refs = self._group.tensors[op] if op is not None else ()
         return {ref.key: self._standings.of(ref.key) for ref in refs if ref.key.io == "output"}
 
+    def _before(self, parameter: str) -> str | None:
+        """What became of a parameter as the iteration before left it; ``None`` where it was not compared there."""
+        group, op = self._group.before.get(parameter, (None, None))
+        if group is None or op is None:
+            return None
+        return _worst(self._standings.of(ref.key) for ref in group.tensors[op] if ref.key.io == "output")
+
     def _feeds(self, run: Run) -> Sequence[Feed[Run]] | None:
+        if run.kind == "parameter":
+            return list(self._writers(run.name))
         inputs = self._group.inputs(run)
         own = self._own_inputs(run)
         if inputs is None:
@@ -147,7 +163,17 @@ class _Book:
             if _FAILS in told or (own and None not in told):
                 return [Feed(None, standing) for standing in own.values()]
             return None
-        return [self._feed(entry, own.get(entry.slot)) for entry in inputs]
+        return [self._feed(run, entry, own.get(entry.slot)) for entry in inputs]
+
+    def _writers(self, parameter: str) -> Iterator[Feed[Run]]:
+        """Yield what made a parameter what it is after the step: what writes to it, else the iteration before."""
+        writers = self._group.writers.get(parameter, ())
+        for writer in writers:
+            outputs = self._outputs(self._group.op_of(writer))
+            # Of a writer without a verdict the parameter itself tells what came out.
+            yield Feed(writer if _worst(outputs.values()) else writer._replace(kind="update"))
+        if not writers and self._before(parameter):
+            yield Feed(Run("given", parameter), self._before(parameter))
 
     def _own_inputs(self, run: Run) -> dict[int, str | None]:
         """Verdicts of the operator's own inputs, but for those that it writes to."""
@@ -160,11 +186,14 @@ class _Book:
             if ref.key.io == "input" and ref.key.slot not in written
         }
 
-    def _feed(self, entry: Input, own: str | None) -> Feed[Run]:
+    def _feed(self, run: Run, entry: Input, own: str | None) -> Feed[Run]:
         producer = self._group.op_of(entry.producer)
-        if entry.producer.kind == "parameter" and entry.producer.name in self._group.writers:
-            # Parameters are dumped after the step: what was taken is the value before it, which nobody saw.
-            return Feed(entry.producer._replace(kind="given"), own)
+        if entry.producer.kind == "parameter":
+            # Parameters are dumped after the step: what was taken is the value before it, which only the iteration
+            # before can show.
+            before = self._before(entry.producer.name)
+            if before == _FAILS or not self._group.reads_after_step(run, entry.producer.name):
+                return Feed(entry.producer._replace(kind="given"), own or before)
         if own is not None or producer is None:
             return Feed(entry.producer, own)
         outputs = self._outputs(producer)

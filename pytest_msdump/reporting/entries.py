@@ -191,8 +191,10 @@ def _check_role_why(why: Any, where: str) -> None:
     _check(why, _ROLE_WHY, f"{where}: role_why")
     for suspect in why["suspects"]:
         _check(suspect, _SUSPECT, f"{where}: role_why: suspects")
-    if not all(isinstance(name, str) for name in why["given"]):
-        raise _damaged(f"{where}: role_why: 'given' is no list of names")
+    for key in ("given", "before"):
+        names = why.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _damaged(f"{where}: role_why: '{key}' is no list of names")
 
 
 def _check_verdict(record: Mapping[str, Any], where: str) -> None:

@@ -29,7 +29,7 @@ def reason_text(why: Mapping[str, Any], say: Phrases = ENGLISH) -> str:
     ----------
     why : mapping
         As `role_why` of a record: `why` is the part of a message's id after ``why_``; `suspects` are operators with
-        what is known of each, `given` names.
+        what is known of each, `given` and `before` (not always there) names.
     say : Phrases
         The language.
 
@@ -45,6 +45,7 @@ def reason_text(why: Mapping[str, Any], say: Phrases = ENGLISH) -> str:
     parts = [text]
     parts += [say("or_before", suspects=suspects)] if suspects else []
     parts += [say("given_unseen", names=_names(why["given"], say))] if why["given"] else []
+    parts += [say("given_before", names=_names(why["before"], say))] if why.get("before") else []
     return say.joined(parts, "between_clauses")
 
 

@@ -13,7 +13,7 @@ from plugin.suites import write_suite
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import Tensor, write_mindspore
+from pytest_msdump.testing.builder import START, Tensor, write_mindspore
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
@@ -168,7 +168,106 @@ def test_a_weight_that_the_step_writes_to_was_another_before(tmp_path: Path) -> 
     write_ir(tmp_path, ["a MatMul x w", "u AssignAdd w a"], parameters=("x", "w"))
     told = records(tmp_path)
     assert told["Default/a:output:0"]["role"] == "cause"
-    assert (told["w:output:0"]["role"], told["w:output:0"]["causes"]) == ("inherited", ["Default/u:output:0"])
+    assert (told["w:output:0"]["role"], told["w:output:0"]["causes"]) == ("inherited", ["Default/a:output:0"])
+    assert told["Default/a:output:0"]["role_reason"].endswith("not compared as they were before the step: w")
+
+
+def test_a_weight_that_is_read_after_it_was_written_feeds_its_reader(tmp_path: Path) -> None:
+    weight = ("Parameter", "w", "output", 0, False)
+    write_pair(tmp_path, [("AssignAdd", "Default/u", "output", 0, True), *outputs("a", bad=("a",)), weight])
+    write_ir(tmp_path, ["u AssignAdd w x", "a MatMul x w"], parameters=("x", "w"))
+    told = records(tmp_path)
+    assert told["w:output:0"]["role"] == "cause"
+    assert (told["Default/a:output:0"]["role"], told["Default/a:output:0"]["causes"]) == ("inherited", ["w:output:0"])
+
+
+def test_a_batch_normalisation_writes_to_its_moving_averages_and_not_to_its_scale(tmp_path: Path) -> None:
+    weights = [("Parameter", name, "output", 0, name == "beta") for name in ("gamma", "beta", "mean")]
+    write_pair(tmp_path, [("BatchNorm", "Default/bn", "output", 0, False), *weights])
+    write_ir(tmp_path, ["bn BatchNorm x gamma beta mean mean"], parameters=("x", "gamma", "beta", "mean"))
+    told = {address: (record.get("role"), record.get("causes")) for address, record in records(tmp_path).items()}
+    assert told["gamma:output:0"] == ("cause", [])
+    assert told["Default/bn:output:0"] == told["mean:output:0"] == ("inherited", ["gamma:output:0"])
+
+
+# Two layers of a training step, and what its optimizer keeps.
+TRAINING = (
+    "conv Conv2D x conv.weight",
+    "loss ReduceMean conv",
+    "grad MatMul loss x",
+    "opt ApplyMomentum conv.weight moments.conv.weight lr grad momentum",
+)
+TRAINED = ("x", "conv.weight", "moments.conv.weight", "lr", "momentum")
+
+
+def write_training(folder: Path, bad: dict[int, tuple[str, ...]], *, iterations: tuple[int, ...] = (1, 2)) -> None:
+    """Write steps of a training with MindSpore's layout; `bad` names the tensors that are wrong in each."""
+    for iteration in iterations:
+        wrong = bad.get(iteration, ())
+        ops = [(line.split()[1], f"Default/{line.split()[0]}", "output", 0) for line in TRAINING]
+        ops += [("Parameter", name, "output", 0) for name in TRAINED]
+        tensors = [(*key, key[1].removeprefix("Default/") not in wrong) for key in ops]
+        write_pair(folder, tensors, iteration=iteration, start=START + iteration * 1_000_000)
+    write_ir(folder, list(TRAINING), parameters=TRAINED)
+
+
+# The second step starts from what the first one left behind.
+WRONG_MOMENTUM = {1: ("opt", "conv.weight"), 2: ("conv", "loss", "grad", "opt", "conv.weight")}
+
+
+def test_what_a_wrong_optimizer_left_behind_is_inherited_by_the_next_step(tmp_path: Path) -> None:
+    write_training(tmp_path, WRONG_MOMENTUM)
+    told = records(tmp_path)
+    roles = {address: (one["role"], one["causes"]) for address, one in told.items() if one["verdict"] == "fail"}
+    assert roles.pop("Default/opt:output:0@1") == ("cause", [])
+    assert len(roles) == 6
+    assert set(map(repr, roles.values())) == {repr(("inherited", ["Default/opt:output:0"]))}
+    because = told["Default/conv:output:0@2"]["role_reason"]
+    assert because == "through parameters as the iteration before left them: conv.weight (fails)"
+
+
+def test_a_weight_stands_for_an_optimizer_that_was_not_compared(tmp_path: Path) -> None:
+    write_training(tmp_path, WRONG_MOMENTUM)
+    for file in (tmp_path / "right").rglob("ApplyMomentum.*"):
+        file.unlink()
+    told = records(tmp_path)
+    failing = [address for address, one in told.items() if one["verdict"] == "fail"]
+    assert failing[:2] == ["conv.weight:output:0@1", "Default/conv:output:0@2"]
+    weight, *others = (told[address] for address in failing)
+    assert (weight["role"], weight["suspects"]) == ("cause", ["Default/opt"])
+    assert {(one["role"], *one["causes"]) for one in others} == {("inherited", "conv.weight:output:0")}
+    # Of a tensor that was compared nobody says that it was not.
+    assert not any("not compared: " in one["role_reason"] and "conv.weight" in one["role_reason"] for one in others)
+
+
+def test_a_weight_that_passed_in_the_step_before_is_not_called_uncompared(tmp_path: Path) -> None:
+    write_training(tmp_path, {2: ("conv", "loss", "grad", "opt", "conv.weight")})
+    told = records(tmp_path)
+    assert told["Default/conv:output:0@2"]["role"] == "cause"
+    assert told["Default/conv:output:0@2"]["role_reason"] == "all that feeds it and was compared passes"
+    assert told["conv.weight:output:0@2"]["causes"] == ["Default/conv:output:0"]
+
+
+def test_only_the_iteration_just_before_tells_what_a_step_started_from(tmp_path: Path) -> None:
+    write_training(tmp_path, {1: WRONG_MOMENTUM[1], 3: WRONG_MOMENTUM[2]}, iterations=(1, 3))
+    told = records(tmp_path)["Default/conv:output:0@3"]
+    assert (told["role"], told["causes"]) == ("unknown", [])
+    assert "earlier part of the run" in told["role_reason"]
+
+
+def test_a_hyperparameter_that_fails_is_the_cause_and_not_written_by_the_optimizer(tmp_path: Path) -> None:
+    write_training(tmp_path, {1: (*WRONG_MOMENTUM[1], "momentum"), 2: (*WRONG_MOMENTUM[2], "momentum")})
+    roles = {address: one["role"] for address, one in records(tmp_path).items() if one["verdict"] == "fail"}
+    assert [address for address, role in roles.items() if role == "cause"] == ["momentum:output:0@1"]
+    assert set(roles.values()) == {"cause", "inherited"}
+
+
+def test_without_a_graph_the_weight_of_the_first_step_fails_first(tmp_path: Path) -> None:
+    write_training(tmp_path, {1: ("conv.weight",), 2: WRONG_MOMENTUM[2]})
+    (tmp_path / "left" / "rank_0" / "graphs" / "ms_output_trace_code_graph_0.ir").unlink()
+    told = {address: one["role"] for address, one in records(tmp_path).items() if one["verdict"] == "fail"}
+    assert next(iter(told)) == "conv_weight:output:0@1"
+    assert [address for address, role in told.items() if role == "cause"] == ["conv_weight:output:0@1"]
 
 
 def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path) -> None:

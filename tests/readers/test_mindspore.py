@@ -204,14 +204,14 @@ def test_constants_have_no_iteration(tmp_path):
     assert dump.unexplained == ()
 
 
-def test_parameters_follow_all_operators_by_time_then_name(tmp_path):
+def test_parameters_follow_the_operators_of_their_iteration_by_time_then_name(tmp_path):
     parameter = "Parameter.{}.0.0.{}.output.0.DefaultFormat.Float32.npy"
     for iteration in (0, 1):
         time = 10 * iteration
         touch(tmp_path, f"rank_0/Net/0/{iteration}/{RELU.format(time + 1)}")
         touch(tmp_path, *(f"rank_0/Net/0/{iteration}/{parameter.format(name, time + 2)}" for name in "ba"))
     seen = [(ref.key.op.name, ref.key.op.at.iteration) for ref in index(tmp_path).refs]
-    assert seen == [("relu-op0", 0), ("relu-op0", 1), ("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    assert seen == [("relu-op0", 0), ("a", 0), ("b", 0), ("relu-op0", 1), ("a", 1), ("b", 1)]
 
 
 def test_places_are_by_the_first_output_in_time(tmp_path):

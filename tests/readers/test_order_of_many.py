@@ -82,3 +82,42 @@ def test_what_a_reader_thought_of_places_does_not_matter(run):
     assert placed_by_time(thought) == placed_by_time(unthought)
     assert sort_out(thought).older == sort_out(unthought).older
     assert all(ref.place is None for ref in sort_out(thought).older)
+
+
+@st.composite
+def tensors_of_steps(draw):
+    """Tensors of several iterations and ranks, some of which are weights."""
+    known = st.none() | st.integers(0, 2)
+    at = st.builds(Coordinates, iteration=known, rank=known, occurrence=st.integers(0, 1))
+    keys = st.tuples(at, st.sampled_from("abw"), st.integers(1, 9), st.none() | st.integers(0, 3))
+    drawn = draw(st.lists(keys, max_size=12, unique_by=lambda key: key[:2]))
+    return [
+        TensorRef(
+            TensorKey(OpKey(name, where, PARAMETER if name == "w" else None), "output", 0),
+            TensorSpec(),
+            TensorSource(Path(f"/d/{number}"), time),
+            "npy-folder",
+            None if name == "w" else place,
+        )
+        for number, (where, name, time, place) in enumerate(drawn)
+    ]
+
+
+def step_of(one: TensorRef) -> float:
+    iteration = one.key.op.at.iteration
+    return float("inf") if iteration is None else iteration
+
+
+@settings(max_examples=300)
+@given(tensors_of_steps())
+def test_weights_and_what_has_no_place_come_last_within_their_iteration(tensors):
+    for order in (in_order, placed_by_time):
+        done = order(tensors)
+        assert sorted(one.source.path for one in done) == sorted(one.source.path for one in tensors)
+        assert [step_of(one) for one in done] == sorted(step_of(one) for one in tensors)
+        for iteration in {step_of(one) for one in done}:
+            here = [one for one in done if step_of(one) == iteration]
+            assert [one.place is None for one in here] == sorted(one.place is None for one in here)
+            placeless = [(one.source.timestamp, one.key.op.name) for one in here if one.place is None]
+            assert placeless == sorted(placeless)
+        assert in_order(done) == done

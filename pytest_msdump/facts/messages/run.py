@@ -260,7 +260,9 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "its input fails, and what feeds it has no verdict of its own: {suspects}",
         "其输入未通过，而产生该输入的算子没有自己的结论：{suspects}",
     ),
-    "why_written": Message("operators of this step write to it: {suspects}", "本步有算子写入它：{suspects}"),
+    "why_step": Message(
+        "through parameters as the iteration before left them: {suspects}", "经由上一迭代留下的参数：{suspects}"
+    ),
     "why_before": Message("its input fails; before that: {suspects}", "其输入未通过；在此之前：{suspects}"),
     "why_first": Message("the first to fail in execution order", "按执行顺序最先未通过"),
     "why_passing": Message("all that feeds it and was compared passes", "已比较的输入来源均通过"),
@@ -268,6 +270,7 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "it, or one before it that was not compared: {suspects}", "起因是它，或在它之前未比较的算子：{suspects}"
     ),
     "given_unseen": Message("not compared: {names}", "未比较：{names}"),
+    "given_before": Message("not compared as they were before the step: {names}", "未比较其在本步之前的值：{names}"),
     "operators_before": Message(
         "{n} operators before {operator}", "{operator} 之前的 {n} 个算子", "{n} operator before {operator}"
     ),

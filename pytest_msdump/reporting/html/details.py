@@ -105,7 +105,8 @@ def _reason(record: Entry, pool: Pool) -> dict[str, Any]:
         [pool.add(one["operator"]), pool.add(one["state"]), *([one["before"]] if "before" in one else [])]
         for one in why["suspects"]
     ]
-    told = {"why": why["why"], "suspects": suspects, "given": [pool.add(name) for name in why["given"]]}
+    names = {key: [pool.add(name) for name in why.get(key, ())] for key in ("given", "before")}
+    told = {"why": why["why"], "suspects": suspects, **names}
     return {"role_why": _said(told)}
 
 

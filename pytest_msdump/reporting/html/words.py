@@ -14,7 +14,7 @@ _SHARED = (
     *(
         "why_",
         "or_before",
-        "given_unseen",
+        "given_",
         "operators_before",
         "state_",
         "without_cause",

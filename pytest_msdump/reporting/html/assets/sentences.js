@@ -50,8 +50,13 @@ function reasonText(more) {
   const suspects = named((why.suspects || []).map(described));
   const text = t(`why_${why.why}`, { suspects });
   if (!["first", "passing"].includes(why.why)) return text;
-  const given = (why.given || []).map((number) => pool[number]);
-  return [text, suspects ? t("or_before", { suspects }) : null, given.length ? t("given_unseen", { names: named(given) }) : null].filter(Boolean).join(t("between_clauses"));
+  const [given, before] = [why.given || [], why.before || []].map((numbers) => numbers.map((number) => pool[number]));
+  return [
+    text,
+    suspects ? t("or_before", { suspects }) : null,
+    given.length ? t("given_unseen", { names: named(given) }) : null,
+    before.length ? t("given_before", { names: named(before) }) : null,
+  ].filter(Boolean).join(t("between_clauses"));
 }
 
 // What told who feeds whom.
