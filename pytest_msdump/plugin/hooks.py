@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.plugin.ignore_dumps import DUMPS, find_dumps
 from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
 from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, ini_kwargs
 
@@ -25,6 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Find the dumps before any conftest.py is loaded: one that lies in a dump never runs."""
+    try:
+        early_config.stash[DUMPS] = find_dumps(early_config)
+    except MsdumpError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,9 +16,11 @@ from uuid import uuid4
 import pytest
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.plugin.ignore_dumps import DUMPS
 from pytest_msdump.plugin.sources import (
     Source,
     absolute,
+    argument_paths,
     covered,
     find_source,
     found_files,
@@ -31,7 +33,6 @@ from pytest_msdump.settings import given
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
-    from pytest_msdump.plugin.dumped import DumpedFiles
     from pytest_msdump.suite import Suite
 
 __all__ = ["GATE", "NODE_OF_COMMAND_LINE", "Gate", "is_suite_file", "sent_with"]
@@ -51,7 +52,7 @@ class Gate:
         # One word for all processes of a run: with pytest-xdist the controller tells its workers.
         self.run: str = getattr(config, "workerinput", {}).get("msdump_run") or uuid4().hex
         self.plans: dict[Source, Plan] = {}
-        self._dumped: DumpedFiles | None = None
+        self._dumps = config.stash[DUMPS]
         self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
         # Keys in the cache by number of the pair, and the pairs that came from there; by plan.
         self.keys: dict[str, dict[str, str]] = {}
@@ -79,7 +80,7 @@ class Gate:
         named = any(self.said(name) is not None for name in ("left", "right", "config"))
         distributed = getattr(self.config.option, "dist", "no") != "no"
         source = find_source(self.config, self.said("config"))
-        files = found_files(self.config) if named or distributed else []
+        files = found_files(self.config, self._dumps.suites) if named or distributed else []
         if source is None:
             self._own = Source(None, None) if named and not files else None
         elif not is_given(self.config, source.file) and (named or self._runs_by_default(source)):
@@ -146,17 +147,9 @@ class Gate:
         if source not in self.plans:
             from pytest_msdump.pipeline.planning import plan
 
-            self._keep_plan(source, plan(self._load(source, {})))
+            made = self.plans[source] = plan(self._load(source, {}))
+            self._dumps.add([made.left.root, made.right.root])
         return self.plans[source]
-
-    def _keep_plan(self, source: Source, plan: Plan) -> None:
-        if self._dumped is None:
-            from pytest_msdump.plugin.dumped import DumpedFiles
-
-            self._dumped = DumpedFiles()
-            self.config.pluginmanager.register(self._dumped, "msdump-dumped")
-        self.plans[source] = plan
-        self._dumped.add(plan)
 
     def _load(self, source: Source, more: Mapping[str, str]) -> Suite:
         """The suite, every key of it checked; `more` stands in for options."""
@@ -263,6 +256,10 @@ class Gate:
             if source not in self._announced and not self.is_worker:
                 self._announced.add(source)
                 yield plan
+
+    def dumps_to_collect(self) -> set[str | None]:
+        """The dumps that the paths given to pytest lie in, and of which nothing is collected all the same."""
+        return {self._dumps.dump_of(path) for path in argument_paths(self.config) if not is_suite_file(path)}
 
     @property
     def has_results(self) -> bool:

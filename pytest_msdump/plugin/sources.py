@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,18 @@ import pytest
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.settings import OPTIONS
 
-__all__ = ["Source", "absolute", "covered", "find_source", "found_files", "ini_values", "is_given", "is_suite_file"]
+__all__ = [
+    "Source",
+    "absolute",
+    "argument_paths",
+    "covered",
+    "find_source",
+    "first_paths",
+    "found_files",
+    "ini_values",
+    "is_given",
+    "is_suite_file",
+]
 
 _SUITE_FILE = "msdump.toml"
 
@@ -74,13 +86,18 @@ def find_source(config: pytest.Config, named: str | None) -> Source | None:
         if not file.exists():
             raise ConfigError(f"--msdump-config: there is no file {file}; give a suite file or a pyproject.toml")
         return _from_pyproject(file) if file.name == "pyproject.toml" else Source(file, None)
-    file = config.rootpath / _SUITE_FILE
+    return _project_suite(config.rootpath)
+
+
+def _project_suite(rootdir: Path) -> Source | None:
+    """The suite that is there without an option."""
+    file = rootdir / _SUITE_FILE
     if file.exists():
         if not file.is_file():
             # pytest collects files alone, and would pass this one over with all that it should judge.
             raise ConfigError(f"{file}: is not a file; put the suite file there, or take it away")
         return Source(file, None)
-    file = config.rootpath / "pyproject.toml"
+    file = rootdir / "pyproject.toml"
     # Asked in every run of pytest, most of which are not about dumps and must not load what reads files here.
     return _from_pyproject(file) if file.is_file() and b"msdump" in file.read_bytes() else None
 
@@ -94,18 +111,26 @@ def _from_pyproject(file: Path) -> Source | None:
     return None if table is None else Source(file, "tool.msdump", table)
 
 
+def first_paths(config: pytest.Config) -> list[Path]:
+    """The files and folders that collection starts from, as far as they are known before the first conftest.py."""
+    directory = config.invocation_params.dir
+    typed: list[str] = config.known_args_namespace.file_or_dir
+    if not typed and directory == config.rootpath:
+        patterns = config.getini("testpaths")
+        typed = [path for one in patterns for path in glob.iglob(one, recursive=True)]  # noqa: PTH207 - as pytest does
+    return [absolute(config, argument.split("::")[0]) for argument in typed] or [directory]
+
+
 def covered(config: pytest.Config, file: Path | None) -> bool:
     """Whether the paths given to pytest include this file, so that plain `pytest` runs what it says."""
-    return file is not None and any(path == file or path in file.parents for path in _argument_paths(config))
+    return file is not None and any(path == file or path in file.parents for path in argument_paths(config))
 
 
-def found_files(config: pytest.Config) -> list[Path]:
-    """The suite files that collection will find below the paths given to pytest."""
-    from pytest_msdump.suite import suite_files
-
-    paths = [path for path in _argument_paths(config) if path.exists()]
-    files = suite_files(paths, norecurse=config.getini("norecursedirs"))
-    return [file for file in files if not _is_ignored(config, file, paths)]
+def found_files(config: pytest.Config, files: Sequence[Path]) -> list[Path]:
+    """Of the suite files below the paths given to pytest, those that collection does not pass over."""
+    given = argument_paths(config)
+    reached = (file for file in files if any(path == file or path in file.parents for path in given))
+    return [file for file in reached if not _is_ignored(config, file, given)]
 
 
 def _is_ignored(config: pytest.Config, file: Path, given: Sequence[Path]) -> bool:
@@ -120,10 +145,10 @@ def _is_ignored(config: pytest.Config, file: Path, given: Sequence[Path]) -> boo
 
 def is_given(config: pytest.Config, file: Path | None) -> bool:
     """Whether pytest was given this very file, so that collection brings it in any case."""
-    return file is not None and is_suite_file(file) and file in _argument_paths(config)
+    return file is not None and is_suite_file(file) and file in argument_paths(config)
 
 
-def _argument_paths(config: pytest.Config) -> list[Path]:
+def argument_paths(config: pytest.Config) -> list[Path]:
     """The files and folders given to pytest, absolute."""
     return [absolute(config, argument.split("::")[0]) for argument in config.args]
 

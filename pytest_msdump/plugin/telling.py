@@ -76,18 +76,20 @@ def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
 
 def header(gate: Gate) -> list[str]:
     """Which directory is which, and what is known of both, for every suite not told yet."""
-    return [
-        line
-        for plan in gate.unannounced()
-        for line in header_lines(
+    say, lines = Phrases(gate.language), list[str]()
+    for plan in gate.unannounced():
+        lines += header_lines(
             *plan.sides,
             pairs=len(plan.pairing.pairs),
             profile=plan.suite.policy.profile,
             unseen=plan.unseen,
             kernel=chosen().name,
-            say=Phrases(gate.language),
+            say=say,
         )
-    ]
+        entered = gate.dumps_to_collect()
+        roots = [root for root in dict.fromkeys((str(plan.left.root), str(plan.right.root))) if root in entered]
+        lines += [f"        {say('dump_not_collected', directory=root)}" for root in roots]
+    return lines
 
 
 def start_reports(gate: Gate, sources: Iterable[Source]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -21,7 +21,9 @@ def _is_named_so(name: str) -> bool:
     return name == SUITE_FILE or name.endswith(f".{SUITE_FILE}")
 
 
-def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list[Path]:
+def suite_files(
+    paths: Iterable[Path], *, norecurse: Iterable[str] = (), stay_out: Callable[[Path], bool] = lambda _: False
+) -> list[Path]:
     """Return every suite file in or below `paths`, as pytest's own collection would meet them.
 
     Parameters
@@ -31,6 +33,8 @@ def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list
     norecurse : iterable of str
         fnmatch patterns of directories not to enter, as pytest's `norecursedirs`: one that holds a separator is matched
         against the path, others against the name.
+    stay_out : callable
+        Whether a directory is not to be entered, even if it is one of `paths`.
 
     Returns
     -------
@@ -46,7 +50,7 @@ def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list
     folders: list[Path] = []
     for path in paths:
         if path.is_dir():
-            folders.append(path)
+            folders += [] if stay_out(path) else [path]
         elif path.is_file() and is_suite_file(path):
             found.add(path)
     patterns = tuple(norecurse)
@@ -54,12 +58,14 @@ def suite_files(paths: Iterable[Path], *, norecurse: Iterable[str] = ()) -> list
     while folders:
         links: list[Path] = []
         for folder in folders:
-            found.update(_walk(folder, patterns, seen, links))
+            found.update(_walk(folder, lambda path: _is_skipped(path, patterns) or stay_out(path), seen, links))
         folders = sorted(links)
     return sorted(found)
 
 
-def _walk(top: Path, patterns: tuple[str, ...], seen: set[tuple[int, int]], links: list[Path]) -> Iterable[Path]:
+def _walk(
+    top: Path, is_skipped: Callable[[Path], bool], seen: set[tuple[int, int]], links: list[Path]
+) -> Iterable[Path]:
     """Yield the suite files below `top`, real directories only; links to directories are put aside."""
     waiting = [top]
     while waiting:
@@ -68,7 +74,7 @@ def _walk(top: Path, patterns: tuple[str, ...], seen: set[tuple[int, int]], link
             if not entry.is_dir():
                 if _is_named_so(entry.name) and entry.is_file():
                     yield Path(entry.path)
-            elif not _is_skipped(path := Path(entry.path), patterns):
+            elif not is_skipped(path := Path(entry.path)):
                 (links if entry.is_symlink() else waiting).append(path)
 
 

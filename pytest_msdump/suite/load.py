@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.storage.urls import located
-from pytest_msdump.suite.sections import FileName, SideText, read_file, read_options
+from pytest_msdump.suite.sections import FileName, PlacedPath, SideText, read_file, read_options
 from pytest_msdump.suite.values import ENV, SideChoice, Suite
 
-__all__ = ["load_suite"]
+__all__ = ["load_suite", "named_sides"]
 
 _PROJECT_FILE = "pyproject.toml"
 
@@ -106,6 +107,31 @@ def load_suite(
     )
     environment = os.environ if environ is None else environ
     return _assemble(said, file, directory, name, environment, threshold_flag=flags["threshold"])
+
+
+def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
+    """Return the directories that `left` and `right` of options or of a suite name, without looking at anything else.
+
+    Parameters
+    ----------
+    values : Mapping
+        Option name → text, or the table of a suite file.
+    base : Path
+        What relative paths start from.
+    environ : Mapping, optional
+        The environment for ``@env``; the process's own by default.
+
+    Returns
+    -------
+    list of Path
+        Without what names no directory; `load_suite` says what is wrong with it.
+    """
+    found: list[Path] = []
+    for side in ("left", "right"):
+        with suppress(ConfigError):
+            read: dict[str, SideText] = read_options({side: values.get(side)}, {side: side}, base)
+            found += [_directory(one.path, base, os.environ if environ is None else environ) for one in read.values()]
+    return found
 
 
 def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileName:
@@ -226,14 +252,16 @@ def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -
     coordinates = dict((in_file or chosen).choice)
     if side == "left":
         coordinates = {key: value for key, value in coordinates.items() if key not in said.options}
-    written = chosen.path
+    return SideChoice(_directory(chosen.path, directory, environ), **coordinates)
+
+
+def _directory(written: PlacedPath, directory: Path, environ: Mapping[str, str]) -> Path:
+    """Return the absolute path, or URL, of a side as it was written."""
     if written.text == ENV:
         from pytest_msdump.suite.environment import dumped_path
 
-        path = dumped_path(environ, directory, written.where)
-    else:
-        path = located(written.text, written.base, where=written.where)
-    return SideChoice(_normal(path), **coordinates)
+        return _normal(dumped_path(environ, directory, written.where))
+    return _normal(located(written.text, written.base, where=written.where))
 
 
 def _normal(path: Path) -> Path:

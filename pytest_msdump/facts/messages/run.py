@@ -50,6 +50,10 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "警告：左右两侧疑似写反：左侧是 op.index.timestamp.npy 文件夹，"
         "右侧是 {reader} 转储；左侧应为待测，右侧应为参考",
     ),
+    "dump_not_collected": Message(
+        "nothing in {directory} is collected: it is a dump; keep tests apart from dumps",
+        "不从 {directory} 收集任何测试：它是转储目录；请将测试与转储分开存放",
+    ),
     "not_understood": Message(
         "{n} files are not understood and left out: {names}",
         "有 {n} 个文件无法识别，未计入：{names}",
