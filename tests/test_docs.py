@@ -155,7 +155,7 @@ def _code(text: str | None) -> str:
 def test_the_table_of_options_is_the_programs() -> None:
     rows = [
         (
-            "<br>".join(f"`{flag} {option.metavar}`" for flag in option.flags),
+            "<br>".join(f"`{flag}={option.metavar}`" for flag in option.flags),
             _code(option.ini),
             _code(option.toml),
             ", ".join(f"`{flag}`" for flag in option.cli_flags if option.name != "granularity") or "–",
@@ -168,10 +168,20 @@ def test_the_table_of_options_is_the_programs() -> None:
     assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_options_of_pytest_are_written_with_an_equals_sign(page: Path) -> None:
+    """After a space pytest takes the value for a path of tests, and may lose its ini file."""
+    declared = (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS)
+    flags = "|".join(flag for option in declared if option.kind != "switch" for flag in option.flags)
+    # A word of prose may follow; what is typed comes in a line of code.
+    code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.DOTALL)
+    assert [found for text in code for found in re.findall(rf"(?:{flags})\s+[^-\s|].*", text)] == []
+
+
 def test_the_table_of_fixtures_options_is_the_programs() -> None:
     rows = [
         (
-            "<br>".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.flags),
+            "<br>".join(f"`{flag}={option.metavar}`".replace("=`", "`") for flag in option.flags),
             _code(option.ini),
             option.help,
             option.default or "–",
@@ -185,7 +195,7 @@ def test_the_table_of_fixtures_options_is_the_programs() -> None:
 def test_the_table_of_what_is_told_is_the_programs() -> None:
     rows = [
         (
-            ", ".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.flags),
+            ", ".join(f"`{flag}={option.metavar}`".replace("=`", "`") for flag in option.flags),
             _code(option.ini),
             ", ".join(f"`{flag} {option.metavar}`".replace(" `", "`") for flag in option.cli_flags),
             option.help,

@@ -57,7 +57,7 @@ def test_the_dumps_hold_a_right_port_and_a_wrong_one() -> None:
 @pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch"])
 def test_the_right_port_passes(profile: str, tmp_path: Path) -> None:
     project = copy_project(tmp_path)
-    code, printed = run(f"pytest -q example_suites/{LENET} --msdump-profile {profile}", project, tmp_path)
+    code, printed = run(f"pytest -q example_suites/{LENET} --msdump-profile={profile}", project, tmp_path)
     assert code == 0, "\n".join(printed)
     assert printed[-1].startswith("11 passed")
     assert [record["verdict"] for record in _results(project)["tensors"]] == ["pass"] * 10
@@ -114,7 +114,7 @@ def test_the_ascend_run_passes_and_its_drifted_twin_fails_where_it_was_spoilt(tm
         f"{layer}:output:0": "fused into conv1bn1relu1: its own output no longer exists in the compiled model"
         for layer in ("conv1", "bn1")
     }
-    drifted = f"pytest -q example_suites/{ASCEND} --msdump-left example_suites/{ASCEND}/drifted"
+    drifted = f"pytest -q example_suites/{ASCEND} --msdump-left=example_suites/{ASCEND}/drifted"
     code, printed = run(drifted, project, tmp_path)
     assert code == 1
     failing = [record for record in _results(project)["tensors"] if record["verdict"] != "pass"]

@@ -11,6 +11,7 @@ import pytest
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.plugin.ignore_dumps import DUMPS, find_dumps
 from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
+from pytest_msdump.plugin.sources import refuse_lost_files
 from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, ini_kwargs
 
 MARKERS = (
@@ -32,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Find the dumps before any conftest.py is loaded: one that lies in a dump never runs."""
     try:
+        refuse_lost_files(early_config)
         early_config.stash[DUMPS] = find_dumps(early_config)
     except MsdumpError as error:
         raise pytest.UsageError(str(error)) from None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS
 
 __all__ = [
     "Source",
@@ -24,9 +27,11 @@ __all__ = [
     "ini_values",
     "is_given",
     "is_suite_file",
+    "refuse_lost_files",
 ]
 
 _SUITE_FILE = "msdump.toml"
+_FILES = ("ini file", "suite file", "conftest.py files")
 
 
 class Source:
@@ -119,6 +124,83 @@ def first_paths(config: pytest.Config) -> list[Path]:
         patterns = config.getini("testpaths")
         typed = [path for one in patterns for path in glob.iglob(one, recursive=True)]  # noqa: PTH207 - as pytest does
     return [absolute(config, argument.split("::")[0]) for argument in typed] or [directory]
+
+
+def refuse_lost_files(config: pytest.Config) -> None:
+    """Refuse values after a space that make pytest judge by other files than it finds without them.
+
+    pytest looks for its ini file before it knows any option of a plugin: it takes ``DIR`` of ``--msdump-left DIR`` for
+    a path of tests. With ``=`` it does not.
+
+    Raises
+    ------
+    ConfigError
+        The ini file, the suite file or the conftest.py files differ; says what to type.
+    """
+    typed = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
+    words, values = _without_values(typed)
+    if not values:
+        return
+    for what, taken, meant in zip(
+        _FILES, _files_judged_by(config, typed), _files_judged_by(config, words), strict=True
+    ):
+        if taken != meant:
+            raise ConfigError(
+                f"after a space pytest takes the value of {values[0].partition('=')[0]} for a path of tests, too, and "
+                f"uses {_listed(taken)} as {what} instead of {_listed(meant)}; type {shlex.join(values)}"
+            )
+
+
+def _without_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split a command line into what is left without our values that follow a space, and these with ``=``."""
+    flags = {flag for option in (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS) for flag in option.flags}
+    flags -= {flag for option in TELLING_OPTIONS if option.kind == "switch" for flag in option.flags}
+    rest, values, waiting = list[str](), list[str](), list(words)
+    while waiting and waiting[0] != "--":
+        word = waiting.pop(0)
+        if word in flags and waiting and not waiting[0].startswith("-"):
+            values.append(f"{word}={waiting.pop(0)}")
+        else:
+            rest.append(word)
+    return [*rest, *waiting], values
+
+
+def _files_judged_by(config: pytest.Config, words: Sequence[str]) -> tuple[set[Path], set[Path], set[Path]]:
+    """The ini file, the suite file and the conftest.py files that pytest takes with such a command line."""
+    from inspect import signature
+
+    # pytest offers no other way to ask, and the parameters differ between its releases.
+    from _pytest.config import get_config
+    from _pytest.config.findpaths import determine_setup
+
+    bare = get_config()
+    known, unknown = bare._parser.parse_known_and_unknown_args([*words], namespace=copy(bare.option))
+    asked = {
+        "inifile": known.inifilename,
+        "override_ini": None,
+        "args": [*known.file_or_dir, *unknown],
+        "rootdir_cmd_arg": known.rootdir or None,
+        "invocation_dir": config.invocation_params.dir,
+    }
+    rootdir, ini, settings, *_ = determine_setup(
+        **{name: asked[name] for name in signature(determine_setup).parameters}
+    )
+    suite = None
+    if config.known_args_namespace.msdump_config is None:
+        with suppress(ConfigError):
+            suite = _project_suite(rootdir)
+    cut = absolute(config, known.confcutdir) if known.confcutdir else rootdir if ini is None else ini.parent
+    folders = {folder for path in first_paths(config) for folder in (path, *path.parents)} - {*cut.parents}
+    # A pyproject.toml counts only where it speaks of pytest; the other files are for pytest alone.
+    return (
+        {ini} if ini is not None and (settings or ini.name != "pyproject.toml") else set(),
+        {suite.file} if suite is not None and suite.file is not None else set(),
+        {folder / "conftest.py" for folder in folders if (folder / "conftest.py").is_file()},
+    )
+
+
+def _listed(files: set[Path]) -> str:
+    return ", ".join(sorted(map(str, files))) or "none"
 
 
 def covered(config: pytest.Config, file: Path | None) -> bool:

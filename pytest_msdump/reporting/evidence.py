@@ -109,7 +109,7 @@ def would_pass(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     if not record["would_pass"]:
         return []
     typed = [
-        f"--msdump-threshold {metric}={_typed(bound)}" if metric in _FLAG_ONLY else f"{metric} = {_typed(bound)}"
+        f"--msdump-threshold={metric}={_typed(bound)}" if metric in _FLAG_ONLY else f"{metric} = {_typed(bound)}"
         for metric, bound in record["would_pass"].items()
     ]
     failing = [finding for finding in record["findings"] if finding["outcome"] in ("fail", "undefined")]

@@ -52,7 +52,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_fresh_dumps_of_the_right_port_pass(fresh: Path) -> None:
-    code, printed = run("pytest -q example_suites/01_lenet_port --msdump-profile strict", fresh, fresh.parent)
+    code, printed = run("pytest -q example_suites/01_lenet_port --msdump-profile=strict", fresh, fresh.parent)
     assert code == 0, "\n".join(printed)
     assert printed[-1].startswith("11 passed")
 

@@ -25,7 +25,7 @@ from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 
 GOLDEN = Path(__file__).parent / "golden"
-RERUN = "pytest --msdump-left target_bad --msdump-right reference --msdump-select 'Default/conv2-Conv2d/BiasAdd-op0'"
+RERUN = "pytest --msdump-left=target_bad --msdump-right=reference --msdump-select='Default/conv2-Conv2d/BiasAdd-op0'"
 
 
 def said(*records, width=80, rerun=None):
@@ -59,8 +59,8 @@ def overflowed():
     rule = "profile default (float16)"
     rows = (
         Check("cosine_similarity", 0.99899999999, 0.999, "fail", rule, "FAIL"),
-        Check("max_relative_error", 0.41, 0.5, "fail", "--msdump-threshold max_rel=0.5", "FAIL"),
-        Check("kl_divergence", None, 0.005, "fail", "--msdump-threshold kld=0.005", "undefined"),
+        Check("max_relative_error", 0.41, 0.5, "fail", "--msdump-threshold=max_rel=0.5", "FAIL"),
+        Check("kl_divergence", None, 0.005, "fail", "--msdump-threshold=kld=0.005", "undefined"),
         Check("nonfinite_mismatch", 1, 0, "fail", rule, "FAIL"),
         Check("saturated_count", 2, 0, "fail", rule, "FAIL"),
     )
@@ -75,7 +75,7 @@ def overflowed():
             0.99899999999,
             0.999,
         ),
-        Finding("fail", f"{left_out} does not hold", "max_relative_error", 0.41, 0.5, "--msdump-threshold max_rel=0.5"),
+        Finding("fail", f"{left_out} does not hold", "max_relative_error", 0.41, 0.5, "--msdump-threshold=max_rel=0.5"),
         Finding("fail", "nonfinite_mismatch 1 is above 0", "nonfinite_mismatch", 1, 0, rule),
         Finding("fail", "saturated_count 2 is above 0", "saturated_count", 2, 0, rule),
         Finding(
@@ -226,7 +226,7 @@ def test_an_axis_order_is_told_only_where_it_applies():
 def test_limits_that_would_do_are_typed_exactly():
     record = samples.drifted(verdict=Verdict("fail", (), {"cosine_similarity": 0.1234567890123, "allclose": 588}))
     text = " ".join(said(record).split())
-    assert "would pass with cosine_similarity = 0.1234567890123, --msdump-threshold allclose=588" in text
+    assert "would pass with cosine_similarity = 0.1234567890123, --msdump-threshold=allclose=588" in text
 
 
 def test_it_is_not_called_curable_when_it_is_not():
