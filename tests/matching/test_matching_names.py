@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching import Selection, pair_dumps
+from pytest_msdump.matching import MapEntry, Selection, pair_dumps
 
 
 def test_true_names_pair_before_mangled_ones() -> None:
@@ -36,8 +36,9 @@ def test_either_spelling_of_either_side_finds_the_other(left, right, how) -> Non
     assert pairing.coverage == 1.0
 
 
-def test_names_that_collide_once_mangled_are_told_apart_by_their_true_names() -> None:
-    side = dump(run_tensor("a/b_c"), run_tensor("a_b/c"))
+@pytest.mark.parametrize("types", [{}, {"op_type": None}, {"op_type": "ReLU"}])
+def test_names_that_collide_once_mangled_are_told_apart_by_their_true_names(types: dict[str, str | None]) -> None:
+    side = dump(run_tensor("a/b_c", **types), run_tensor("a_b/c", **types))
     assert addresses(pair_dumps(side, side)) == [
         ("a/b_c:output:0", "a/b_c:output:0", "name"),
         ("a_b/c:output:0", "a_b/c:output:0", "name"),
@@ -98,6 +99,24 @@ def test_what_the_op_types_leave_over_is_not_paired_with_each_other() -> None:
 def test_an_only_partner_needs_no_equal_type() -> None:
     pairing = pair_dumps(dump(run_tensor("x", op_type="BiasAdd")), dump(run_tensor("x", op_type="Conv2D")))
     assert len(pairing.pairs) == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_operator_that_the_map_paired_is_no_rival_of_its_namesake(turned: bool) -> None:
+    twins = dump(run_tensor("x", op_type="A"), run_tensor("x", op_type="B"))
+    others = dump(tensor("x"), tensor("other"))
+    entry = MapEntry("other", "A.x") if turned else MapEntry("A.x", "other")
+    pairing = pair_dumps(others, twins, entries=[entry]) if turned else pair_dumps(twins, others, entries=[entry])
+    met = [(pair.left.key.typed_address, pair.right.key.typed_address, pair.how) for pair in pairing.pairs]
+    wanted = [("A.x:output:0", "other:output:0", "mapped"), ("B.x:output:0", "x:output:0", "name")]
+    assert sorted(met) == sorted((right, left, how) if turned else (left, right, how) for left, right, how in wanted)
+
+
+def test_an_ambiguous_name_leaves_other_operators_to_the_later_ways() -> None:
+    left = dump(run_tensor("x", known=False), run_tensor("x", op_type="B", known=False), run_tensor("a/b"))
+    pairing = pair_dumps(left, dump(tensor("x"), tensor("a_b")))
+    assert addresses(pairing) == [("a/b:output:0", "a_b:output:0", "mangled")]
+    assert [one.reason.partition(":")[0] for one in pairing.unmatched_left] == ["ambiguous", "ambiguous"]
 
 
 def test_an_ambiguity_at_one_rank_leaves_the_other_rank_alone() -> None:
