@@ -138,6 +138,7 @@ def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping
         right_dtype=stored.right_dtype,
         overflows=stored.overflows,
         right_overflows=stored.right_overflows,
+        remarks=stored.remarks,
     )
     return with_verdict(record, verdict, limits, rows(comparison, limits))
 

@@ -7,16 +7,17 @@ from functools import lru_cache
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.judging.judgement import Judgement, judgements
-from pytest_msdump.judging.wording import position
+from pytest_msdump.judging.wording import position, remark_text
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.report import Check
-from pytest_msdump.model.verdict import OUTCOMES, Finding, Limits, Verdict
+from pytest_msdump.model.verdict import OUTCOMES, FileRemark, Finding, Limits, Verdict
 
 __all__ = ["judge", "rows"]
 
 # What a reader should meet first. A number beyond its limit tells more than one that could not be computed.
 _TOLD = ("error", "fail", "undefined", "warn", "note")
 
+_ALLOWS_COMPLEX = '[[msdump.rule]] with complex = "allow"'
 _WHOLE = ("integer", "bool")
 
 
@@ -28,6 +29,7 @@ def judge(
     right_dtype: str,
     overflows: Sequence[str] = (),
     right_overflows: Sequence[str] = (),
+    remarks: Sequence[FileRemark] = (),
     judged: Sequence[Judgement] | None = None,
 ) -> Verdict:
     """Hold the numbers of one pair against its limits.
@@ -46,6 +48,8 @@ def judge(
     overflows, right_overflows : sequence of str
         What the device's own check says of the operator of either side: an overflow of the left fails where the limit
         of `saturated_count` is 0 and the sides differ.
+    remarks : sequence of FileRemark
+        Of their files: notes, which fail where the files have to agree bit by bit.
     judged : sequence of Judgement, optional
         What `judgements` makes of both, where the caller has it already.
 
@@ -66,6 +70,7 @@ def judge(
     told += _not_compared(comparison, judged)
     if overflows:
         told += _overflows(comparison, limits, overflows)
+    told += [_of_file(remark, limits) for remark in remarks]
     told += [Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows]
     told += [
         finding
@@ -73,17 +78,24 @@ def judge(
         if one.sentence and (finding := one.finding()) and not (types and _told_by_types(one, limits))
     ]
     told += [Finding("note", sentence) for sentence in limits.notes]
-    return _verdict(told, types, judged)
+    # Then no limit would let it pass.
+    hopeless = (types is not None and types.outcome != "note") or (limits.dtype_equal and bool(remarks))
+    return _verdict(told, judged, hopeless=hopeless)
 
 
-def _verdict(told: list[Finding], types: Finding | None, judged: Sequence[Judgement]) -> Verdict:
+def _of_file(remark: FileRemark, limits: Limits) -> Finding:
+    if not limits.dtype_equal:
+        return Finding("note", remark_text(remark))
+    return Finding("fail", f"{remark_text(remark)}; not accepted ({limits.dtype_rule})", rule=limits.dtype_rule)
+
+
+def _verdict(told: list[Finding], judged: Sequence[Judgement], *, hopeless: bool) -> Verdict:
     findings = tuple(sorted(told, key=_told_when)) if len(told) > 1 else tuple(told)
     opinions = [finding.outcome for finding in findings if finding.outcome != "note"]
     if not opinions:
         return Verdict("pass", findings)
     from pytest_msdump.judging.would_pass import would_pass
 
-    hopeless = types is not None and types.outcome == "fail"
     return Verdict(max(opinions, key=OUTCOMES.index), findings, {} if hopeless else would_pass(judged))
 
 
@@ -114,6 +126,12 @@ def _told_when(finding: Finding) -> int:
 
 def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
     """What is to be said of data types that differ."""
+    if _is_complex(left) != _is_complex(right) and limits.complex != "allow":
+        return Finding(
+            "error",
+            f"{_differ(left, right)}; a real tensor is not compared with a complex one; where that is meant, "
+            f"add {_ALLOWS_COMPLEX}",
+        )
     if limits.dtype_equal:
         rule = limits.dtype_rule
         return Finding("fail", f"{_differ(left, right)}, but must be equal ({rule})", rule=rule)
@@ -125,6 +143,10 @@ def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Fin
     return Finding(
         "fail", f"{_differ(left, right)}; that is accepted only where all values are equal, and {count} are not"
     )
+
+
+def _is_complex(dtype: str) -> bool:
+    return dtype in DTYPES and DTYPES[dtype].kind == "complex"
 
 
 def _differ(left: str, right: str) -> str:

@@ -45,6 +45,8 @@ class Rule:
         The coarser side's data type; a complex type or that of its component.
     rtol, atol : float, optional
         Element-wise tolerance, each by itself; ``None`` leaves it to earlier rules or torch's table.
+    complex : str, optional
+        "allow" or "error": whether a real side may meet a complex one; ``None`` leaves it to earlier rules.
     label : str
         Where it was written, e.g. ``msdump.toml [[msdump.rule]] #2 match="conv*"``.
 
@@ -62,6 +64,7 @@ class Rule:
     dtype: str | None = None
     rtol: float | None = None
     atol: float | None = None
+    complex: str | None = None
     label: str = ""
 
     def __post_init__(self) -> None:

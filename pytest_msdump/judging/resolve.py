@@ -114,6 +114,7 @@ def _limits(
         notes=tuple(_expired(drift) for drift in expired if not drift.bounds.keys() <= accepted.keys()),
         known_drift=_reasons(holding, accepted) if accepted else None,
         strict=_flat(normal) if accepted else (),
+        complex=[None, *(rule.complex for rule in rules if rule.complex)][-1] or "error",
         without=tuple(policy.without.items()),
     )
 

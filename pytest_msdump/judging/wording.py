@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["apart", "bound_text", "number", "position"]
+from pytest_msdump.model.verdict import FileRemark
+
+__all__ = ["FILE_REMARKS", "apart", "bound_text", "number", "position", "remark_text"]
+
+# What files hold beside the values that were compared, by code.
+FILE_REMARKS = {
+    "trailing_bytes": "the {side} file holds {bytes} bytes behind all that its header explains; they were not compared",
+    "shape_from_graph": "the {side} file says shape {stored} and the graph of its run {used}, in which it was compared",
+}
+
+
+def remark_text(remark: FileRemark) -> str:
+    """Write what is to be said of a file."""
+    shown = {name: tuple(value) if isinstance(value, list) else value for name, value in remark.parameters.items()}
+    return FILE_REMARKS[remark.code].format_map(shown)
 
 
 def number(value: float | int) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.model.statistics import StatisticComparison
     from pytest_msdump.model.tensor import TensorSpec
-    from pytest_msdump.model.verdict import Limits, Verdict
+    from pytest_msdump.model.verdict import FileRemark, Limits, Verdict
 
 __all__ = ["Check", "CheckRow", "Record", "Report", "SideInfo"]
 
@@ -46,6 +46,7 @@ class Record:
     name claims. `checks` are the limits one by one, as judging made them. `custom` is what a user's own algorithms
     returned, by name. `statistics` is set where a tensor was not saved, and then there is no `comparison`. `diagnosis`
     says what the drift of a failing pair looks like, `spread` where and for which values it errs, as plain JSON values.
+    `remarks` are of the files, whatever their values.
     """
 
     pair: Pair
@@ -59,6 +60,7 @@ class Record:
     statistics: StatisticComparison | None = None
     diagnosis: tuple[Mapping[str, Any], ...] = ()
     spread: Mapping[str, Any] = field(default_factory=dict)
+    remarks: tuple[FileRemark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,8 @@ class TensorSpec:
         Shape after undoing the memory format and cropping the padding.
     groups : int
         Groups of a convolution, which the memory formats of its weights (FRACTAL_Z) depend on.
+    trailing_bytes : int
+        Bytes of its file behind all that the file's header explains; they are never read.
     """
 
     dtype: str | None = None
@@ -144,6 +146,7 @@ class TensorSpec:
     memory_format: str | None = None
     logical_shape: tuple[int, ...] | None = None
     groups: int = 1
+    trailing_bytes: int = 0
 
 
 def location_of(folder: Path, name: str) -> Path | str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["FAILING", "OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
+__all__ = ["FAILING", "OUTCOMES", "FileRemark", "Finding", "Limit", "Limits", "Verdict"]
 
 # From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is nobody's finding.
 OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
@@ -38,7 +40,7 @@ class Limits:
     nan_rule : str
         Who said so.
     dtype_equal : bool
-        Whether differing dtypes fail by themselves (profile `bitwise`).
+        Whether differing dtypes fail by themselves, and so does every `FileRemark` (profile `bitwise`).
     dtype_rule : str
         Who said so; empty when nobody did.
     rtol, atol : float
@@ -51,6 +53,8 @@ class Limits:
         The reason of the known drift that holds for this pair: within its limits, beyond the normal ones, is `warn`.
     strict : tuple of Limit
         The limits as they would be without the known drift; empty when none holds.
+    complex : str
+        "error", or "allow" where a rule says that a real side may be compared with a complex one.
     without : tuple of (str, str)
         Metrics that are not to be measured, and who said so of each.
 
@@ -71,6 +75,7 @@ class Limits:
     known_drift: str | None = None
     strict: tuple[Limit, ...] = ()
     dtype_rule: str = ""
+    complex: str = "error"
     without: tuple[tuple[str, str], ...] = ()
     # Worked out once for all the pairs that are judged by these.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
@@ -78,6 +83,16 @@ class Limits:
     def __post_init__(self) -> None:
         levels = {name: tuple(limit for limit in self.limits if limit.metric == name) for name in METRICS}
         object.__setattr__(self, "by_metric", {name: limits for name, limits in levels.items() if limits})
+
+
+class FileRemark(NamedTuple):
+    """What the numbers of a pair do not show of its files: a code of `judging.wording.FILE_REMARKS` and its parameters.
+
+    The values that were compared may agree all the same; only bit by bit the files do not.
+    """
+
+    code: str
+    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def compare_views(
         return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
-    verdict, checks = opinion_of(pair, comparison, limits, left.dtype, right.dtype)
+    verdict, checks = opinion_of(pair, comparison, limits, left.dtype, right.dtype, met.remarks)
     return Record(
         pair=pair,
         verdict=verdict,
@@ -97,6 +97,7 @@ def compare_views(
         right_spec=met.right_logical.spec,
         custom=custom,
         diagnosis=_diagnosis(met, comparison, extras) if verdict.outcome in FAILING else (),
+        remarks=met.remarks,
         spread={} if extras.spread == "none" else _spread(met, verdict, extras),
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.stored import Converters, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.model.verdict import FileRemark
 from pytest_msdump.pipeline.logical import logical_views, views_as_told, views_that_meet
 from pytest_msdump.pipeline.sampling import Sampled, check_formats, meet_sampled
 
@@ -15,7 +18,10 @@ _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DH
 
 
 class Met(NamedTuple):
-    """Two tensors of one shape; each side without its memory format but in its own axes; what was left to be done."""
+    """Two tensors of one shape; each side without its memory format but in its own axes; what was left to be done.
+
+    `remarks` are of what their files hold beside the values.
+    """
 
     left: TensorView
     right: TensorView
@@ -23,6 +29,7 @@ class Met(NamedTuple):
     right_logical: TensorView
     transform: Transform
     sampled: Sampled | None
+    remarks: tuple[FileRemark, ...] = ()
 
 
 def bring_together(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> Met:
@@ -38,12 +45,29 @@ def bring_together(pair: Pair, left: TensorView, right: TensorView, converters: 
     if pair.left.sample is None and pair.right.sample is None and not converters:
         whole = views_that_meet(left, right, pair.transform)
         if whole is not None:
-            return Met(whole[0], whole[1], whole[0], whole[1], whole[2], None)
+            return Met(whole[0], whole[1], whole[0], whole[1], whole[2], None, tuple(_trailing(left, right)))
     check_formats(pair, left, right)
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
+    own = left_logical, right_logical
     left_logical, right_logical = views_as_told(pair, left_logical, right_logical, transform)
+    remarks = (*_trailing(left, right), *_shapes_from_graph(own, (left_logical, right_logical)))
     left_met, right_met, sampled = meet_sampled(pair, left_logical, right_logical, transform)
-    return Met(left_met, right_met, left_logical, right_logical, transform, sampled)
+    return Met(left_met, right_met, left_logical, right_logical, transform, sampled, remarks)
+
+
+def _trailing(left: TensorView, right: TensorView) -> Iterator[FileRemark]:
+    for side, view in (("left", left), ("right", right)):
+        if view.spec.trailing_bytes:
+            yield FileRemark("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
+
+
+def _shapes_from_graph(own: tuple[TensorView, TensorView], told: tuple[TensorView, TensorView]) -> Iterator[FileRemark]:
+    """Yield the sides whose file says another shape than the graph, which won."""
+    for side, before, after in zip(("left", "right"), own, told, strict=True):
+        if before.shape != after.shape:
+            yield FileRemark(
+                "shape_from_graph", {"side": side, "stored": list(before.shape), "used": list(after.shape)}
+            )
 
 
 def axis_letters(left: TensorView, met: Met) -> str | None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Check
-from pytest_msdump.model.verdict import Limits, Verdict
+from pytest_msdump.model.verdict import FileRemark, Limits, Verdict
 
 __all__ = ["opinion_of"]
 
 
 def opinion_of(
-    pair: Pair, comparison: Comparison, limits: Limits, left_dtype: str, right_dtype: str
+    pair: Pair,
+    comparison: Comparison,
+    limits: Limits,
+    left_dtype: str,
+    right_dtype: str,
+    remarks: Sequence[FileRemark] = (),
 ) -> tuple[Verdict, list[Check]]:
     """Judge a pair.
 
@@ -27,6 +34,8 @@ def opinion_of(
         What it is judged by.
     left_dtype, right_dtype : str
         Names of `facts.dtypes`.
+    remarks : sequence of FileRemark
+        Of their files.
 
     Returns
     -------
@@ -41,6 +50,7 @@ def opinion_of(
         right_dtype=right_dtype,
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
+        remarks=remarks,
         judged=judged,
     )
     return verdict, rows(comparison, limits, judged)

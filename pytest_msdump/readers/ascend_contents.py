@@ -36,10 +36,14 @@ class StoredTensor(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """A tensor as the header told of it when the dump was indexed, and the state that its file was in."""
+    """A tensor as the header told of it when the dump was indexed, and the state that its file was in.
+
+    `end` is the header's, see `Header`.
+    """
 
     tensor: StoredTensor
     state: FileState
+    end: int
 
 
 class Header(NamedTuple):

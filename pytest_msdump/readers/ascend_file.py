@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.readers.ascend_header import Header, StoredTensor, parse_header
+from pytest_msdump.readers.ascend_header import Header, StoredTensor, bytes_behind, parse_header
 from pytest_msdump.readers.stored_file import FileState, StoredFile
 from pytest_msdump.readers.wire import Span
 
@@ -48,6 +48,11 @@ class DumpFile(NamedTuple):
     file: StoredFile
     source: FileSource
     header: Header
+
+    @property
+    def trailing_bytes(self) -> int:
+        """Bytes behind all that the header explains; see `ascend_header.bytes_behind`."""
+        return bytes_behind(self.source, self.header.end)
 
     def text(self, span: Span, most_bytes: int) -> str:
         """Return a text that is inside the header.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_msdump.readers.ascend_nano import NanoTensor
     from pytest_msdump.readers.ascend_raw import RawPart
 
-__all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "parse_header"]
+__all__ = ["MAX_HEADER_BYTES", "Header", "StoredTensor", "bytes_behind", "parse_header"]
 
 MAX_HEADER_BYTES = 64 * 2**20
 
@@ -37,6 +37,10 @@ _MAX_NAME_BYTES = 2**12
 _FEW_TENSORS = 32
 # Fused optimisers have the most, some hundreds. An empty entry takes two bytes of the file, and far more here.
 _MAX_TENSORS = 2**13
+# A forged file could hold very many empty ones.
+_MOST_CONTAINERS = 64
+# A writer puts these into a message once.
+_SINGULAR = frozenset({"version", "dump_time", "op_name"})
 
 
 class _LaidOut(NamedTuple):
@@ -47,11 +51,16 @@ class _LaidOut(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """The parts of a `DumpData`: where the messages of each kind are, its operator's name, its first attribute."""
+    """The parts of a `DumpData`: where the messages of each kind are, its operator's name, its first attribute.
+
+    `end` is the byte behind the last field that is known, `twice` a field that is there twice and should not be.
+    """
 
     messages: Mapping[str, Sequence[Span]]
     op_name: str
     attribute: Span | None
+    end: int
+    twice: str | None
 
     @property
     def untyped(self) -> Mapping[str, Sequence[Span]]:
@@ -115,12 +124,67 @@ def _all_in_protobuf(source: Source) -> Header:
     # Some other message may have the same wire types by chance, but nothing of use in it.
     if not parts.messages["input"] and not parts.messages["output"]:
         raise _unknown(source)
+    if parts.twice is not None:
+        raise _several(source, f"the field {parts.twice} is there twice")
     # Here a size without data is a size of nothing.
     tensors = tuple(each if each.start else each._replace(size=0) for each in _tensors(source, parts))
     from pytest_msdump.readers.ascend_raw import raw_parts
 
     raw, _ = raw_parts(source, parts.untyped, None)
-    return Header("protobuf", parts.op_name, tensors, parts.attribute, raw, source.size)
+    return Header("protobuf", parts.op_name, tensors, parts.attribute, raw, parts.end)
+
+
+def bytes_behind(source: Source, end: int) -> int:
+    """Return how many bytes follow what a header explains.
+
+    Parameters
+    ----------
+    source : Source
+        The whole file.
+    end : int
+        As the `Header` has it.
+
+    Raises
+    ------
+    TensorFileError
+        When they are one or more whole dumps: two files were joined, or two runs wrote into one.
+    """
+    position, count = end, 1
+    while position < source.size:
+        if count == _MOST_CONTAINERS:
+            raise _several(source, f"more than {count} dumps stand one behind the other")
+        try:
+            position += parse_header(_Tail(source, position)).end
+        except TensorFileError:
+            break
+        count += 1
+    if position == source.size and count > 1:
+        raise _several(source, f"{count} dumps stand one behind the other")
+    return max(0, source.size - end)
+
+
+def _several(source: Source, how: str) -> TensorFileError:
+    return TensorFileError(
+        f"{source.where}: holds several dumps ({how}); which of them counts is not known: dump it again, or split it"
+    )
+
+
+class _Tail(NamedTuple):
+    """A source from a byte on."""
+
+    source: Source
+    start: int
+
+    @property
+    def where(self) -> str:
+        return self.source.where
+
+    @property
+    def size(self) -> int:
+        return self.source.size - self.start
+
+    def peek(self, start: int, count: int) -> bytes:
+        return self.source.peek(self.start + start, count)
 
 
 def _unknown(source: Source) -> TensorFileError:
@@ -134,8 +198,14 @@ def _parts(source: Source, span: Span) -> _Parts:
     """Find the parts of a `DumpData`."""
     messages: dict[str, list[Span]] = {"input": [], "output": [], "buffer": [], "space": []}
     op_name, attribute, met = "", None, 0
+    end, seen, twice = span.start, set[str](), None
     for field in fields(source, span):
         name = DUMP_DATA.get(field[0], "")
+        if name:
+            end = field[4]
+        if name in _SINGULAR:
+            twice = name if name in seen else twice
+            seen.add(name)
         listed = messages.get(name)
         if listed is not None:
             listed.append(span_of(source, field))
@@ -150,7 +220,7 @@ def _parts(source: Source, span: Span) -> _Parts:
             attribute = _attribute(source, span_of(source, field))
         elif name == "dump_time":
             varint_of(source, field)
-    return _Parts(messages, op_name, attribute)
+    return _Parts(messages, op_name, attribute, end, twice)
 
 
 def _attribute(source: Source, span: Span) -> Span | None:

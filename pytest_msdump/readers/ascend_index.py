@@ -125,7 +125,7 @@ def _whole(one: Found, place: int, remarks: Remarks, reader: str) -> list[Tensor
     op = _key(one, header.op_name)
     refs: list[TensorRef] = []
     for part, tensor in enumerate(header.tensors):
-        noted = Noted(tensor, state) if state else None
+        noted = Noted(tensor, state, header.end) if state else None
         source = TensorSource.inside(folder, file, name.timestamp, part, device_address=tensor.address, noted=noted)
         claimed = _claimed(tensor.data_type, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
         refs.append(TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader, place))

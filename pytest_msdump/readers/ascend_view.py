@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_file import FileSource, open_dump_file, part_of
-from pytest_msdump.readers.ascend_header import parse_header
+from pytest_msdump.readers.ascend_header import bytes_behind, parse_header
 from pytest_msdump.readers.stored import StoredView, open_stored
 from pytest_msdump.readers.stored_file import StoredFile
 
@@ -29,14 +29,17 @@ def open_part(path: Path | str, part: int | None, noted: object = None) -> Store
     Raises
     ------
     TensorFileError
-        When the header cannot be read, the tensor is not there, or its data is not what the header says.
+        When the header cannot be read, the tensor is not there, its data is not what the header says, or whole dumps
+        follow it.
     """
     file = StoredFile(path)
     try:
         file.hold()
+        source = FileSource(file)
         if isinstance(noted, Noted) and noted.state == file.state:
-            return open_stored(file, noted.tensor)
-        return open_stored(file, part_of(parse_header(FileSource(file)), part, path))
+            return open_stored(file, noted.tensor, trailing_bytes=bytes_behind(source, noted.end))
+        header = parse_header(source)
+        return open_stored(file, part_of(header, part, path), trailing_bytes=bytes_behind(source, header.end))
     except BaseException:
         file.close()
         raise
@@ -54,7 +57,8 @@ def open_output(path: Path, index: int) -> StoredView:
     try:
         outputs = [tensor for tensor in opened.header.tensors if tensor.io == "output"]
         part = index if len(outputs) > 1 else 0
-        return open_stored(opened.file, part_of(opened.header._replace(tensors=tuple(outputs)), part, path))
+        tensor = part_of(opened.header._replace(tensors=tuple(outputs)), part, path)
+        return open_stored(opened.file, tensor, trailing_bytes=opened.trailing_bytes)
     except BaseException:
         opened.file.close()
         raise

@@ -72,7 +72,8 @@ class JoinedView:
         """What the headers say, with the joined stored shape."""
         spec = self._views[0].spec
         logical = self._original_shape if spec.memory_format else self._shape
-        return replace(spec, shape=self._stored_shape, logical_shape=logical)
+        trailing = sum(view.spec.trailing_bytes for view in self._views)
+        return replace(spec, shape=self._stored_shape, logical_shape=logical, trailing_bytes=trailing)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -174,7 +175,7 @@ def open_sliced(pieces: Sequence[Path], part: int | None) -> StoredView | Joined
         tensor = part_of(files[0].header, part, pieces[0])
         view: StoredView | JoinedView
         if slicing is None:
-            view = open_stored(files[0].file, tensor)
+            view = _opened(files[0], tensor)
         elif tensor.io == "input":
             view = _input(files, slicing, tensor)
         else:
@@ -217,21 +218,25 @@ def _input(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) ->
     shapes = [one.shape for one in same]
     whole = tensor.original_shape
     if whole is not None and all(shape == whole for shape in shapes):
-        return open_stored(files[0].file, tensor)
+        return _opened(files[0], tensor)
     axis = None if whole is None else axis_by_shapes(shapes, whole)
     if axis is None:
         raise TensorFileError(
             f"{files[0].file.path}: input {tensor.slot} of {len(files)} slices of shapes {shapes[0]} … {shapes[-1]}: "
             "how they make one tensor is not told; compare outputs, or leave it out with deselect"
         )
-    views = [open_stored(one.file, each) for one, each in zip(files, same, strict=True)]
+    views = [_opened(one, each) for one, each in zip(files, same, strict=True)]
     return JoinedView(views, axis, original_shape=whole)
+
+
+def _opened(file: DumpFile, tensor: StoredTensor) -> StoredView:
+    return open_stored(file.file, tensor, trailing_bytes=file.trailing_bytes)
 
 
 def _alone(file: DumpFile, tensor: StoredTensor) -> StoredView:
     """Open what one thread read. The original shape is that of the whole tensor, so it says nothing of a part."""
     part = tensor.original_shape is not None and prod(tensor.original_shape) != prod(tensor.shape)
-    return open_stored(file.file, tensor._replace(original_shape=None) if part else tensor)
+    return _opened(file, tensor._replace(original_shape=None) if part else tensor)
 
 
 def _output(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -> JoinedView:
@@ -255,9 +260,7 @@ def _output(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -
             f"{where}: slices of shapes {', '.join(map(str, shapes[:_MOST_NAMED]))} do not make one tensor along axis "
             f"{axis}; the dump is damaged or from several runs: dump it again"
         )
-    views = [
-        open_stored(one.file, each._replace(shape=shape)) for one, each, shape in zip(files, parts, shapes, strict=True)
-    ]
+    views = [_opened(one, each._replace(shape=shape)) for one, each, shape in zip(files, parts, shapes, strict=True)]
     return JoinedView(views, axis, original_shape=_original_shape(parts, slicing, axis))
 
 

@@ -226,7 +226,9 @@ def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
 
 
-def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
+def open_stored(
+    file: StoredFile, tensor: StoredTensor, *, trailing_bytes: int = 0, block_bytes: int = BLOCK_BYTES
+) -> StoredView:
     """Open one tensor of a dump file whose header was read; reads no data.
 
     Parameters
@@ -235,6 +237,8 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
         The dump file.
     tensor : StoredTensor
         What its header says of the tensor.
+    trailing_bytes : int
+        Of the file, to be told with the tensor.
     block_bytes : int
         Bound of what is held between reads when the elements must be gathered from other places.
 
@@ -263,6 +267,8 @@ def open_stored(file: StoredFile, tensor: StoredTensor, *, block_bytes: int = BL
             f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {needed} bytes are there; "
             "the run was probably killed while writing: dump it again"
         )
+    if trailing_bytes:
+        layout = laid_out(replace(layout.stored_spec, trailing_bytes=trailing_bytes))
     return StoredView(file, tensor.start, layout, block_bytes=block_bytes)
 
 

@@ -128,6 +128,8 @@ def _more(record: Record) -> dict[str, Any]:
         from pytest_msdump.reporting.statistics import statistics_entry
 
         more["statistics"] = statistics_entry(record.statistics)
+    if record.remarks:
+        more["file_remarks"] = [{"code": one.code, "parameters": dict(one.parameters)} for one in record.remarks]
     if record.diagnosis:
         more["diagnosis"] = [dict(found) for found in record.diagnosis]
     if record.spread:

@@ -10,6 +10,7 @@ from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.statistics import StatisticComparison
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey
+from pytest_msdump.model.verdict import FileRemark
 from pytest_msdump.reporting.statistics import statistics_of_entry
 from pytest_msdump.reporting.values import decode
 
@@ -25,8 +26,8 @@ class StoredRecord:
 
     `comparison` is ``None`` when nothing had been measured: then `outcome` stands as it is. `raw` is the entry itself.
     `overflows` and `right_overflows` are what the devices' own checks said, `pair_note` what is
-    to be told of the pair whatever its limits. `statistics` are those of a pair that has no `comparison`
-    because a tensor was not saved.
+    to be told of the pair whatever its limits, `remarks` what is to be told of their files. `statistics` are those of a
+    pair that has no `comparison` because a tensor was not saved.
     """
 
     left_key: TensorKey
@@ -40,6 +41,7 @@ class StoredRecord:
     right_overflows: tuple[str, ...] = ()
     pair_note: str | None = None
     statistics: StatisticComparison | None = None
+    remarks: tuple[FileRemark, ...] = ()
 
 
 def from_json(mapping: Mapping[str, Any], *, place: str = "record") -> StoredRecord:
@@ -74,6 +76,7 @@ def from_json(mapping: Mapping[str, Any], *, place: str = "record") -> StoredRec
         right_overflows=right.texts("overflows"),
         pair_note=entry.optional_text("pair_note"),
         statistics=statistics_of_entry(entry.get("statistics"), place=place) if "statistics" in mapping else None,
+        remarks=tuple(map(_remark, entry.tables("file_remarks"))) if "file_remarks" in mapping else (),
     )
 
 
@@ -160,6 +163,20 @@ class _Entry:
 
     def optional_index(self, key: str) -> tuple[int, ...] | None:
         return None if self.get(key) is None else self.index(key)
+
+
+def _remark(entry: _Entry) -> FileRemark:
+    """What was said of a file; codes and parameters as `judging.wording.FILE_REMARKS` has them."""
+    code, parameters = entry.text("code"), entry.table("parameters")
+    side = parameters.text("side")
+    if side not in ("left", "right"):
+        raise parameters.wrong("side", "left or right")
+    if code == "trailing_bytes":
+        return FileRemark(code, {"side": side, "bytes": parameters.count("bytes")})
+    if code == "shape_from_graph":
+        shapes = {name: list(parameters.index(name)) for name in ("stored", "used")}
+        return FileRemark(code, {"side": side, **shapes})
+    raise entry.wrong("code", "trailing_bytes or shape_from_graph")
 
 
 def _at(entry: _Entry) -> Coordinates:

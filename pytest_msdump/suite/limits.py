@@ -9,7 +9,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.judging.policy import KnownDrift, Rule
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.suite.keys import Reader, date, number, read_table, require, shown, text, texts
+from pytest_msdump.suite.keys import Reader, choice, date, number, read_table, require, shown, text, texts
 
 __all__ = ["known_drift", "rule"]
 
@@ -60,6 +60,7 @@ _RULE_KEYS: dict[str, Reader] = {
     "match": text,
     "op_type": texts,
     "dtype": text,
+    "complex": choice("error", "allow"),
 }
 _DRIFT_KEYS: dict[str, Reader] = {
     **_limit_keys(_accepted),
@@ -91,12 +92,13 @@ def rule(table: object, where: str, label: str) -> Rule:
     tolerance = said.get("allclose", {})
     # Made under the place, which its own refusals then begin with, and only then called as findings call it.
     made = Rule(
-        bounds=_bounds(said, where),
+        bounds=_bounds(said, where, needed="complex" not in said),
         match=said.get("match", "*"),
         op_type=said.get("op_type", ()),
         dtype=said.get("dtype"),
         rtol=tolerance.get("rtol"),
         atol=tolerance.get("atol"),
+        complex=said.get("complex"),
         label=where,
     )
     return replace(made, label=f'{label} match="{made.match}"')
@@ -110,12 +112,14 @@ def known_drift(table: object, where: str, label: str) -> KnownDrift:
     return replace(made, label=f'{label} match="{made.match}"')
 
 
-def _bounds(said: Mapping[str, Any], where: str) -> dict[str, tuple[float | None, float | None]]:
-    """Collect the limits; a table without any would do nothing, unnoticed."""
+def _bounds(
+    said: Mapping[str, Any], where: str, *, needed: bool = True
+) -> dict[str, tuple[float | None, float | None]]:
+    """Collect the limits; a table without any, or anything else to say, would do nothing, unnoticed."""
     bounds: dict[str, tuple[float | None, float | None]] = {
         name: value for name, value in said.items() if name in METRICS or name in SHORT_FORMS
     }
-    if not bounds:
+    if not bounds and needed:
         raise ConfigError(f"{where}: sets no limit; write e.g. cosine_similarity = 0.999")
     if "allclose" in bounds:
         # The metric counts the elements outside the tolerance; none may be.

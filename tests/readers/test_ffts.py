@@ -339,3 +339,14 @@ def test_an_attribute_that_is_no_text_is_refused(tmp_path):
         put(tmp_path, f"Add.op.6.3.{TIME + thread}.4.12.{thread}.0", dump2(header.replace(b"@", b"\xff"), bytes(4)))
     with pytest.raises(TensorFileError, match="a text in its header is no text"):
         opened(index(tmp_path).refs[0])
+
+
+def test_bytes_behind_the_header_count_of_every_slice(tmp_path):
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    write_threads(tmp_path, values, 0, [1, 2])
+    for number, file in enumerate(sorted(tmp_path.iterdir()), 1):
+        file.write_bytes(file.read_bytes() + b"\0" * number)
+    (ref,) = index(tmp_path).refs
+    view = opened(ref)
+    assert (view.spec.trailing_bytes, view.permuted((1, 0)).spec.trailing_bytes) == (6, 6)
+    np.testing.assert_array_equal(whole(ref), values)

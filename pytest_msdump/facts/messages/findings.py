@@ -6,6 +6,23 @@ __all__ = ["FINDING_SENTENCES"]
 
 # Of forms that begin alike the more particular one stands first.
 FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
+    ("{why}; not accepted ({rule})", "{why}；不予接受（{rule}）"),
+    (
+        "the left file holds {n} bytes behind all that its header explains; they were not compared",
+        "左侧文件在其文件头所说明的内容之后还有 {n} 个字节，未予比较",
+    ),
+    (
+        "the right file holds {n} bytes behind all that its header explains; they were not compared",
+        "右侧文件在其文件头所说明的内容之后还有 {n} 个字节，未予比较",
+    ),
+    (
+        "the left file says shape {stored} and the graph of its run {used}, in which it was compared",
+        "左侧文件的形状为 {stored}，而其运行的计算图为 {used}，按后者比较",
+    ),
+    (
+        "the right file says shape {stored} and the graph of its run {used}, in which it was compared",
+        "右侧文件的形状为 {stored}，而其运行的计算图为 {used}，按后者比较",
+    ),
     (
         (
             "nonfinite_mismatch {value} is above {limit} ({rule}): NaN left {a}, right {b}; Inf left {c}, right "
@@ -74,6 +91,13 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
     (
         "dtypes differ: left {left}, right {right}; that is accepted only where all values are equal, and {n} are not",
         "数据类型不同：左侧 {left}，右侧 {right}；仅当所有值相等时才允许，而有 {n} 个不等",
+    ),
+    (
+        (
+            "dtypes differ: left {left}, right {right}; a real tensor is not compared with a complex one; where that "
+            "is meant, add {entry}"
+        ),
+        "数据类型不同：左侧 {left}，右侧 {right}；实数张量不与复数张量比较；如确有此意，请添加 {entry}",
     ),
     ("dtypes differ: left {left}, right {right}", "数据类型不同：左侧 {left}，右侧 {right}"),
     (

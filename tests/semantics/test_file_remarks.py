@@ -1,0 +1,150 @@
+"""What files hold beside the values that agree: it is said, counts bit by bit, and whole dumps behind a dump do not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from readers.dumpmade import (
+    FLOAT,
+    dump2,
+    message,
+    nano,
+    nano_tensor,
+    one_output,
+    op_output,
+    put,
+)
+from readers.dumpmade import number as field
+
+from pytest_msdump.cli import main as msdump
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.pipeline.opening import open_dump
+
+DATA = Path(__file__).parents[1] / "data"
+VALUES = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+RAW = VALUES.tobytes()
+GE_FLOAT = 0
+CONTAINERS = {
+    "2.0": one_output(VALUES),
+    "2.0, the data in its header": dump2(message(outputs=[op_output(FLOAT, (3, 4), 0, data=RAW)])),
+    "nano": nano([], [nano_tensor("output", GE_FLOAT, (3, 4), 48)], RAW),
+    "protobuf": message(outputs=[op_output(FLOAT, (3, 4), 0, data=RAW)], version="1.0"),
+}
+NAME = "Add.add_1.1.1.1600000000000001"
+
+
+def compared(tmp_path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code and the records of left against right."""
+    report = tmp_path / "report"
+    code = msdump(["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report-dir", str(report), *options])
+    return code, json.loads((report / "results.json").read_text())["tensors"]
+
+
+def judged_again(tmp_path: Path, profile: str) -> int:
+    return msdump(["check", str(tmp_path / "report" / "results.json"), "--profile", profile])
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_bytes_behind_a_container_are_said_and_fail_bit_by_bit(tmp_path, kind):
+    # An unknown field is what a protobuf message can hold behind its last known one.
+    trailing = field(15, 1) if kind == "protobuf" else b"\0\0\0\0\0"
+    put(tmp_path / "left", NAME, CONTAINERS[kind] + trailing)
+    put(tmp_path / "right", NAME, CONTAINERS[kind])
+    code, (record,) = compared(tmp_path)
+    remark = {"code": "trailing_bytes", "parameters": {"side": "left", "bytes": len(trailing)}}
+    assert (code, record["verdict"], record["equal"], record["file_remarks"]) == (0, "pass", True, [remark])
+    (finding,) = record["findings"]
+    assert f"the left file holds {len(trailing)} bytes behind all that its header explains" in finding["sentence"]
+    assert judged_again(tmp_path, "default") == 0
+    assert judged_again(tmp_path, "bitwise") == 1
+    code, (record,) = compared(tmp_path, "--profile", "bitwise")
+    assert (code, record["verdict"], record["would_pass"]) == (1, "fail", {})
+    shutil.copy(tmp_path / "right" / NAME, tmp_path / "left" / NAME)
+    code, (record,) = compared(tmp_path, "--profile", "bitwise")
+    assert (code, "file_remarks" in record) == (0, False)
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("times", [2, 3, 100])
+def test_whole_containers_one_behind_the_other_are_an_error(tmp_path, kind, times):
+    put(tmp_path / "left", NAME, CONTAINERS[kind] * times)
+    put(tmp_path / "right", NAME, CONTAINERS[kind])
+    code, records = compared(tmp_path)
+    assert (code, {record["verdict"] for record in records}) == (1, {"error"})
+    assert "holds several dumps" in records[0]["findings"][0]["sentence"]
+
+
+@pytest.mark.parametrize("second", CONTAINERS)
+def test_a_container_of_another_kind_behind_a_container_is_an_error(tmp_path, second):
+    put(tmp_path, NAME, CONTAINERS["2.0"] + CONTAINERS[second])
+    with pytest.raises(TensorFileError, match="holds several dumps"):
+        open_dump(tmp_path).read("add_1")
+
+
+@pytest.mark.parametrize("cut", [1, 9, 40])
+def test_a_second_container_that_is_cut_off_is_trailing_bytes(tmp_path, cut):
+    whole = CONTAINERS["2.0"]
+    put(tmp_path, NAME, whole + whole[:-cut])
+    (ref,) = open_dump(tmp_path).refs
+    view = open_dump(tmp_path).open(ref.key.address)
+    assert view.spec.trailing_bytes == len(whole) - cut
+    np.testing.assert_array_equal(view.read(0, 12), VALUES.ravel())
+
+
+def test_padding_that_the_header_counts_is_no_trailing_byte(tmp_path):
+    header = message(outputs=[op_output(FLOAT, (3, 4), 64)])
+    put(tmp_path, NAME, dump2(header, RAW, b"\0" * 16))
+    assert open_dump(tmp_path).open("add_1").spec.trailing_bytes == 0
+
+
+@pytest.mark.parametrize("stored", [(2, 4, 3, 3), (72,), (8, 9)])
+def test_a_shape_that_the_graph_corrects_is_said_and_fails_bit_by_bit(tmp_path, stored):
+    """MindSpore on CPU writes what Reshape puts out with the shape of its input; the run's graph has its own."""
+    shutil.copytree(DATA / "training", tmp_path / "left")
+    (tmp_path / "right").mkdir()
+    (file,) = (tmp_path / "left").rglob("Reshape.Default_network-Loss_net-Cnn_Reshape-op0.*")
+    values = np.load(file).reshape(2, 36)
+    np.save(tmp_path / "right" / "flat.0.1600000000000001.npy", values)
+    np.save(file, values.reshape(stored))
+    suite = tmp_path / "msdump.toml"
+    suite.write_text(
+        '[msdump]\nleft = "left"\nright = "right"\n'
+        '[[msdump.map]]\nleft = "Default/network-Loss/net-Cnn/Reshape-op0"\nright = "flat"\n'
+    )
+    options = ("--config", str(suite))
+    code, (record,) = compared(tmp_path, *options)
+    parameters = {"side": "left", "stored": list(stored), "used": [2, 36]}
+    assert (code, record["verdict"], record["equal"]) == (0, "pass", True)
+    assert record["file_remarks"] == [{"code": "shape_from_graph", "parameters": parameters}]
+    assert f"says shape {stored} and the graph of its run (2, 36)" in record["findings"][0]["sentence"]
+    assert judged_again(tmp_path, "bitwise") == 1
+    assert compared(tmp_path, *options, "--profile", "bitwise")[0] == 1
+    np.save(file, values)
+    code, (record,) = compared(tmp_path, *options, "--profile", "bitwise")
+    assert (code, "file_remarks" in record) == (0, False)
+
+
+@pytest.mark.parametrize(("left", "right"), [(np.float32, np.complex64), (np.complex64, np.int32)])
+def test_a_real_tensor_against_a_complex_one_is_an_error_unless_a_rule_allows_it(tmp_path, left, right):
+    for side, dtype in (("left", left), ("right", right)):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / f"{NAME.split('.')[1]}.0.1600000000000001.npy", VALUES.astype(dtype))
+    code, (record,) = compared(tmp_path)
+    assert (code, record["verdict"]) == (1, "error")
+    assert 'complex = "allow"' in record["findings"][0]["sentence"]
+    suite = tmp_path / "msdump.toml"
+    rule = '[msdump]\nleft = "left"\nright = "right"\n[[msdump.rule]]\nmatch = "{}"\ncomplex = "{}"\n'
+    for match, said, wanted in (("add*", "allow", 0), ("mul*", "allow", 1), ("*", "error", 1)):
+        suite.write_text(rule.format(match, said))
+        code, (record,) = compared(tmp_path, "--config", str(suite))
+        assert code == wanted
+    suite.write_text(rule.format("*", "allow"))
+    assert compared(tmp_path, "--config", str(suite))[0] == 0
+    assert judged_again(tmp_path, "default") == 1
+    np.save(next((tmp_path / "left").iterdir()), (VALUES + 1).astype(left))
+    assert compared(tmp_path, "--config", str(suite))[0] == 1
