@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.dtypes.encode import encode
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
@@ -224,7 +225,7 @@ def text_bytes(view: TensorView, *, with_header: bool = True) -> Iterator[bytes]
     for block in view.blocks(_BLOCK_ELEMENTS):
         if block.dtype.kind == "c":
             # As `numpy.savetxt` has it.
-            parts = block.astype(np.complex128).view(np.float64).tolist()
+            parts = to_double(block).view(np.float64).tolist()
             yield (" (%.18e%+.18ej)\n" * block.size % tuple(parts)).encode()
         else:
             yield ("%.18e\n" * block.size % tuple(block.tolist())).encode()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import TensorView
 
@@ -48,9 +49,10 @@ def sample(view: TensorView) -> Sample:
         The file turned out unreadable.
     """
     if view.size <= _PIECES * _PIECE:
-        return _sample(_plain(view.read(0, view.size)))
+        return _sample(to_double(view.read(0, view.size)))
     starts = np.linspace(0, view.size - _PIECE, _PIECES).astype(np.int64).tolist()
-    return _sample(np.concatenate([_plain(view.read(start, start + _PIECE)) for start in starts]))
+    # Copies: a view lends its array until the next read.
+    return _sample(np.concatenate([to_double(view.read(start, start + _PIECE)) for start in starts]))
 
 
 def sampled_distance(one: Sample, other: Sample) -> float:
@@ -92,8 +94,3 @@ def _sample(values: Array) -> Sample:
     scaled = values / scale
     norm = float(np.linalg.norm(scaled))
     return Sample(values, scaled / norm, math.log(scale) + math.log(norm))
-
-
-def _plain(values: Array) -> Array:
-    """The elements as numbers that are to be kept: a view lends its array until the next read."""
-    return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)

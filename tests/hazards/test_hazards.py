@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ from semantics.gate import ask
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
+from pytest_msdump.converting.array_files import text_bytes
+from pytest_msdump.localising.sampled import sample
+from pytest_msdump.metrics.arrays import ArrayView
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 
@@ -199,6 +203,12 @@ def test_a_fault_in_a_tensor_of_a_long_name_is_named_by_its_true_name(hazard: Pa
     failing = [record for record in answer.results["tensors"] if record["verdict"] == "fail"]
     assert [record["left"]["name"] for record in failing] == [long.split(".")[1]]
     assert failing[0]["left"]["address"].replace(" ", "") in answer.text.replace(" ", "")
+
+
+@pytest.mark.parametrize("read", [sample, lambda view: list(text_bytes(view))], ids=["sampled", "text"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_signalling_nans_are_widened_without_a_warning(read: Callable[[ArrayView], object], dtype: type) -> None:
+    assert read(ArrayView(np.full(8, 0x7F800001, np.uint32).view(dtype)))
 
 
 @pytest.mark.parametrize(
