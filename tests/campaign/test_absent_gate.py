@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults.trials import LENET, Trial, by_command
+from campaign.trials import LENET, by_command, lenet
 
 from pytest_msdump import assert_no_overflow
 from pytest_msdump.cli import main
@@ -145,8 +145,9 @@ def test_a_selection_of_nothing_fails(project: Path, selection: str, workers: tu
 
 
 def saved(tmp_path: Path) -> tuple[Path, dict]:
-    trial = Trial(tmp_path, "names")
-    trial.change("Default/fc1-Dense/BiasAdd-op0:output:0", lambda array: array * 2)
+    trial = lenet(tmp_path, "name")
+    pair = trial.pair_of("Default/fc1-Dense/BiasAdd-op0:output:0")
+    trial.put(pair, "left", trial.values(pair, "left") * 2)
     assert by_command(trial).code == 1
     file = tmp_path / "by-command" / "results.json"
     return file, json.loads(file.read_text("utf-8"))
@@ -204,9 +205,9 @@ def test_a_saved_record_that_was_damaged_is_refused(
 
 
 def test_identical_is_said_only_when_nothing_is_left_over(tmp_path: Path) -> None:
-    trial = Trial(tmp_path, "names")
+    trial = lenet(tmp_path, "name")
     assert "the two sides are identical" in by_command(trial).text
-    trial.file("Default/fc1-Dense/BiasAdd-op0:output:0").unlink()
+    trial.path(trial.pair_of("Default/fc1-Dense/BiasAdd-op0:output:0"), "left").unlink()
     assert "the two sides are identical" not in by_command(trial).text
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faults.trials import Array, Trial
+from campaign.trials import Array, Sides
 from semantics import ascend_made as made
 from semantics.ascend_made import dumpmade
 
@@ -84,10 +85,11 @@ ADDRESSES = frozenset(
 
 
 @dataclass
-class AscendTrial(Trial):
-    """The network as it should be. `by` is "rules"; inputs are compared too."""
+class AscendTrial(Sides):
+    """The network as it should be, paired by rules; inputs are compared too."""
 
-    by: str = "rules"
+    root: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in DEVICE:

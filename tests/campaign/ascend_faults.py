@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from faults.ascend_trials import CONV, DEVICE, MATRIX, PARTS, RELU, SUM, WEIGHT, A, AscendTrial, B, fractal_z
-from faults.trials import Array, Change
+from campaign.ascend_trials import CONV, DEVICE, MATRIX, PARTS, RELU, SUM, WEIGHT, A, AscendTrial, B, fractal_z
+from campaign.faults import LFS_POINTER
+from campaign.trials import Array, Change
 from semantics import ascend_made as made
 
 Injection = Callable[[AscendTrial], object]
@@ -111,7 +112,6 @@ def other_dtype_of_the_same_values(trial: AscendTrial) -> None:
 
 
 STRICT, TORCH = {"profile": "strict"}, {"profile": "torch"}
-LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d7a2146" * 8 + b"\nsize 9728\n"
 
 ASCEND_FAULTS = (
     # Values, as the device stores them

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults.ascend_faults import ASCEND_FAULTS, CONTROLS, AscendFault
-from faults.ascend_trials import ADDRESSES, AscendTrial
-from faults.trials import by_command, by_helper, by_pytest
+from campaign.ascend_faults import ASCEND_FAULTS, CONTROLS, AscendFault
+from campaign.ascend_trials import ADDRESSES, AscendTrial
+from campaign.trials import by_command, by_helper, by_pytest
 
 BY_NAME = {fault.what: fault for fault in ASCEND_FAULTS}
 
