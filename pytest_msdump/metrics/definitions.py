@@ -30,6 +30,7 @@ _NO_RELATIVE = "the right side is 0 and the left side is not, at every position 
 _TOO_BIG = "the number is larger than float64 can hold"
 _TOO_FAR_APART = "the difference of two elements is larger than float64 can hold"
 _MODULUS_TOO_BIG = "the modulus of an element is larger than float64 can hold"
+_MODULUS_TOO_SMALL = "the moduli of the right side are so small that float64 has few digits of them"
 _RELATIVE_TOO_BIG = "a relative error is larger than float64 can hold"
 _RANGE_TOO_BIG = "the range of a side is larger than float64 can hold"
 _COMPLEX = "the tensors are complex"
@@ -45,6 +46,9 @@ _Value: TypeAlias = float | int | tuple[float, ...] | str
 _Values: TypeAlias = dict[str, _Value]
 _Index: TypeAlias = tuple[int, ...]
 
+# A modulus of complex numbers is rounded, and below normal numbers to fewer digits.
+_LEAST_MODULUS = 2.0**-960
+
 _COSINE = "cosine_similarity"
 _COUNTS = ("nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch")
 _ERRORS = (
@@ -58,6 +62,8 @@ _ERRORS = (
 _EMPTY: Mapping[str, _Value] = dict.fromkeys(METRICS, _NO_ELEMENTS)
 _NO_FINITE_VALUES: Mapping[str, _Value] = {metric: _NOTHING_FINITE for metric in METRICS if metric not in _COUNTS}
 _FAR_APART: Mapping[str, _Value] = dict.fromkeys(_ERRORS, _TOO_FAR_APART)
+_OVER_RIGHT = (*RELATIVE_METRICS, "relative_euclidean_distance", "normalized_max_error")
+_SMALL_MODULI: Mapping[str, _Value] = dict.fromkeys(_OVER_RIGHT, _MODULUS_TOO_SMALL)
 
 
 class Totals(NamedTuple):
@@ -188,6 +194,8 @@ def _finite_values(totals: Totals) -> _Values:
         values.update(_error_values(totals, None if zeros[1] else squares[1]))
     else:
         values.update(_FAR_APART)
+    if "complex" in totals.task.kinds and 0.0 < errors.right_peak < _LEAST_MODULUS:
+        values.update(_SMALL_MODULI)
     values["cosine_similarity"] = _cosine(partial, zeros, squares)
     values["kl_divergence"] = _divergence(totals)
     values["standard_deviation"] = _deviations(left, right)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.sums import ZERO, Sum
-from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, inner, numbers
+from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
 
 __all__ = ["NO_DIVERGENCE", "Divergence", "Span", "divergence_of_block"]
 
@@ -27,13 +27,13 @@ _NARROW, _WIDE = 2.0**-300, 2.0**300
 class Span(NamedTuple):
     """The range of one side over the positions where both sides are finite."""
 
-    minimum: float
-    maximum: float
+    minimum: float | int
+    maximum: float | int
 
     @property
     def width(self) -> float:
         """How far the range reaches; infinite when float64 cannot hold it."""
-        return self.maximum - self.minimum
+        return float(self.maximum - self.minimum)
 
 
 class Divergence(NamedTuple):
@@ -62,29 +62,36 @@ def divergence_of_block(
     left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool, workspace: Workspace
 ) -> Divergence:
     """Return the sums of one block of real numbers, taken where both sides are finite."""
-    a = components(numbers(left), "left", workspace)[0]
-    b = components(numbers(right), "right", workspace)[0]
+    a, b = _above(left, spans[0], "left", workspace), _above(right, spans[1], "right", workspace)
     if not everything_finite:
         kept = np.isfinite(a) & np.isfinite(b)
         a, b = a[kept], b[kept]
         if not a.size:
             return NO_DIVERGENCE
-    _normalise(a, spans[0])
-    _normalise(b, spans[1])
+    _normalise(a, spans[0].width)
+    _normalise(b, spans[1].width)
     sums = float(np.add.reduce(a)), float(np.add.reduce(b))
     np.divide(a, b, out=b)
     np.log(b, out=b)
     return Divergence(Sum(sums[0]), Sum(sums[1]), Sum(inner(a, b)))
 
 
-def _normalise(values: Doubles, span: Span) -> None:
-    """Replace values by their place in the range, in place."""
-    width = span.width
+def _above(block: Array, span: Span, name: str, workspace: Workspace) -> Doubles:
+    """Return how far elements are above the lowest of their side; NaN and Inf stay what they are."""
+    block = numbers(block)
+    if is_wide(block):
+        block = above(block, int(span.minimum))
+        return components(block, name, workspace)[0]
+    values = components(block, name, workspace)[0]
+    return np.subtract(values, span.minimum, out=values)
+
+
+def _normalise(values: Doubles, width: float) -> None:
+    """Replace distances from the lowest element by their place in the range, in place."""
     if width == 0.0:
         # A constant side is an even distribution whatever its value: its sum is divided out again.
         values.fill(1.0)
         return
-    np.subtract(values, span.minimum, out=values)
     least = _EPSILON
     if _NARROW <= width <= _WIDE:
         # Dividing by the sum later on makes dividing by the width needless.

@@ -14,13 +14,22 @@ from pytest_msdump.metrics.moments import Moments, dot, moments
 from pytest_msdump.metrics.nonfinite import NO_CLASSES, Classes, classify, split_classes
 from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, Tolerance, errors, no_difference
 from pytest_msdump.metrics.sums import ZERO, Sum
-from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
+from pytest_msdump.metrics.values import (
+    Array,
+    Doubles,
+    Workspace,
+    components,
+    differences,
+    is_wide,
+    magnitudes,
+    numbers,
+)
 from pytest_msdump.metrics.worst import Candidate, Ranking, candidates, mismatches, select
 
 __all__ = ["EXACT_KINDS", "NOTHING", "Partial", "Task", "measure_block"]
 
 Parts = tuple[Doubles, ...]
-Ranges = tuple[tuple[float, float], ...]
+Ranges = tuple[tuple[float | int, float | int], ...]
 
 # Of types whose differences are exact.
 EXACT_KINDS = frozenset({"integer", "bool"})
@@ -218,7 +227,9 @@ def _ranges(block: Array, parts: Parts) -> Ranges:
     """Return the range of each component; NaN in it shows that there is a NaN."""
     # The narrower the elements the faster, but for float16, which few processors compare.
     sources = parts if block.dtype.kind == "c" or block.dtype == np.float16 else (block,)
-    return tuple([(float(np.minimum.reduce(part)), float(np.maximum.reduce(part))) for part in sources])
+    # Of 64 bits integers stay integers: float64 would make equal what is not.
+    number: type = int if is_wide(block) else float
+    return tuple([(number(np.minimum.reduce(part)), number(np.maximum.reduce(part))) for part in sources])
 
 
 def _all_finite(ranges: tuple[Ranges, Ranges]) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, indexes, vendor_numbers
 from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
+from pytest_msdump.metrics.exact import with_exact_moments
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.pointwise import Tolerance
 from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
@@ -92,7 +93,7 @@ def measure(
     )
     swept, workspace = SweptPair(task), Workspace()
     rest = _first_pass(blocks, task, swept, workspace)
-    partial = _with_swept(rest, swept, task)
+    partial = with_exact_moments(_with_swept(rest, swept, task), blocks)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, swept.module, workspace)
     return _comparison(Totals(task, partial, left.shape, divergence, without))
 

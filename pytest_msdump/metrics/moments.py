@@ -21,23 +21,23 @@ _MEAN_CANCELS_LITTLE = 64.0
 
 
 class Moments(NamedTuple):
-    """Count, sum, sum of squared deviations from the mean, and range of finite numbers."""
+    """Count, sum, sum of squared deviations from the mean, and range (int for 64-bit integers) of finite numbers."""
 
     elements: int = 0
     total: Sum = ZERO
     deviations: Sum = ZERO
-    minimum: float = math.inf
-    maximum: float = -math.inf
+    minimum: float | int = math.inf
+    maximum: float | int = -math.inf
 
     @property
     def peak(self) -> float:
         """The largest magnitude; 0 when there are no elements."""
-        return max(-self.minimum, self.maximum) if self.elements else 0.0
+        return float(max(-self.minimum, self.maximum)) if self.elements else 0.0
 
     @property
     def mean(self) -> float:
         """The mean; exact when all elements are the same."""
-        return self.minimum if self.minimum == self.maximum else self.total.divided(self.elements)
+        return float(self.minimum) if self.minimum == self.maximum else self.total.divided(self.elements)
 
     @property
     def variance(self) -> Sum:
@@ -80,7 +80,7 @@ class Moments(NamedTuple):
 EMPTY = Moments()
 
 
-def moments(values: Doubles, minimum: float, maximum: float, workspace: Workspace) -> Moments:
+def moments(values: Doubles, minimum: float | int, maximum: float | int, workspace: Workspace) -> Moments:
     """Return the moments of finite `values`, whose range the caller has already seen.
 
     Parameters

@@ -16,9 +16,11 @@ __all__ = [
     "Doubles",
     "Positions",
     "Workspace",
+    "above",
     "components",
     "differences",
     "inner",
+    "is_wide",
     "magnitudes",
     "numbers",
 ]
@@ -30,8 +32,8 @@ Positions: TypeAlias = npt.NDArray[np.intp]
 # BLAS libraries divide products of more than 10,000 elements among threads, which collapse when other jobs run.
 STRIP = 8192
 
-_LOW_HALF = 0xFFFFFFFF
-_TWO_32 = 4294967296.0
+# All integers of so many bits are numbers of float64, and so is what is left of a longer one without its lowest bits.
+_EXACT_BITS, _LOWEST_BITS = 53, 2**11 - 1
 
 
 class Workspace:
@@ -142,11 +144,11 @@ def differences(left: Array, right: Array, parts: tuple[tuple[Doubles, ...], tup
 
 
 def _real_differences(left: Array, right: Array, parts: tuple[Doubles, Doubles], buffer: Doubles) -> Doubles:
-    if _is_wide(left):
-        high, low = _halves(left)
+    if is_wide(left):
+        high, low = _two_doubles(left)
         return np.add(np.subtract(high, parts[1], out=buffer), low, out=buffer)
-    if _is_wide(right):
-        high, low = _halves(right)
+    if is_wide(right):
+        high, low = _two_doubles(right)
         return np.subtract(np.subtract(parts[0], high, out=buffer), low, out=buffer)
     return np.subtract(parts[0], parts[1], out=buffer)
 
@@ -158,18 +160,30 @@ def _imaginary_differences(left: tuple[Doubles, ...], right: tuple[Doubles, ...]
     return left[0] if left else right[0]
 
 
-def _is_wide(block: Array) -> bool:
+def is_wide(block: Array) -> bool:
+    """Whether these are integers of 64 bits, which float64 does not hold exactly."""
     return block.dtype.kind in "iu" and block.dtype.itemsize == 8
 
 
-def _halves(block: Array) -> tuple[Doubles, Doubles]:
-    """Split 64-bit integers into two float64 that hold them exactly.
+def above(block: Array, lowest: int) -> npt.NDArray[np.uint64]:
+    """Return x − `lowest` of 64-bit integers of which none is lower, exactly."""
+    # Modular arithmetic gives the true distance, which fits 64 bits without sign.
+    found: npt.NDArray[np.uint64] = block.view(np.uint64) - np.uint64(lowest % 2**64)
+    return found
 
-    Where l = high + low is near r, high − r is exact (Sterbenz), so (high − r) + low is 0 only if l = r.
+
+def _two_doubles(block: Array) -> tuple[Doubles, Doubles]:
+    """Split 64-bit integers into two float64 that hold them exactly, the second one 0 where the first one does.
+
+    So (high − r) + low is l − r rounded once: beyond 2^53, high − r is exact where it is as small as low, since high is
+    near r then (Sterbenz); below, low is 0.
     """
-    low = block & block.dtype.type(_LOW_HALF)
-    high = (block >> block.dtype.type(32)).astype(np.float64)
-    return high * _TWO_32, low.astype(np.float64)
+    number = block.dtype.type
+    sign = block >> number(_EXACT_BITS)
+    # Of a negative number below it all bits of the sign are set.
+    fits = (sign == 0) | (sign == number(-1)) if block.dtype.kind == "i" else sign == 0
+    low = np.where(fits, number(0), block & number(_LOWEST_BITS))
+    return (block - low).astype(np.float64), low.astype(np.float64)
 
 
 def _integer_differences(left: Array, right: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -190,14 +191,39 @@ def test_integer_against_float_is_compared_exactly() -> None:
     assert measure(ArrayView(np.array([2**64 - 1], "uint64")), ArrayView(np.array([2.0**64]))).differing == 1
 
 
-def test_integer_against_float_near_the_half_of_a_word_is_exact() -> None:
-    left = np.array([0, -1, 2**32, -(2**32), 2**32 - 1, -(2**62) - 1], "int64")
-    right = left.astype("float64")
-    found = measure(ArrayView(left), ArrayView(right))
-    assert [each.index for each in found.worst] == [(5,)]
-    near = measure(ArrayView(left[:5]), ArrayView(right[:5] + 0.1))
-    assert near.differing == 5
-    assert value(near, "max_absolute_error") == pytest.approx(0.1, abs=2**-20)
+# Around 0, halves of a word, the last integers that float64 holds one by one, and both ends.
+LANDMARKS = (0, -1, 1, 2**32, -(2**32), 2**32 - 1, 2**53, -(2**53), 2**53 + 1, -(2**53) - 1, 2**62 + 3, -(2**62) - 1)
+ENDS = (2**63 - 1, -(2**63), 2**63 - 1025, -(2**63) + 1)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "complex128"])
+def test_integer_against_float_is_rounded_once(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    integers = [mark + step for mark in LANDMARKS for step in (-1, 0, 1)] + list(ENDS)
+    left = np.array(integers * 3, "int64")
+    off = np.concatenate(
+        [np.zeros(len(integers)), 1e-7 * rng.normal(size=len(integers)), rng.normal(size=len(integers))]
+    )
+    right = (left.astype("float64") * (1 + off / np.maximum(np.abs(left.astype("float64")), 1))).astype(kind)
+    for a, b in ((left, right), (right, left)):
+        for one, other in zip(a, b, strict=True):
+            truth = abs(Fraction(_exact(one)) - Fraction(_exact(other)))
+            found = measure(ArrayView(np.array([one])), ArrayView(np.array([other])))
+            assert (found.differing == 0) == (truth == 0), (one, other)
+            assert value(found, "max_absolute_error") == pytest.approx(float(truth), rel=2**-52, abs=0.0), (one, other)
+
+
+def _exact(number: Any) -> int | float:
+    plain = number.item()
+    return plain.real if isinstance(plain, complex) else plain
+
+
+def test_a_float_beside_minus_one_is_not_equal_to_it() -> None:
+    found = measure(ArrayView(np.array([-1.0000001])), ArrayView(np.array([-1])))
+    assert found.differing == 1
+    assert value(found, "max_absolute_error") == float(Fraction(1.0000001) - 1)
+    found = measure(ArrayView(np.array([2**64 - 1], "uint64")), ArrayView(np.array([2.0**64])))
+    assert value(found, "max_absolute_error") == 1.0
 
 
 def test_uint8_does_not_wrap() -> None:

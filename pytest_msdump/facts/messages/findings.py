@@ -173,6 +173,10 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
     ("the difference of two elements is larger than float64 can hold", "两个元素之差超出 float64 的范围"),
     ("the modulus of an element is larger than float64 can hold", "某个元素的模超出 float64 的范围"),
     ("a relative error is larger than float64 can hold", "某个相对误差超出 float64 的范围"),
+    (
+        "the moduli of the right side are so small that float64 has few digits of them",
+        "右侧的模太小，float64 无法精确表示",
+    ),
     ("the range of a side is larger than float64 can hold", "某一侧的取值范围超出 float64"),
     ("the tensors are complex", "张量为复数"),
     ("dtypes differ: {left} and {right}", "数据类型不同：{left} 与 {right}"),

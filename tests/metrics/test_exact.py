@@ -1,0 +1,124 @@
+"""Means, deviations and divergences hold where sums cancel, and where numbers are far larger than their range."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels import EACH
+
+from pytest_msdump.compiled import VARIABLE
+from pytest_msdump.metrics import exact
+from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.metrics.exact import exact_total
+from pytest_msdump.metrics.measure import measure
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(autouse=True, params=EACH)
+def _kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, request.param)
+
+
+def spread(left: Array, right: Array, block: int | None = None) -> tuple[float, ...]:
+    found = measure(ArrayView(left), ArrayView(right), block_elements=block).measurements["standard_deviation"].value
+    assert isinstance(found, tuple)
+    return found
+
+
+def truth(side: Array) -> tuple[float, float]:
+    """Mean and deviation in fractions."""
+    numbers = [Fraction(one) for one in side.tolist()]
+    mean = sum(numbers, Fraction()) / len(numbers)
+    variance = sum(((one - mean) ** 2 for one in numbers), Fraction()) / len(numbers)
+    # Shifted, so that neither the smallest nor the largest variance leaves what float64 holds.
+    shift = 2 * ((variance.numerator.bit_length() - variance.denominator.bit_length()) // 2) if variance else 0
+    return float(mean), math.ldexp(math.sqrt(variance / Fraction(2) ** shift), shift // 2)
+
+
+def check(left: Array, right: Array) -> None:
+    for block in (None, 7):
+        found = spread(left, right, block)
+        assert found[:2] == pytest.approx(truth(left), rel=1e-12, abs=0.0)
+        assert found[2:] == pytest.approx(truth(right), rel=1e-12, abs=0.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_the_largest_numbers_of_both_signs_leave_the_mean_of_the_rest(dtype: str) -> None:
+    largest = float(np.finfo(dtype).max)
+    left = np.array([largest, 880.0, -largest, 0.5, largest, -largest], dtype)
+    check(left, np.random.default_rng(1).permutation(left * np.array(0.5, dtype)))
+
+
+def test_what_a_normalisation_leaves_has_a_mean() -> None:
+    values = np.random.default_rng(2).normal(size=(40, 100))
+    values = ((values - values.mean(axis=1, keepdims=True)) / values.std(axis=1, keepdims=True)).astype("float32")
+    check(values.ravel(), values.ravel() * np.float32(1.5))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("end", ["min", "max"])
+def test_integers_a_few_apart_have_a_deviation_at_the_ends_of_their_type(dtype: str, end: str) -> None:
+    info = np.iinfo(dtype)
+    steps = np.random.default_rng(4).integers(0, 5, 30).tolist()
+    ends = [info.min + step if end == "min" else info.max - step for step in steps]
+    left = np.array(ends, dtype)
+    right = left[::-1].copy()
+    check(left, right)
+    found = measure(ArrayView(left), ArrayView(right)).measurements["kl_divergence"].value
+    small = measure(ArrayView(np.array(steps)), ArrayView(np.array(steps[::-1]))).measurements["kl_divergence"].value
+    if end == "min":
+        # Scale and shift leave it as it is; a mirror does not.
+        assert found == pytest.approx(small, rel=1e-12)
+    assert isinstance(found, float)
+    assert found > 0.1
+
+
+def test_both_ends_of_int64_in_one_tensor() -> None:
+    left = np.array([-(2**63), 2**63 - 1, 5, -(2**63) + 1, 2**63 - 3, 0], "int64")
+    check(left, left[::-1].astype("uint64"))
+
+
+def test_numbers_a_few_units_of_rounding_apart_have_a_deviation() -> None:
+    steps = np.random.default_rng(5).integers(0, 4, 50)
+    for around in (1.0, 1e300, -3e-5):
+        check(around * (1 + 2.0**-52 * steps), around * (1 + 2.0**-52 * steps[::-1]))
+
+
+def test_positions_that_are_not_finite_take_no_part() -> None:
+    left = np.array([3e38, np.nan, -3e38, 1.0, np.inf, 7.0], "float32")
+    right = np.array([1.0, 5.0, 2.0, 1.0, 5.0, np.nan], "float32")
+    finite = np.array([0, 2, 3])
+    assert spread(left, right)[:2] == pytest.approx(truth(left[finite]), rel=1e-12, abs=0.0)
+
+
+def test_of_complex_numbers_each_part_is_exact() -> None:
+    real = np.array([1e38, 3.0, -1e38, 0.25])
+    left = (real + 1j * real[::-1] * 3).astype("complex64")
+    mean, deviation, *_ = spread(left, left * np.complex64(0.5))
+    parts = truth(left.real), truth(left.imag)
+    assert (mean, deviation) == pytest.approx([math.hypot(*both) for both in zip(*parts, strict=True)], rel=1e-12)
+
+
+def test_usual_sides_are_not_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "_Exact", None)
+    rng = np.random.default_rng(6)
+    for dtype in ("float32", "float16", "int32", "int64"):
+        right = (100 * rng.normal(0.1, 1.0, 5000)).astype(dtype)
+        spread((right * 1.01).astype(dtype), right)
+    spread(np.full(5, 3.0), np.zeros(5))
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=80))
+def test_a_total_is_exact(numbers: list[float]) -> None:
+    wanted = sum(map(Fraction, numbers), Fraction())
+    assert exact_total(np.array(numbers, "float64")) == wanted
+    assert exact_total(np.array([*numbers, *(-one for one in numbers)], "float64")) == 0
