@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from campaign.networks import Network
 from campaign.trials import Array, Sides
 from semantics import ascend_made as made
 from semantics.ascend_made import dumpmade
@@ -153,3 +154,19 @@ class AscendTrial(Sides):
             if value is not None:
                 operator[key] = value
         self.rules.write_text(json.dumps(model), "utf-8")
+
+
+def compiled_network(work: Path) -> Network:
+    """A compiled network of the device's own memory formats, beside the original model."""
+    made = AscendTrial(work / "compiled")
+    of_map = {
+        f"{left}:{port}": (f"{right}:output:{slot}", False)
+        for left, port, right, slot in (
+            *((one, "output:0", one, 0) for one in ("a", "b", "sum", "w", "fc1")),
+            ("sum", "input:0", "a", 0),
+            ("sum", "input:1", "b", 0),
+            ("conv1bn1relu1", "output:0", "relu1", 0),
+            *(("split1", f"output:{slot}", "split1", slot) for slot in range(2)),
+        )
+    }
+    return Network("compiled", made.left, made.right, ("rules",), of_map, made.options)

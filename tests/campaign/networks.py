@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from campaign.stored import Tensor, tensors
 
 ROOT = Path(__file__).parents[2]
@@ -140,13 +141,13 @@ def _lenet_map(file: Path) -> dict[str, tuple[str, bool]]:
     return found
 
 
-def networks(work: Path, data: Path | None = None) -> dict[str, Network]:
-    """Return every public dump and example by name; those of `data`, a folder of further dumps, too.
+def networks(work: Path | None = None, data: Path | None = None) -> dict[str, Network]:
+    """Return every public dump and example by name.
 
-    Files without a time in their names get one below `work`.
+    With `work`, those too that are made of public values, below it; with `data`, the dumps of that folder.
     """
-    found = [*_port(), *_beside_themselves(), _edge_values(work), *(_further(data) if data else ())]
-    return {one.name: one for one in found if one.pairs}
+    made = (_edge_values(work), _numbered(work)) if work else ()
+    return {one.name: one for one in (*_port(), *_beside_themselves(), *made, *(_further(data) if data else ()))}
 
 
 def _port() -> Iterator[Network]:
@@ -201,6 +202,16 @@ def _edge_values(work: Path) -> Network:
         for number, file in enumerate(sorted((DATA / "d_values" / side).glob("*.npy"))):
             shutil.copy(file, folder / f"{file.stem}.0.{1600000000000001 + number}.npy")
     return Network("edge values", folder.parent / "left", folder.parent / "right")
+
+
+def _numbered(work: Path) -> Network:
+    """A reference of two iterations, each in a folder that is a number."""
+    for iteration in range(2):
+        folder = work / "numbered" / str(iteration)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in (DATA / "lenet" / "reference").glob("*.npy"):
+            np.save(folder / file.name, np.load(file) * np.float32(1 + iteration))
+    return Network("numbered reference", folder.parent, folder.parent)
 
 
 def _further(data: Path) -> Iterator[Network]:

@@ -30,11 +30,14 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from campaign import sensitivity
+from campaign.ascend_trials import compiled_network
 from campaign.expected import Expectation
 from campaign.faults import KINDS, Kind
 from campaign.harmless import HARMLESS
 from campaign.networks import Network, Pair, networks
 from campaign.trials import FAILING, NotHereError, Outcome, Side, Trial, by_command, by_program, by_pytest
+
+from pytest_msdump.compiled import VARIABLE
 
 PROFILES = ("default", "strict", "bitwise")
 # Of how many cases one is a harmless variation.
@@ -52,10 +55,41 @@ class Result(NamedTuple):
     where: str
     outcome: str = "ok"
     sentence: str = ""
-    profile: str = ""
     size: float = 0.0
     found: bool = False
     harmless: bool = False
+
+
+class Road(NamedTuple):
+    """A way of asking; `twice` where the gate sees the dumps without the fault first. `weight` says how often."""
+
+    name: str
+    weight: int
+    arguments: tuple[str, ...] = ()
+    kernel: str = ""
+    twice: bool = False
+
+
+ROADS = (
+    Road("plain", 6),
+    Road("with numpy alone", 2, kernel="numpy"),
+    Road("with two workers", 1, ("--jobs", "2")),
+    Road("all reports", 1, ("--report", "json,csv,html,md", "--detail", "1", "--spread", "failing", "--suggest")),
+    Road("with a cache by times", 1, ("--cache", "files"), twice=True),
+    Road("with a cache by content", 1, ("--cache", "content"), twice=True),
+)
+
+
+class Case(NamedTuple):
+    """A fault or a variation, where it was put, and how the gate is asked about it."""
+
+    root: Path
+    kind: Kind
+    size: float
+    road: Road
+    harmless: bool
+    where: str = ""
+    trial: Trial | None = None
 
 
 class HungError(Exception):
@@ -70,7 +104,8 @@ class Bench:
 
     def __init__(self, work: Path, data: Path | None = None) -> None:
         self.work = work
-        self.networks = networks(work, data)
+        every = networks(work, data) | {"compiled": compiled_network(work)}
+        self.networks = {name: one for name, one in every.items() if one.pairs}
         self._untouched: dict[tuple[str, str, str], dict[str, Expectation]] = {}
 
     def untouched(self, trial: Trial) -> dict[str, Expectation]:
@@ -93,72 +128,101 @@ class Bench:
             }
         return self._untouched[key]
 
-    def make(self, seed: int, number: int) -> tuple[Trial, Kind, str, float, bool]:
+    def make(self, seed: int, number: int) -> Case:
         """Return the case of this number: always the same one."""
         rng = Random(f"{seed}/{number}")
         harmless = number % HARMLESS_EVERY == HARMLESS_EVERY - 1
         kinds = HARMLESS if harmless else KINDS
         kind = kinds[number // HARMLESS_EVERY % len(kinds)] if harmless else rng.choice(kinds)
         size = 10 ** rng.uniform(*(math.log10(one) for one in kind.sizes)) if kind.sizes else 0.0
+        road = rng.choices(ROADS, [road.weight for road in ROADS])[0]
+        case = Case(self.work / f"{seed}-{number}", kind, size, road, harmless)
         for name in rng.sample(sorted(self.networks), len(self.networks)):
-            made = self._make(self.networks[name], kind, size, rng, self.work / f"{seed}-{number}")
+            made = self._make(self.networks[name], case, rng)
             if made is not None:
-                return *made, size, harmless
+                return made
         raise LookupError(f"{kind.what} can be put nowhere")
 
-    def _make(
-        self, network: Network, kind: Kind, size: float, rng: Random, root: Path
-    ) -> tuple[Trial, Kind, str] | None:
+    def _make(self, network: Network, case: Case, rng: Random) -> Case | None:
         by = rng.choice(network.ways)
         settings: dict[str, Any] = {"profile": rng.choice(PROFILES if network.of_map is None else PROFILES[:2])}
         if network.all_paired and rng.random() < 0.5:
             settings["min_coverage"] = 1.0
-        trial = Trial(root, network, by, settings)
+        trial = Trial(case.root, network, by, dict(settings))
         for at in rng.sample(range(len(trial.pairs)), min(len(trial.pairs), 40)):
-            pair = trial.pairs[at]
             side: Side = "left" if rng.random() < 0.7 else "right"
-            where = f"{network.name}, by {by}, {settings['profile']}: {side} {trial.file_of(pair, side)}"
+            where = f"{network.name}, by {by}, {settings['profile']}, {case.road.name}: "
+            where += f"{side} {trial.file_of(trial.pairs[at], side)}"
+            before = rng.getstate()
             try:
-                kind.inject(trial, pair, side, rng, size)
+                case.kind.inject(trial, trial.pairs[at], side, rng, case.size)
             except NotHereError:
                 if not trial.changed:
                     continue
             else:
-                return trial, kind, where
-            shutil.rmtree(root)
-            trial = Trial(root, network, by, settings)
-        shutil.rmtree(root)
+                if case.road.twice:
+                    # The same once more, after the gate has seen it without a fault.
+                    trial = self._seen(trial, settings, case.road)
+                    rng.setstate(before)
+                    case.kind.inject(trial, trial.pairs[at], side, rng, case.size)
+                return case._replace(trial=trial, where=where)
+            shutil.rmtree(case.root)
+            trial = Trial(case.root, network, by, dict(settings))
+        shutil.rmtree(case.root)
         return None
+
+    def _seen(self, trial: Trial, settings: dict[str, Any], road: Road) -> Trial:
+        """Return the trial without its fault, once the gate was asked about it."""
+        for _ in range(2):
+            shutil.rmtree(trial.root)
+            trial = Trial(trial.root, trial.network, trial.by, dict(settings))
+            if not self.seen_in.exists():
+                self._ask(trial, road)
+        return trial
+
+    @property
+    def seen_in(self) -> Path:
+        """The folder in which the gate is asked, and keeps what it has seen."""
+        return self.work / "asked"
+
+    def _ask(self, trial: Trial, road: Road) -> Outcome:
+        self.seen_in.mkdir(exist_ok=True)
+        here, kernel = Path.cwd(), os.environ.get(VARIABLE, "")
+        os.chdir(self.seen_in)
+        os.environ[VARIABLE] = road.kernel or kernel
+        try:
+            return by_command(trial, *road.arguments)
+        finally:
+            os.chdir(here)
+            os.environ[VARIABLE] = kernel
 
     def run(self, seed: int, number: int, *, outside: bool = False, keep: bool = False) -> Result:
         """Run one case; `outside` asks the real command or the real pytest, too."""
-        trial, kind, where, size, harmless = self.make(seed, number)
+        shutil.rmtree(self.seen_in, ignore_errors=True)
+        case = self.make(seed, number)
+        trial = case.trial
+        assert trial is not None
         try:
-            found, sentence, answer = self._judged(trial, outside=outside)
+            found, sentence, answer = self._judged(trial, case.road, outside=outside)
         finally:
             if not keep:
                 shutil.rmtree(trial.root, ignore_errors=True)
         failed = answer is not None and answer.code != 0
-        profile = str(trial.options.get("profile", "default"))
-        result = Result(number, kind.what, where, found, sentence, profile, size, failed, harmless)
         if keep:
             print(answer.text if answer else "", f"kept: {trial.root}", sep="\n")
-        return result
+        return Result(number, case.kind.what, case.where, found, sentence, case.size, failed, case.harmless)
 
-    def _judged(self, trial: Trial, *, outside: bool) -> tuple[str, str, Outcome | None]:
-        untouched = self.untouched(trial)
-        expected = trial.expectations(untouched)
+    def _judged(self, trial: Trial, road: Road, *, outside: bool) -> tuple[str, str, Outcome | None]:
+        expected = trial.expectations(self.untouched(trial))
         try:
             with time_limit(SECONDS):
-                answer = by_command(trial)
-                others = (
-                    [(by_program if Random(str(trial.root)).random() < 0.5 else by_pytest)(trial)] if outside else []
-                )
+                answer = self._ask(trial, road)
         except HungError:
             return "crash", f"no answer in {SECONDS} s", None
         except Exception:
             return "crash", traceback.format_exc(limit=-4).strip(), None
-        for other in others:
+        if outside:
+            other = (by_program if Random(trial.root.name).random() < 0.5 else by_pytest)(trial)
             if other.code not in (0, 1, 4) or "Traceback (most recent" in other.text or "INTERNALERROR" in other.text:
                 return "crash", f"outside: exit code {other.code}: {other.text[-800:]}", other
             if (other.code, other.named) != (answer.code, answer.named):

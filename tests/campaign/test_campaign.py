@@ -109,9 +109,13 @@ def test_the_limits_are_known_without_the_package(profile: str, dtype: str, limi
         assert found == outcome, factor
 
 
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("bench"))
+
+
 @pytest.mark.parametrize("number", range(24))
-def test_a_case_is_the_same_each_time_and_is_answered_well(tmp_path: Path, number: int) -> None:
-    bench = Bench(tmp_path)
+def test_a_case_is_the_same_each_time_and_is_answered_well(bench: Bench, number: int) -> None:
     result = bench.run(5, number)
     assert result.outcome not in WRONG, result.sentence
     assert bench.run(5, number)[:3] == result[:3]

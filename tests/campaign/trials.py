@@ -295,7 +295,7 @@ def npy(array: Array) -> bytes:
 
 def lenet(root: Path, by: str = "map", settings: Mapping[str, Any] | None = None) -> Trial:
     """Return the LeNet dumps: by "map" the port against PyTorch, by "name" the port against itself, inputs too."""
-    found = networks(root / "made")["lenet port" if by == "map" else "lenet"]
+    found = networks()["lenet port" if by == "map" else "lenet"]
     return Trial(root, found, by, dict(settings or {}))
 
 
