@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ __all__ = ["resolve"]
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
 
+_WILDCARDS = frozenset("*?[")
 _EQUAL_KINDS = {"integer": "integers equal", "bool": "bools equal"}
 
 
@@ -134,7 +136,24 @@ def _component(dtype: str) -> str:
 
 
 def _matches(glob: str, names: frozenset[str]) -> bool:
-    return glob == "*" or any(fnmatchcase(name, glob) for name in names)
+    if glob == "*":
+        return True
+    return any(map(_compiled(glob), names)) if _is_glob(glob) else glob in names
+
+
+@lru_cache(maxsize=2**16)
+def _is_glob(text: str) -> bool:
+    return not _WILDCARDS.isdisjoint(text)
+
+
+@lru_cache(maxsize=2**16)
+def _compiled(glob: str) -> Callable[[str], object]:
+    """What `fnmatch` makes of a glob; its own cache holds 256 of them on some Pythons, and a suite may have more."""
+    inner = glob.strip("*")
+    # To make an expression takes longer than to match it with all names of a small network.
+    if glob == f"*{inner}*" and not _is_glob(inner):
+        return lambda name: inner in name
+    return re.compile(translate(glob)).match
 
 
 def _applies(rule: Rule, names: frozenset[str], types: frozenset[str | None], dtypes: frozenset[str]) -> bool:

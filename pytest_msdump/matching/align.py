@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.lazy_dataclass import dataclass
@@ -96,9 +96,11 @@ def _unreadable(coordinate: str, text: object, *, where: str) -> ConfigError:
     )
 
 
-def _refuse_repeats(coordinate: str, lefts: list[int] | list[str], *, where: str) -> None:
+def _refuse_repeats(coordinate: str, lefts: Sequence[int | str], *, where: str) -> None:
+    seen = set()
     for value in lefts:
-        if lefts.count(value) > 1:  # type: ignore[arg-type]
+        if value in seen:
             raise ConfigError(
                 f"{where}: {coordinate} {value} of the left side has two arrows; a left value meets one right value"
             )
+        seen.add(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -18,6 +19,10 @@ __all__ = ["called", "read_json", "read_toml"]
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
 _MOST_BYTES = 16 * 1024 * 1024
 
+# A parser of TOML takes minutes for a key of some ten thousand parts; the deepest of ours has four. What is searched
+# for begins where a part begins, so that every letter is looked at a bounded number of times.
+_MOST_PARTS = 100
+_DEEP_KEY = expression(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""", re.ASCII)
 _TOML_PLACE = expression(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -49,6 +54,10 @@ def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
     """
     name = name or called(path)
     text = _read_text(path, name)
+    deep = _DEEP_KEY.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise ConfigError(f"{name} line {line}: a key of more than {_MOST_PARTS} parts; is it the right file?")
     try:
         # By name, since a type checker that is told of 3.10 would ask for tomli on every Python.
         toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")

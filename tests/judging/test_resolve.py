@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from fnmatch import fnmatchcase
+from unittest import mock
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from judging.cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
 
 from pytest_msdump.judging.policy import Bounds, KnownDrift, Policy, Rule
+from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.model.tensor import OpKey, TensorKey
 
 COSINE, MAX_REL = "cosine_similarity", "max_relative_error"
@@ -240,3 +245,25 @@ def test_limits_come_in_one_order_whatever_the_order_of_the_rules() -> None:
     first = Policy(thresholds={"kld": 0.1, "rmse": 0.9})
     second = Policy(thresholds={"rmse": 0.9, "kld": 0.1})
     assert limits_of(first).limits == limits_of(second).limits
+
+
+@settings(max_examples=500)
+@given(
+    glob=st.text("ab*?[]!-", min_size=1, max_size=7),
+    name=st.text("ab*?[]!-", min_size=1, max_size=6),
+)
+def test_globs_mean_what_fnmatch_says(glob: str, name: str) -> None:
+    key = TensorKey(OpKey(name), "output", 0)
+    policy = Policy(rules=(Rule(match=glob, bounds={"cosine_similarity": (0.5, None)}, label="the rule"),))
+    limits = resolve(policy, left=key, right=key, left_dtype="float32", right_dtype="float32")
+    holds = any(fnmatchcase(spelled, glob) for spelled in (name, f"{name}:output:0"))
+    assert any(limit.rule == "the rule" for limit in limits.limits) == holds
+
+
+def test_twenty_thousand_rules_are_looked_through_without_making_an_expression_of_each() -> None:
+    globs = [*(f"*op{number}*" for number in range(10_000)), *(f"op{number}" for number in range(10_000))]
+    rules = tuple(Rule(match=glob, bounds={"cosine_similarity": (0.5, None)}, label=glob) for glob in globs)
+    key = TensorKey(OpKey("op77"), "output", 0)
+    with mock.patch("re.compile", side_effect=AssertionError):
+        limits = resolve(Policy(rules=rules), left=key, right=key, left_dtype="float32", right_dtype="float32")
+    assert [limit.rule for limit in limits.limits if limit.metric == "cosine_similarity"] == ["op77"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -113,3 +115,25 @@ def test_what_breaks_a_json_parser_is_a_refusal_like_any_other(tmp_path: Path, c
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(ConfigError, match=r"^x\.json: not JSON that can be read: [^\n]*$"):
         read_json(tmp_path / "x", name="x.json")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ".".join(["a"] * 30_000) + " = 1",
+        "left = {" + " . ".join(["a"] * 30_000) + " = 1}",
+        "[" + ".".join(['"a b"'] * 30_000) + "]",
+        ".".join(["'a.b'"] * 101) + " = 1",
+    ],
+)
+def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(tmp_path: Path, line: str) -> None:
+    (tmp_path / "x").write_text(f"a = 1\n{line}\n")
+    with mock.patch("tomllib.loads" if sys.version_info >= (3, 11) else "tomli.loads", side_effect=AssertionError):
+        said = toml_refusal(tmp_path / "x")
+    assert said == "msdump.toml line 2: a key of more than 100 parts; is it the right file?"
+
+
+def test_long_texts_and_keys_of_a_few_parts_are_read(tmp_path: Path) -> None:
+    name = "/".join(f"layer.{number}" for number in range(90))
+    (tmp_path / "x").write_text(f'{".".join("abcdefghij")} = "{name}"\n')
+    assert read_toml(tmp_path / "x")["a"]["b"]["c"]["d"]["e"]["f"]["g"]["h"]["i"]["j"] == name
