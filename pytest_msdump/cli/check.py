@@ -62,16 +62,13 @@ def run(parsed: argparse.Namespace) -> int:
     for name in parsed.files:
         report = report_from(read_json(Path(name)), place=name)
         if any(value is not None for value in options.values()):
-            report = _judged_again(report, options, place=name)
-        else:
-            # Reads every record, so that a damaged one is told and not passed over.
-            [from_json(record, place=f"{name}: tensors[{number}]") for number, record in enumerate(report.records)]
+            report = _judged_again(report, options)
         tell_saved(name, report, say)
         codes.append(tell_report(report, [], say=say))
     return max(codes)
 
 
-def _judged_again(report: Report, options: Mapping[str, Any], *, place: str) -> Report:
+def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     """The same numbers under another policy."""
     file = Path(options["config"]) if options["config"] is not None else None
     if file is not None and not file.exists():
@@ -91,10 +88,7 @@ def _judged_again(report: Report, options: Mapping[str, Any], *, place: str) -> 
     coverage = dict(report.coverage)
     if suite.min_coverage is not None:
         coverage["min_coverage"] = suite.min_coverage
-    records = [
-        _judged(record, suite.policy, place=f"{place}: tensors[{number}]")
-        for number, record in enumerate(report.records)
-    ]
+    records = [_judged(record, suite.policy) for record in report.records]
     return replace(
         report,
         profile=suite.policy.profile,
@@ -112,13 +106,11 @@ def _without_stale_roles(
     return after if failing[0] == failing[1] else [without_roles(record) for record in after]
 
 
-def _judged(record: Mapping[str, Any], policy: Policy, *, place: str) -> Mapping[str, Any]:
+def _judged(record: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
     """One saved pair under another policy. What was never measured keeps its verdict."""
-    stored = from_json(record, place=place)
-    if stored.comparison is None and stored.statistics is None:
+    stored = from_json(record)
+    if stored.left_dtype is None or stored.right_dtype is None or not (stored.comparison or stored.statistics):
         return record
-    if stored.left_dtype is None or stored.right_dtype is None:
-        raise ConfigError(f"{place}: was measured, but a side's 'dtype' is missing; write the report again")
     limits = resolve(
         policy,
         left=stored.left_key,

@@ -31,14 +31,10 @@ def run(parsed: argparse.Namespace) -> int:
     from pytest_msdump.pipeline.gathering import write_report
     from pytest_msdump.reporting.json_report import read_json, report_from
     from pytest_msdump.reporting.phrases import ENGLISH
-    from pytest_msdump.reporting.stored import from_json
 
     kinds = parse_report(parsed.report, where="--report")
     file = Path(parsed.file)
     report = report_from(read_json(file), place=parsed.file)
-    # A report that `msdump check` would refuse is not drawn either.
-    for number, record in enumerate(report.records):
-        from_json(record, place=f"{parsed.file}: tensors[{number}]")
     out = file.parent if parsed.out is None else Path(parsed.out)
     for written in write_report(report, kinds, out):
         print(os.path.relpath(written))  # noqa: T201 - what a command is asked for

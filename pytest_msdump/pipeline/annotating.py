@@ -70,7 +70,7 @@ def _place(suite: Place, root: Path, record: Mapping[str, Any] | None) -> Place:
 
 def _suite_place(report: Report, root: Path) -> Place:
     """The suite file, when there is one and it is in the repository."""
-    if report.rerun[:1] != ("--config",):
+    if report.rerun[:1] != ("--config",) or len(report.rerun) == 1:
         return None, 1
     return _below(root, Path(report.rerun[1])), 1
 

@@ -126,28 +126,17 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
-    """Return the report that `document` was made from. The numbers of records are left to `records.from_json`.
+    """Return the report that `document` was made from: every value of it is checked here, and nowhere else.
 
     Raises
     ------
     ConfigError
-        A part of it is missing or of another kind; the text names it.
+        A part of it is missing, is not what this package writes, or contradicts another; the text names it.
     """
-    kinds: tuple[tuple[str, type], ...] = (
-        ("left", dict),
-        ("right", dict),
-        ("profile", str),
-        ("limits", dict),
-        ("coverage", dict),
-        *((key, list) for key in _LISTS),
-    )
-    for key, kind in kinds:
-        if not isinstance(values.get(key), kind):
-            raise ConfigError(f"{place}: '{key}' is missing or no {kind.__name__}; write the report again")
     check_entries(values, place=place)
     report = Report(
-        left=_side_from(values["left"], f"{place}: left"),
-        right=_side_from(values["right"], f"{place}: right"),
+        left=_side_from(values["left"]),
+        right=_side_from(values["right"]),
         profile=values["profile"],
         limits=values["limits"],
         records=tuple(values["tensors"]),
@@ -155,9 +144,9 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         missing=tuple(values["missing"]),
         coverage=values["coverage"],
         network=tuple(values.get(_NETWORK, ())),
-        notes=_texts(values.get("notes")),
-        rerun=_texts(values.get("rerun")),
-        localised_by=str(values.get("localised_by", "")),
+        notes=tuple(values.get("notes", ())),
+        rerun=tuple(values.get("rerun", ())),
+        localised_by=values.get("localised_by", ""),
         edges=tuple((edge[0], edge[1]) for edge in values.get("edges", ())),
         ended=values.get("complete") is True or any(record["verdict"] == "not_run" for record in values["tensors"]),
     )
@@ -171,41 +160,37 @@ def _side(side: SideInfo) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in fields_of(side).items()}
 
 
-def _side_from(values: Mapping[str, Any], place: str) -> SideInfo:
+def _side_from(values: Mapping[str, Any]) -> SideInfo:
     """One side read back; what an earlier release did not write has its default."""
-    directory, reader, labels = values.get("directory"), values.get("reader"), values.get("labels", {})
-    if not isinstance(directory, str) or not isinstance(reader, str) or not isinstance(labels, dict):
-        raise ConfigError(f"{place}: 'directory', 'reader' or 'labels' is missing or wrong; write the report again")
     return SideInfo(
-        directory=directory,
-        reader=reader,
-        labels={str(name): str(value) for name, value in labels.items()},
-        notes=_texts(values.get("notes")),
-        unexplained=_texts(values.get("unexplained")),
-        operators=_count(values.get("operators")),
-        tensors=_count(values.get("tensors")),
+        directory=values["directory"],
+        reader=values["reader"],
+        labels=values.get("labels", {}),
+        notes=tuple(values.get("notes", ())),
+        unexplained=tuple(values.get("unexplained", ())),
+        operators=values.get("operators", 0),
+        tensors=values.get("tensors", 0),
     )
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    """A list of texts, or nothing."""
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
-
-
-def _count(value: Any) -> int:
-    """A count, or 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _parsed(content: bytes, path: Path) -> Any:
     """Parse strict JSON; whatever is wrong with it is one line."""
     try:
-        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise ConfigError(f"{path}: bad JSON at {where}: {error.msg}; the file was cut or edited") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: bad JSON: {error!s:.120}; the file was cut or edited") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of which no key is there twice: who reads would take the first, or the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r:.60} is there twice")
+    return found
 
 
 def _refuse_constant(name: str) -> Any:

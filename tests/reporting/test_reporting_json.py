@@ -151,7 +151,7 @@ def test_a_report_without_one_of_its_parts_is_refused(key):
 def test_a_list_that_holds_no_objects_is_refused():
     values = document(a_report())
     values["tensors"].append(3)
-    with pytest.raises(ConfigError, match=r"tensors\[1\]: no JSON object"):
+    with pytest.raises(ConfigError, match=r"tensors\[1\]: expected a JSON object"):
         report_from(values)
 
 
@@ -182,12 +182,12 @@ def test_a_compiled_model_s_operators_survive_and_are_left_out_where_there_are_n
 @pytest.mark.parametrize(
     ("network", "told"),
     [
-        ({}, "network: no list"),
-        ([3], r"network\[0\]: no JSON object"),
-        ([OPERATOR, {**OPERATOR, "index": "0"}], r"network\[1\]: 'index'"),
-        ([{**OPERATOR, "sequence": True}], "'sequence'"),
+        ({}, "network: expected a list, found {}"),
+        ([3], r"network\[0\]: expected a JSON object"),
+        ([OPERATOR, {**OPERATOR, "index": "0"}], r"network\[1\]\.index: expected a whole number"),
+        ([{**OPERATOR, "sequence": True}], r"network\[0\]\.sequence: expected a whole number, found True"),
         ([{key: value for key, value in OPERATOR.items() if key != "op_type"}], "'op_type' is missing"),
-        ([{**OPERATOR, "right": [1]}], "lists of names"),
+        ([{**OPERATOR, "right": [1]}], r"right\[0\]: expected a text, found 1"),
     ],
 )
 def test_an_edited_operator_is_refused_by_its_place(network, told):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reporting import samples
+from reporting.test_reporting_csv import a_report
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS
@@ -21,6 +22,7 @@ from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, W
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.reporting.json_report import document, report_from
 from pytest_msdump.reporting.records import not_run, to_json, with_verdict
 from pytest_msdump.reporting.stored import from_json
 from pytest_msdump.reporting.values import decode, encode
@@ -118,7 +120,7 @@ def test_who_was_compared_survives():
     stored = from_json(samples.entry(samples.drifted(pair=pair)))
     assert stored.left_key == pair.left.key
     assert stored.right_key == pair.right.key
-    assert (stored.left_dtype, stored.right_dtype, stored.outcome) == ("float32", "float32", "fail")
+    assert (stored.left_dtype, stored.right_dtype) == ("float32", "float32")
 
 
 def test_a_true_name_equal_to_the_mangled_one_is_still_a_true_name():
@@ -189,7 +191,7 @@ def test_an_error_keeps_what_the_file_name_claims():
     entry = samples.entry(samples.unreadable())
     assert (entry["left"]["dtype"], entry["left"]["memory_format"]) == ("float32", "DefaultFormat")
     assert entry["right"]["shape"] is None
-    assert from_json(entry).outcome == "error"
+    assert from_json(entry).comparison is None
 
 
 def test_the_memory_format_is_the_name_s_claim_when_the_file_cannot_tell():
@@ -215,27 +217,33 @@ def test_judging_again_changes_the_opinion_and_no_number():
 
 
 BROKEN = [
-    (("verdict",), "perfect", "verdict: expected one of pass"),
-    (("left",), None, "left: expected a JSON object, the key is missing"),
-    (("left", "address"), "conv1", "left.address: expected OP:input:SLOT"),
-    (("left", "address"), "conv1:output:٣", "left.address: expected OP:input:SLOT"),
-    (("right", "dtype"), 4, "right.dtype: expected a text, found 4"),
-    (("right", "at", "rank"), "0", "right.at.rank: expected a count, found '0'"),
-    (("rank",), True, "rank: expected a count, found True"),
-    (("elements",), -1, "elements: expected a count, found -1"),
-    (("finite",), None, "finite: expected a count, the key is missing"),
-    (("metrics",), [], "metrics: expected a JSON object"),
-    (("metrics", "cosine_similarity"), "good", "metrics.cosine_similarity: expected a number, found 'good'"),
-    (("metrics", "standard_deviation"), [1.0, "x"], "metrics.standard_deviation.1: expected a number"),
-    (("undefined", "kl_divergence"), 3, "undefined.kl_divergence: expected a text"),
-    (("where", "max_absolute_error"), [0.5], "where.max_absolute_error: expected a list of integers"),
-    (("nonfinite", "nan_left"), "no", "nonfinite.nan_left: expected a count"),
-    (("worst",), {}, "worst: expected a list"),
-    (("worst", 0), 7, "worst[0]: expected a JSON object"),
-    (("worst", 1, "ratio"), [1, 2], "worst[1].ratio: expected a number"),
-    (("rtol",), "", "rtol: expected a number"),
-    (("vendor", "mean_relative_error"), None, "vendor.mean_relative_error: expected a number"),
+    (("verdict",), "perfect", ".verdict: expected one of pass"),
+    (("left",), None, ": 'left' is missing"),
+    (("left", "address"), "conv1", ".left.address: expected OP:input:SLOT"),
+    (("left", "address"), "conv1:output:٣", ".left.address: expected OP:input:SLOT"),
+    (("right", "dtype"), 4, ".right.dtype: expected a text, found 4"),
+    (("right", "at", "rank"), "0", ".right.at.rank: expected a count, found '0'"),
+    (("rank",), True, ".rank: expected a count, found True"),
+    (("elements",), -1, ".elements: expected a count, found -1"),
+    (("finite",), None, ": 'finite' is missing"),
+    (("metrics",), [], ".metrics: expected a JSON object"),
+    (("metrics", "cosine_similarity"), "good", ".metrics.cosine_similarity: expected a number, found 'good'"),
+    (("metrics", "standard_deviation"), [1.0, "x"], ".metrics.standard_deviation: expected a list of 4"),
+    (("undefined", "kl_divergence"), 3, ".undefined.kl_divergence: expected a text"),
+    (("where", "max_absolute_error"), [0.5], ".where.max_absolute_error: expected a list of integers"),
+    (("nonfinite", "nan_left"), "no", ".nonfinite.nan_left: expected a count"),
+    (("worst",), {}, ".worst: expected a list"),
+    (("worst", 0), 7, ".worst[0]: expected a JSON object"),
+    (("worst", 1, "ratio"), [1, 2], ".worst[1].ratio: expected a number"),
+    (("rtol",), "", ".rtol: expected a number"),
+    (("vendor", "mean_relative_error"), None, ".vendor.mean_relative_error: expected a number"),
 ]
+
+
+def report_of(entry):
+    """The report that a file with this record alone is read as."""
+    values = document(a_report([samples.entry(samples.drifted())]))
+    return report_from({**values, "tensors": [entry]})
 
 
 @pytest.mark.parametrize(("path", "value", "told"), BROKEN, ids=lambda part: str(part)[:40])
@@ -249,8 +257,8 @@ def test_a_broken_entry_is_refused_by_the_name_of_its_key(path, value, told):
     else:
         holder[path[-1]] = value
     with pytest.raises(ConfigError) as refused:
-        from_json(entry, place="results.json: tensors[3]")
-    assert str(refused.value).startswith(f"results.json: tensors[3].{told}")
+        report_of(entry)
+    assert str(refused.value).startswith(f"results.json: tensors[0]{told}")
     assert "\n" not in str(refused.value)
 
 
@@ -268,4 +276,4 @@ def test_no_edited_entry_raises_anything_but_a_configuration_error(data):
     holder[key] = data.draw(junk)
     # Any other exception would fail the test; that an entry can be read after all is as good an answer.
     with suppress(ConfigError):
-        from_json(entry)
+        from_json(report_of(entry).records[0])
