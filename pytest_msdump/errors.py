@@ -11,6 +11,7 @@ from collections.abc import Iterable
 __all__ = [
     "ConfigError",
     "DumpNotFoundError",
+    "IncompleteRecordingError",
     "MsdumpError",
     "ProgramError",
     "TensorFileError",
@@ -56,6 +57,12 @@ class UnknownDumpFormatError(ConfigError):
     """A directory that holds files, none of which any reader knows. Answered with exit code 4."""
 
     slug = "unknown-dump-format"
+
+
+class IncompleteRecordingError(ConfigError):
+    """A recording of a live model that has not ended, or was broken off. Answered with exit code 4."""
+
+    slug = "incomplete-recording"
 
 
 class ProgramError(MsdumpError, RuntimeError):

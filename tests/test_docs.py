@@ -156,7 +156,7 @@ def _code(text: str | None) -> str:
 def test_the_table_of_options_is_the_programs() -> None:
     rows = [
         (
-            "<br>".join(f"`{flag}={option.metavar}`" for flag in option.flags),
+            "<br>".join(f"`{flag}={option.metavar}`".replace("=`", "`") for flag in option.flags),
             _code(option.ini),
             _code(option.toml),
             ", ".join(f"`{flag}`" for flag in option.cli_flags if option.name != "granularity") or "–",

@@ -47,6 +47,7 @@ EXPECTED = [
     ("graph", ("--msdump-graph",), "msdump_graph", "graph"),
     ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
+    ("allow_incomplete", ("--msdump-allow-incomplete",), "msdump_allow_incomplete", "allow_incomplete"),
     ("report_dir", ("--msdump-report-dir",), "msdump_report_dir", "report_dir"),
     ("detail", ("--msdump-detail",), "msdump_detail", "detail"),
     ("spread", ("--msdump-spread",), "msdump_spread", "spread"),

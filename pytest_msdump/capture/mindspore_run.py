@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_msdump.capture import launched
 from pytest_msdump.capture.calls import written_call
+from pytest_msdump.capture.manifest_file import marked_incomplete
 from pytest_msdump.capture.places import config_document, dump_directory, plain_path, written_config
 from pytest_msdump.capture.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.capture.program_run import variables
@@ -100,7 +101,11 @@ def record(
             "PYTHONFAULTHANDLER": "1",
             "PYTHONUNBUFFERED": "1",
         }
-        with written_config(document, folder / "data_dump.json"), _absence_told(interpreter):
+        with (
+            marked_incomplete(path),
+            written_config(document, folder / "data_dump.json"),
+            _absence_told(interpreter),
+        ):
             return run_process(
                 [interpreter, *words],
                 title=title,

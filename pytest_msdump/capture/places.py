@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.manifest import JOURNAL_FILE
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["config_document", "dump_directory", "plain_path", "written_config"]
@@ -35,7 +36,8 @@ def dump_directory(directory: str | PathLike[str]) -> Path:
     path = Path(directory).absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
-        occupied = next(iter(sorted(path.iterdir())), None)
+        # An earlier run that dumped nothing has left its journal.
+        occupied = next((file for file in sorted(path.iterdir()) if file.name != JOURNAL_FILE), None)
     except OSError as error:
         raise MsdumpError(f"{path}: cannot be written to: {error.strerror or error}") from error
     if occupied is not None:

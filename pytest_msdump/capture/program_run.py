@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.capture.manifest_file import marked_incomplete
 from pytest_msdump.capture.places import config_document, dump_directory, plain_path, written_config
 from pytest_msdump.capture.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.errors import ConfigError
@@ -77,7 +78,7 @@ def record(
         file = Path(cwd or ".", config_file).absolute() if config_file is not None else folder / name
         words = [os.fspath(word).replace(_CONFIG, str(file)).replace(_DIRECTORY, str(path)) for word in command]
         own = {"MINDSPORE_DUMP_CONFIG": str(file)} if dump_config is not None else {}
-        with nullcontext() if document is None else written_config(document, file):
+        with marked_incomplete(path), nullcontext() if document is None else written_config(document, file):
             return run_process(
                 words,
                 title=Path(words[0]).name,

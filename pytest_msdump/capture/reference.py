@@ -127,6 +127,9 @@ def _locked(lock: Path) -> int:
 
 def _make(kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path) -> None:
     temporary = kept.with_name(f".{kept.name}.{uuid4().hex}.tmp")
+    # One process makes this reference at a time, so these are of processes that were killed.
+    for left in [*kept.parent.glob(f".{kept.name}.*.tmp"), *kept.parent.glob(f".{kept.name}.*.old")]:
+        shutil.rmtree(left, ignore_errors=True)
     try:
         with _written(kept):
             temporary.mkdir()

@@ -1,7 +1,8 @@
-"""Writes dumps: each tensor at once, by the grammar of reference folders, and a manifest when the run is over."""
+"""Writes dumps: each tensor at once, by the grammar of reference folders, and a manifest that says when it is whole."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -14,12 +15,13 @@ from typing import Any
 from numpy.lib import format as npy_format
 
 from pytest_msdump.capture.digests import digests
-from pytest_msdump.capture.manifest_file import put, write_manifest
+from pytest_msdump.capture.manifest_file import add_to_journal, put, write_manifest
 from pytest_msdump.capture.names import FileNames
 from pytest_msdump.capture.raw import RawArray
 from pytest_msdump.capture.stored import stored
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.model.manifest import Manifest, TensorEntry
+from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.readers.manifest import read_manifest
 from pytest_msdump.readers.sidefiles import MAPPING
 
 __all__ = ["DumpWriter", "RawArray"]
@@ -29,6 +31,9 @@ _IO = ("input", "output")
 
 class DumpWriter:
     """A dump being written. Close it, or use it in a ``with`` statement: only then is the dump complete.
+
+    Until then its manifest says that it is not, and comparisons refuse it: a process that is killed, a full disk or an
+    error of the model leave no dump that is taken for a whole one. It belongs to the process that makes it.
 
     Parameters
     ----------
@@ -71,6 +76,7 @@ class DumpWriter:
         self._tensors: dict[str, TensorEntry] = {}
         self._failed = False
         self._closed = False
+        self._process = os.getpid()
         # Frameworks call hooks from threads of their own.
         self._lock = threading.RLock()
         self._prepare()
@@ -78,14 +84,20 @@ class DumpWriter:
     def _prepare(self) -> None:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            occupied = next(iter(sorted(self.directory.iterdir())), None)
+            # An empty journal is the mark of who started this program to dump here.
+            names = sorted(path.name for path in self.directory.iterdir() if path.name != JOURNAL_FILE)
         except OSError as error:
-            raise MsdumpError(f"{self.directory}: cannot be written to: {error.strerror or error}") from error
-        if occupied is not None:
-            raise ConfigError(
-                f"{self.directory}: is not empty (it holds e.g. '{occupied.name}'), and two runs in one folder could "
-                "be taken for one; empty it, or give another folder"
+            raise self._unwritable(error) from error
+        if names:
+            known = read_manifest(self.directory)[0] if MANIFEST_FILE in names else None
+            what = (
+                f"it holds e.g. '{names[0]}'" if known is None or known.complete else "a recording that has not ended"
             )
+            raise ConfigError(
+                f"{self.directory}: is not empty ({what}), and two runs in one folder could be taken for one; "
+                "empty it, or give another folder"
+            )
+        self._write_manifest(complete=False)
 
     def write(
         self,
@@ -130,7 +142,7 @@ class DumpWriter:
         Raises
         ------
         ConfigError
-            An array without numbers, an iteration in a flat dump, a closed writer.
+            An array without numbers, an iteration in a flat dump, a closed writer, a forked process.
         MsdumpError
             The file cannot be written.
         """
@@ -170,7 +182,9 @@ class DumpWriter:
             self._said.update(said)
 
     def close(self) -> None:
-        """Write the manifest. Nothing can be written afterwards; closing again does nothing.
+        """Fold the journal into the manifest. Nothing can be written afterwards; closing again does nothing.
+
+        In a forked process it does nothing either: the dump is its parent's.
 
         Raises
         ------
@@ -181,13 +195,20 @@ class DumpWriter:
             if self._closed:
                 return
             self._closed = True
-            said = {**self._said, "command": tuple(map(str, self._said.get("command", ())))}
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            manifest = Manifest(**said, time=now, complete=not self._failed, tensors=self._tensors)
-            try:
-                write_manifest(self.directory, manifest)
-            except OSError as error:
-                raise MsdumpError(f"{self.directory}: cannot be written to: {error.strerror or error}") from error
+            if self._process == os.getpid():
+                self._write_manifest(complete=not self._failed)
+                (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
+
+    def _write_manifest(self, *, complete: bool) -> None:
+        said = {**self._said, "command": tuple(map(str, self._said.get("command", ())))}
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        try:
+            write_manifest(self.directory, Manifest(**said, time=now, complete=complete, tensors=self._tensors))
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> MsdumpError:
+        return MsdumpError(f"{self.directory}: cannot be written to: {error.strerror or error}")
 
     def __enter__(self) -> DumpWriter:
         return self
@@ -201,6 +222,11 @@ class DumpWriter:
     def _check(self, op: str, slot: int, io: str, iteration: int) -> None:
         if self._closed:
             raise ConfigError(f"{self.directory}: this dump is closed; {op} cannot be added to it")
+        if self._process != os.getpid():
+            raise ConfigError(
+                f"{self.directory}: is recorded by process {self._process}, and {op} comes from one that was forked; "
+                "record in one process, or give each its own folder"
+            )
         if io not in _IO:
             raise ConfigError(f"io of {op} is {io!r}; it is 'input' or 'output' (a gradient is an operator of its own)")
         if slot < 0 or iteration < 0:
@@ -217,8 +243,10 @@ class DumpWriter:
             if mapping is not None:
                 put(folder / MAPPING, mapping.encode())
             path = put(folder / name, content)
+            file = path.relative_to(self.directory).as_posix()
+            add_to_journal(self.directory, file, entry)
         except OSError as error:
             self._failed = True
             raise MsdumpError(f"{folder / name}: cannot be written: {error.strerror or error}") from error
-        self._tensors[path.relative_to(self.directory).as_posix()] = entry
+        self._tensors[file] = entry
         return path

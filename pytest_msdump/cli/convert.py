@@ -16,6 +16,7 @@ from pytest_msdump.cli.convert_dump import add_dump_arguments, refuse_dump_argum
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.converting.one_file import Outcome, Wishes
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--io", choices=("output", "input", "all"), default="all", help="which tensors")
     parser.add_argument("--code", metavar="DIR", help="folder above format_convert; your code in it is run")
+    parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
     add_dump_arguments(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="processes; chosen by the number of files by default")
     add_quiet(parser, "-q")
@@ -108,7 +110,7 @@ def _found(parsed: argparse.Namespace) -> _Found:
     _check_out(Path(parsed.out), paths)
     found = _Found()
     for path in paths:
-        dump = index(path)
+        dump = index(path, allow_incomplete=bool(parsed.msdump_allow_incomplete))
         below = Path(path.resolve().name) if several and path.is_dir() else Path()
         everything = not parsed.select and parsed.io == "all"
         found.sources += sources_of(dump, takes=takes, everything=everything, below=below)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the dump that the file is in, where the file's own directory does not tell it all",
     )
+    parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
     parser.add_argument("--txt-header", action="store_true", help="with --save-txt: shape and dtype in a line with #")
     parser.add_argument(
         "--bins", type=int, default=10, metavar="N", help="bars of a file's histogram, 1 to 100 (default: 10)"
@@ -96,7 +98,8 @@ def run(parsed: argparse.Namespace) -> int:
 def _indexed(target: Path, parsed: argparse.Namespace) -> Dump:
     from pytest_msdump.pipeline.indexing import index
 
-    return index(target, graph_files=[Path(name) for name in parsed.graph])
+    graphs = [Path(name) for name in parsed.graph]
+    return index(target, graph_files=graphs, allow_incomplete=bool(parsed.msdump_allow_incomplete))
 
 
 def _survey(target: Path, parsed: argparse.Namespace) -> int:

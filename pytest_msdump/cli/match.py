@@ -42,6 +42,7 @@ _OPTIONS = (
     "iteration",
     "rank",
     "graph",
+    "allow_incomplete",
     "min_coverage",
 )
 _NARROWEST = 40

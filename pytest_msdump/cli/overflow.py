@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.checking.wording import frame_lines, where_text
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.metrics.overflow import OneSide
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", dest="first", type=int, default=1, metavar="N", help="with --out: write so many overflow files, 1 to 5"
     )
+    parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
     add_quiet(parser, "-q")
 
 
@@ -56,7 +58,8 @@ def run(parsed: argparse.Namespace) -> int:
         raise ConfigError("give one dump: msdump overflow DIR")
     if not 1 <= parsed.first <= 5:
         raise ConfigError(f"-n {parsed.first}: give a number from 1 to 5")
-    dump = index(as_path(parsed.directory or parsed.dump))
+    allowed = bool(parsed.msdump_allow_incomplete)
+    dump = index(as_path(parsed.directory or parsed.dump), allow_incomplete=allowed)
     found = find_overflows(dump, watch=Progress("msdump overflow", quiet=parsed.quiet))
     for line in _told(found):
         print(line)  # noqa: T201 - what the command is for

@@ -53,7 +53,7 @@ def run_convert(program: str, words: Sequence[str]) -> int:
     if "version" in arguments:
         said(program, "-v changes nothing: dump files tell what they are")
     options = _options(program, arguments)
-    code = convert.run(argparse.Namespace(**options, quiet=False))
+    code = convert.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
     said(program, f"the same as: {shlex.join(_new_spelling(options))}")
     return code
 

@@ -42,6 +42,7 @@ def run_overflow(program: str, words: Sequence[str]) -> int:
     dump, out, first = arguments.values["dump"], arguments.values["out"], arguments.get("first") or "1"
     if not (first.isascii() and first.isdigit() and len(first) < 10):
         raise ConfigError(f"-n {first}: give a number from 1 to 5")
-    code = overflow.run(argparse.Namespace(directory=dump, dump=None, out=out, first=int(first), quiet=False))
+    options = {"directory": dump, "dump": None, "out": out, "first": int(first)}
+    code = overflow.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
     said(program, f"the same as: {shlex.join(['msdump', 'overflow', dump, '--out', out, '-n', first])}")
     return code

@@ -12,7 +12,7 @@ from pytest_msdump.converting.name_patterns import Parts, compiled, parts_of
 from pytest_msdump.converting.undo_files import Move, write_undo
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
 from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.model.manifest import MANIFEST_FILE
+from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.readers.filename import ReferenceName
 from pytest_msdump.readers.sidefiles import MAPPING
 
@@ -112,7 +112,7 @@ class _Claims:
 
 def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield ``.npy`` files by name, each with its place: empty, or the name of the sub-folder and ``/``."""
-    for name in (MANIFEST_FILE, MAPPING):
+    for name in (MANIFEST_FILE, JOURNAL_FILE, MAPPING):
         if os.path.lexists(folder / name):
             raise ConfigError(
                 f"{folder}: its {name} tells the names that files have now; a dump with one is not renamed"

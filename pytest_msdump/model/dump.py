@@ -43,6 +43,8 @@ class Dump:
         What the run says of itself; ``None`` where nothing does.
     manifest : Manifest, optional
         Of a dump that this package recorded; without its list of tensors, which `refs` are made of.
+    incomplete : str
+        Why a recording is not a whole one, in a clause; empty otherwise.
     """
 
     root: Path
@@ -55,6 +57,7 @@ class Dump:
     graphs: tuple[tuple[Coordinates, OperatorGraph], ...] = ()
     run: RunFacts | None = None
     manifest: Manifest | None = None
+    incomplete: str = ""
 
     @property
     def operators(self) -> int:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from pytest_msdump.lazy_dataclass import dataclass, field
 
-__all__ = ["MANIFEST_FILE", "SCHEMA_VERSION", "Manifest", "TensorEntry"]
+__all__ = ["JOURNAL_FILE", "MANIFEST_FILE", "SCHEMA_VERSION", "Manifest", "TensorEntry"]
 
 MANIFEST_FILE = "msdump.json"
+# Beside it while a recording goes on: a line of JSON for each file. Without a complete manifest, the dump is not whole.
+JOURNAL_FILE = "msdump.journal"
 SCHEMA_VERSION = 1
 
 
@@ -59,7 +61,7 @@ class Manifest:
     time : str
         When the dump was finished: ISO 8601, UTC.
     complete : bool
-        ``False`` where the run ended in the middle.
+        ``False`` from the start of a recording until it ends well.
     key : str
         Digest of everything the dump depends on, for a reference that is kept; empty otherwise.
     tensors : mapping of str to TensorEntry

@@ -20,6 +20,7 @@ from pytest_msdump.reporting.assemble import assemble, coverage_entry
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.written import with_more
+from pytest_msdump.storage.regular import open_regular
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
@@ -202,7 +203,8 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
 def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     """What follows ``msdump compare`` to compare the same two dumps by the same rules."""
     suite = plan.suite
-    typed = (*_arrows(suite.align), *_thresholds(suite.policy))
+    allowed = ("--allow-incomplete",) if suite.allow_incomplete else ()
+    typed = (*allowed, *_arrows(suite.align), *_thresholds(suite.policy))
     if suite.file is not None:
         return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
@@ -254,7 +256,7 @@ def _not_ended(plan: Plan) -> Report:
         right=right,
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
-        coverage=coverage_entry(plan.pairing, min_coverage=plan.suite.min_coverage),
+        coverage=coverage_entry(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
         rerun=rerun_arguments(plan),
         ended=False,
     )
@@ -263,7 +265,7 @@ def _not_ended(plan: Plan) -> Report:
 def _begins_with(file: Path, beginning: bytes) -> bool:
     """Whether the first bytes of a file hold these."""
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             return beginning in stream.read(_FIRST_BYTES)
     except OSError:
         return False

@@ -35,7 +35,7 @@ def reader(name: str) -> Reader:
     return cast("Reader", registry.find("readers", "Reader", name))
 
 
-def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
+def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
     """Index the dump at `root`, in execution order where the run tells it, with the lines of the program it tells.
 
     Parameters
@@ -44,6 +44,8 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
         A dump directory, or one tensor file; of a remote one, the names are listed anew.
     graph_files : iterable of Path
         Execution orders and graphs that a user keeps outside of the tree.
+    allow_incomplete : bool
+        Take a recording that has not ended or was broken off as it is; its notes say so.
 
     Returns
     -------
@@ -56,6 +58,8 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
         There is nothing at `root`.
     UnknownDumpFormatError
         There are files, but none that any reader knows; the text lists what each reader looked for.
+    IncompleteRecordingError
+        It is a recording that has not ended, or was broken off.
     ConfigError
         One of `graph_files` cannot be used, or what a URL needs is not installed.
 
@@ -66,13 +70,13 @@ def index(root: Path, *, graph_files: Iterable[Path] = ()) -> Dump:
     kept = tuple(graph_files)
     if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
         return reader(_ARRAY_READER).index(root)
-    return _index(root, kept)
+    return _index(root, kept, allow_incomplete=allow_incomplete)
 
 
-def _index(root: Path, graph_files: tuple[Path, ...]) -> Dump:
+def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool) -> Dump:
     """Index anything: a dump goes from stage to stage, each of which tells more of it."""
     from pytest_msdump.pipeline.culprits import with_overflows
-    from pytest_msdump.pipeline.manifests import with_manifest
+    from pytest_msdump.pipeline.manifests import only_whole, with_manifest
     from pytest_msdump.pipeline.run_facts import with_run
     from pytest_msdump.pipeline.statistics import with_statistics
     from pytest_msdump.readers.base import index_dump
@@ -80,7 +84,7 @@ def _index(root: Path, graph_files: tuple[Path, ...]) -> Dump:
 
     unfit = _mirrored(root) if isinstance(root, RemotePath) else ()
     with names_kept(), collector_at_rest():
-        dump = with_manifest(index_dump(root, readers()))
+        dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
         dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
 

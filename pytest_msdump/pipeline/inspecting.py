@@ -178,7 +178,8 @@ def tensors_of(
         No reader knows the file, by itself either, and its name is not a graph's; or a graph cannot be read.
     """
     try:
-        dump = index(root or path.parent, graph_files=graph_files)
+        # A file of a recording that was broken off is whole itself.
+        dump = index(root or path.parent, graph_files=graph_files, allow_incomplete=True)
     except UnknownDumpFormatError:
         dump = Dump(path.parent, "")
     wanted = _absolute(path)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pytest_msdump.errors import IncompleteRecordingError
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.manifest import MANIFEST_FILE
+from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.readers.manifest import read_manifest
+from pytest_msdump.storage.paths import RemotePath
 
-__all__ = ["different_origins", "with_manifest"]
+__all__ = ["different_origins", "only_whole", "with_manifest"]
+
+_RECORD = frozenset({Path(MANIFEST_FILE), Path(JOURNAL_FILE)})
+# From the folder of one iteration, in the deepest tree that a framework writes, to what a recorder was given.
+_LEVELS_ABOVE = 4
 
 _SHOWN = 3
 _SHOWN_DIGITS = 8
@@ -18,24 +24,61 @@ _SHOWN_DIGITS = 8
 
 def with_manifest(dump: Dump) -> Dump:
     """Tell a run of a framework's own dump by the manifest that lies beside it, where there is one."""
-    beside = Path(MANIFEST_FILE)
-    if dump.manifest is not None or beside not in dump.unexplained:
+    if dump.manifest is not None or _RECORD.isdisjoint(dump.unexplained):
         return dump
     manifest, notes = read_manifest(dump.root)
     if manifest is None:
-        return replace(dump, notes=(*dump.notes, *notes))
-    from pytest_msdump.readers.recorded import labels_of
+        return dump
+    from pytest_msdump.readers.recorded import labels_of, why_incomplete
 
     known = dict((*labels_of(manifest), *dump.labels))
     if "ms_version" in known:
         known.pop("framework", None)
     return replace(
         dump,
-        unexplained=tuple(path for path in dump.unexplained if path != beside),
+        unexplained=tuple(path for path in dump.unexplained if path not in _RECORD),
         labels=tuple(sorted(known.items())),
         notes=(*dump.notes, *notes),
         manifest=replace(manifest, tensors={}),
+        incomplete=why_incomplete(manifest),
     )
+
+
+def only_whole(dump: Dump, *, allow_incomplete: bool = False) -> Dump:
+    """Return a dump that is no part of a recording that has not ended; or say in a note that it is, where allowed.
+
+    Raises
+    ------
+    IncompleteRecordingError
+        It is, and that is not allowed.
+    """
+    why = dump.incomplete or _why_around(dump)
+    if not why:
+        return dump
+    if not allow_incomplete:
+        raise IncompleteRecordingError(
+            f"{dump.root}: {why}; record it again, or take what there is of it with --msdump-allow-incomplete "
+            "(msdump: --allow-incomplete; in Python: allow_incomplete=True)"
+        )
+    return replace(dump, incomplete=why, notes=(f"incomplete: {why}", *dump.notes))
+
+
+def _why_around(dump: Dump) -> str:
+    """What the manifests in the folders below a dump's root say, and those in the folders that it lies in."""
+    if dump.root.is_file():
+        return ""
+    from pytest_msdump.readers.recorded import why_incomplete
+
+    below = {path.parent for path in dump.unexplained if path.name in (MANIFEST_FILE, JOURNAL_FILE)}
+    folders = [dump.root / folder for folder in sorted(below)]
+    if not isinstance(dump.root, RemotePath):
+        folders += dump.root.absolute().parents[:_LEVELS_ABOVE]
+    for folder in folders:
+        manifest, _ = read_manifest(folder)
+        why = "" if manifest is None else why_incomplete(manifest)
+        if why:
+            return f"{why}, in {folder}"
+    return ""
 
 
 def different_origins(left: Dump, right: Dump) -> tuple[str, ...]:

@@ -150,20 +150,22 @@ def _other_names(ref: TensorRef) -> Iterator[str]:
         yield ref.key.op.name
 
 
-def open_dump(path: str | PathLike[str]) -> OpenDump:
+def open_dump(path: str | PathLike[str], *, allow_incomplete: bool = False) -> OpenDump:
     """Open a dump directory (or one tensor file) of any format a reader knows. Reads names only.
 
     Parameters
     ----------
     path : str or Path
         The dump's root: a path, or a URL such as ``s3://bucket/dump``.
+    allow_incomplete : bool
+        Open a recording that has not ended, or was broken off, as it is; its notes say so.
 
     Raises
     ------
-    DumpNotFoundError, UnknownDumpFormatError
+    DumpNotFoundError, UnknownDumpFormatError, IncompleteRecordingError
         As `index`.
     """
-    return OpenDump(index(as_path(path)))
+    return OpenDump(index(as_path(path), allow_incomplete=allow_incomplete))
 
 
 def as_path(path: str | PathLike[str]) -> Path:

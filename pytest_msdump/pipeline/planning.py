@@ -124,8 +124,9 @@ def plan(suite: Suite) -> Plan:
 
 
 def _plan(suite: Suite) -> Plan:
-    left = _narrowed(index(suite.left.path, graph_files=suite.graph_files), suite.left)
-    right = _narrowed(index(suite.right.path), suite.right)
+    allowed = suite.allow_incomplete
+    left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
+    right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
     rules = _rules(suite)
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     left = _with_origins(left, right)

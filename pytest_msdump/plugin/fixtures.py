@@ -65,11 +65,11 @@ class Helpers:
 
         return assert_unsuspicious(dump, settings)
 
-    def open(self, path: Any) -> OpenDump:
+    def open(self, path: Any, **options: Any) -> OpenDump:
         """As `pytest_msdump.open_dump`."""
         from pytest_msdump import open_dump
 
-        return open_dump(path)
+        return open_dump(path, **options)
 
 
 @pytest.fixture

@@ -279,7 +279,7 @@ class Gate:
     def rerun_command(self, source: Source, name: str, select: str) -> str:
         """The shell command that runs just this item again."""
         given = [
-            f"--msdump-{option.replace('_', '-')}={value}"
+            f"--msdump-{option.replace('_', '-')}" + ("" if value is True else f"={value}")
             for option, values in self.options.items()
             for value in (values if isinstance(values, (list, tuple)) else [values])
             if value is not None and option not in ("select", "report", "report_dir", "detail", "jobs", "cache")

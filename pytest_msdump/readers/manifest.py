@@ -1,14 +1,19 @@
-"""Reads ``msdump.json``. It is no more trusted than the dump: bounded, every value checked, and never an error."""
+"""Reads ``msdump.json`` and the journal of a recording that has not ended.
+
+Neither is more trusted than the dump: bounded, every value checked, and never an error.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.model.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
+from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
 from pytest_msdump.readers.sidefiles import read_text
 
 __all__ = ["MAX_BYTES", "parse_manifest", "read_manifest"]
@@ -34,25 +39,41 @@ def read_manifest(root: Path) -> tuple[Manifest | None, tuple[str, ...]]:
     Returns
     -------
     Manifest or None
-        ``None`` where there is none, or none that can be read.
+        ``None`` where there is neither a manifest nor a journal. One that cannot be read, and a journal alone, give one
+        that is not complete.
     tuple of str
         Sentences about what could not be read.
     """
-    path = root / MANIFEST_FILE
-    if not path.exists():
+    path, journal = root / MANIFEST_FILE, root / JOURNAL_FILE
+    manifest, notes = _not_read()
+    if os.path.lexists(path):
+        text, note = read_text(path, MAX_BYTES)
+        manifest, notes = _not_read(f"{MANIFEST_FILE} {note}") if note else parse_manifest(text)
+    elif not os.path.lexists(journal):
         return None, ()
-    text, note = read_text(path, MAX_BYTES)
-    return (None, (f"{MANIFEST_FILE} {note}",)) if note else parse_manifest(text)
+    if manifest.complete or not os.path.lexists(journal):
+        return manifest, notes
+    text, note = read_text(journal, MAX_BYTES)
+    tensors, wrong = _journalled(text)
+    if wrong and not note:
+        note = f"has {wrong} {'line' if wrong == 1 else 'lines'} that cannot be read: left out"
+    manifest = replace(manifest, tensors={**tensors, **manifest.tensors})
+    return manifest, (*notes, f"{JOURNAL_FILE} {note}") if note else notes
 
 
-def parse_manifest(text: str) -> tuple[Manifest | None, tuple[str, ...]]:
+def _not_read(*notes: str) -> tuple[Manifest, tuple[str, ...]]:
+    """What a manifest says that cannot be read: not that the dump is whole."""
+    return Manifest(complete=False), notes
+
+
+def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
     """Read the text of a manifest; see `read_manifest`."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
-        return None, (f"{MANIFEST_FILE} is not JSON, so names and types are told by file names alone",)
+        return _not_read(f"{MANIFEST_FILE} is not JSON, so names and types are told by file names alone")
     if not isinstance(values, dict):
-        return None, (f"{MANIFEST_FILE} is not a JSON object, so names and types are told by file names alone",)
+        return _not_read(f"{MANIFEST_FILE} is not a JSON object, so names and types are told by file names alone")
     notes: list[str] = []
     version = values.get("schema_version")
     if version != SCHEMA_VERSION:
@@ -73,10 +94,29 @@ def parse_manifest(text: str) -> tuple[Manifest | None, tuple[str, ...]]:
         inputs=_texts(values.get("inputs")),
         weights=_texts(values.get("weights")),
         command=tuple(map(str, command[:_MAX_ARGUMENTS])) if isinstance(command, list) else (),
-        complete=values.get("complete") is True,
+        # Manifests of the first releases have no such key.
+        complete=values.get("complete", True) is True,
         tensors=tensors,
     )
     return manifest, tuple(notes)
+
+
+def _journalled(text: str) -> tuple[dict[str, TensorEntry], int]:
+    """The entries of a journal, and the number of its lines that are none; a process that was killed cuts the last."""
+    entries: dict[str, TensorEntry] = {}
+    wrong = 0
+    for line in text.splitlines():
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            said = None
+        entry = _entry(said)
+        file = said.get("file") if isinstance(said, dict) else None
+        if entry is None or not isinstance(file, str):
+            wrong += 1
+        else:
+            entries[file] = entry
+    return entries, wrong
 
 
 def _tensors(value: object) -> tuple[dict[str, TensorEntry], int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest
+from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.readers.base import Reader
@@ -22,6 +22,7 @@ from pytest_msdump.readers.sidefiles import MAPPING, originals_in
 __all__ = ["NpyFolderReader"]
 
 _SUFFIX = ".npy"
+_RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE})
 # What the name of a file claims of its tensor.
 _UNKNOWN = TensorSpec()
 
@@ -42,7 +43,7 @@ class NpyFolderReader(Reader):
         if not root.is_dir():
             return False
         return any(
-            _holds_tensors(folder) or (not folder.parts and MANIFEST_FILE in folder.files)
+            _holds_tensors(folder) or (not folder.parts and not _RECORD.isdisjoint(folder.files))
             for folder in walk(root)
             if _may_hold(folder)
         )
@@ -53,17 +54,18 @@ class NpyFolderReader(Reader):
         manifest, notes = read_manifest(root)
         found = _find(root, folders, self.name)
         refs = found.refs
-        unexplained = [path for path in found.unexplained if manifest is None or path != Path(MANIFEST_FILE)]
+        unexplained = [path for path in found.unexplained if str(path) not in _RECORD]
         if manifest is None:
             repeats = sort_out(refs.values())
             return _dump(root, self.name, repeats, unexplained, (*notes, *found.notes))
-        from pytest_msdump.readers.recorded import labels_of, notes_on, told
+        from pytest_msdump.readers.recorded import labels_of, told, why_incomplete
 
         named = {path: told(ref, manifest.tensors.get(path)) for path, ref in refs.items()}
         is_one_run = refs.keys() <= manifest.tensors.keys()
         repeats = Repeats(numbered(named.values())) if is_one_run else sort_out(named.values())
-        dump = _dump(root, self.name, repeats, unexplained, (*notes, *notes_on(manifest, refs), *found.notes))
-        return replace(dump, labels=labels_of(manifest), manifest=_light(manifest))
+        dump = _dump(root, self.name, repeats, unexplained, (*notes, *found.notes))
+        incomplete = why_incomplete(manifest, refs)
+        return replace(dump, labels=labels_of(manifest), manifest=_light(manifest), incomplete=incomplete)
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from pytest_msdump.lazy_dataclass import replace
@@ -11,7 +11,7 @@ from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef
 from pytest_msdump.readers.filename import number
 
-__all__ = ["labels_of", "notes_on", "told"]
+__all__ = ["labels_of", "told", "why_incomplete"]
 
 _INPUT = "_input"
 
@@ -41,22 +41,23 @@ def labels_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in known if value))
 
 
-def notes_on(manifest: Manifest, files: Iterable[str]) -> Iterator[str]:
-    """Say what is not as a whole run leaves it.
+def why_incomplete(manifest: Manifest, files: Iterable[str] | None = None) -> str:
+    """Return what a whole recording would have and this one has not; empty when it is whole.
 
     Parameters
     ----------
     manifest : Manifest
         Of the dump.
-    files : iterable of str
-        Tensor files that are there, as the manifest names them.
+    files : iterable of str, optional
+        Tensor files that are there, as the manifest names them; not given, they are not looked at.
     """
     if not manifest.complete:
-        yield f"incomplete: the run was broken off before it had recorded everything ({MANIFEST_FILE})"
-    absent = sorted(manifest.tensors.keys() - set(files), key=PurePosixPath)
+        return f"the recording has not ended, or was broken off ({MANIFEST_FILE} does not say that it is complete)"
+    absent = sorted(manifest.tensors.keys() - set(files), key=PurePosixPath) if files is not None else []
     if absent:
         count = "1 file that is" if len(absent) == 1 else f"{len(absent)} files that are"
-        yield f"incomplete: {MANIFEST_FILE} names {count} not there, e.g. {absent[0]}"
+        return f"{MANIFEST_FILE} names {count} not there, e.g. {absent[0]}"
+    return ""
 
 
 def _line(text: str | None) -> SourceFrame | None:

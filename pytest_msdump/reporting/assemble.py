@@ -74,7 +74,7 @@ def assemble(
             {"left": one.left, "right": one.right, "reason": one.reason, "candidates": list(one.candidates)}
             for one in pairing.missing
         ),
-        coverage=coverage_entry(pairing, min_coverage=min_coverage),
+        coverage=coverage_entry(pairing, left, right, min_coverage=min_coverage),
         network=tuple(network),
         notes=notes,
         rerun=rerun,
@@ -94,13 +94,15 @@ def side_info(dump: Dump) -> SideInfo:
     )
 
 
-def coverage_entry(pairing: Pairing, *, min_coverage: float | None = None) -> dict[str, Any]:
-    """Return how much of the right side was matched, and how much was asked for."""
+def coverage_entry(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None) -> dict[str, Any]:
+    """Return how much of the right side was matched, how much was asked for, and which sides are not whole."""
+    incomplete = [name for name, dump in (("left", left), ("right", right)) if dump.incomplete]
     return {
         "right_total": pairing.right_total,
         "right_paired": pairing.right_paired,
         "value": pairing.coverage,
         "min_coverage": min_coverage,
+        **({"incomplete": incomplete} if incomplete else {}),
     }
 
 

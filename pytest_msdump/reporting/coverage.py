@@ -10,7 +10,7 @@ from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import filled, labelled, table
-from pytest_msdump.reporting.tally import coverage_problems, percent
+from pytest_msdump.reporting.tally import coverage_problems, incomplete_sides, percent
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report, SideInfo
@@ -35,6 +35,7 @@ def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) ->
     """
     problems = coverage_problems(report, say)
     lines = [line for problem in problems for line in _hanging(say("coverage_fails", problem=problem), width)]
+    lines += [line for sentence in incomplete_sides(report, say) for line in _hanging(sentence, width)]
     lines += _totals(report, width, say)
     if report.missing:
         lines += ["", *_missing(report, width, say)]

@@ -14,6 +14,7 @@ from pytest_msdump.reporting.tally import (
     counts,
     coverage_problems,
     first_failing,
+    incomplete_sides,
     percent,
     sentence_on_unseen,
     sides_are_identical,
@@ -138,6 +139,8 @@ def summary_lines(
         lines += _wrapped(say("pairs_equal" if alone else "sides_identical"), width)
     for problem in problems:
         lines += _wrapped(say("coverage_is", problem=problem) if report.ended else problem, width)
+    for sentence in incomplete_sides(report, say):
+        lines += _wrapped(sentence, width)
     for note in report.notes:
         lines += _wrapped(one_line_text(note), width)
     if files:

@@ -18,6 +18,7 @@ __all__ = [
     "counts",
     "coverage_problems",
     "first_failing",
+    "incomplete_sides",
     "percent",
     "sentence_on_unseen",
     "sides_are_identical",
@@ -85,6 +86,12 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
             )
         )
     return tuple(problems)
+
+
+def incomplete_sides(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
+    """Return a sentence for each side that is a recording which was compared although it is not whole."""
+    named = report.coverage.get("incomplete")
+    return tuple(say(f"incomplete_{side}") for side in ("left", "right") if isinstance(named, list) and side in named)
 
 
 def percent(share: float) -> str:

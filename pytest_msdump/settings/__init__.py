@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs
     from pytest_msdump.settings.language import language_of
     from pytest_msdump.settings.options import (
+        ALLOW_INCOMPLETE,
         FIXTURE_OPTIONS,
         OPTIONS,
         REPORT_KINDS,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ALLOW_INCOMPLETE",
     "FIXTURE_OPTIONS",
     "OPTIONS",
     "REPORT_KINDS",
@@ -46,6 +48,7 @@ __all__ = [
 
 # What pytest declares at every start need not bring what only a gate reads.
 _HOMES = {
+    "ALLOW_INCOMPLETE": "options",
     "FIXTURE_OPTIONS": "options",
     "OPTIONS": "options",
     "Option": "options",

@@ -15,7 +15,9 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
     The value is text, a list of texts for a repeatable option, ``None`` when not given.
     """
     if option.kind == "switch":
-        return {"dest": option.dest, "default": False, "help": option.help_line, "action": "store_true"}
+        # What a suite file may say too is not said to be off by being left out.
+        default = None if option.toml else False
+        return {"dest": option.dest, "default": default, "help": option.help_line, "action": "store_true"}
     kwargs: dict[str, Any] = {
         "dest": option.dest,
         "metavar": option.metavar,
@@ -40,5 +42,5 @@ def ini_kwargs(option: Option) -> dict[str, Any]:
     """
     if option.ini is None:
         raise ValueError(f"option {option.name} has no ini key")
-    kind = "linelist" if option.kind == "texts" else "string"
+    kind = {"texts": "linelist", "switch": "bool"}.get(option.kind, "string")
     return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "ALLOW_INCOMPLETE",
     "FIXTURE_OPTIONS",
     "OPTIONS",
     "REPORT_KINDS",
@@ -91,6 +92,11 @@ def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Optio
     }
     return Option(name=name, kind=kind, help=text, metavar=metavar, **(usual | rest))
 
+
+# Also of commands that look at one dump.
+ALLOW_INCOMPLETE = _option(
+    "allow_incomplete", "switch", "", "take a recording that has not ended or was broken off as it is, and say so"
+)
 
 OPTIONS: tuple[Option, ...] = (
     _option(
@@ -183,6 +189,7 @@ OPTIONS: tuple[Option, ...] = (
         "fail when less of the right side was matched, 0 to 100 per cent",
         default="off",
     ),
+    ALLOW_INCOMPLETE,
     _option("report_dir", "path", "DIR", "where reports are written", default="msdump-report"),
     _option(
         "detail",

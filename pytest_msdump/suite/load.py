@@ -201,6 +201,7 @@ def _assemble(
         spread=said.get("spread", "none"),
         jobs=said.get("jobs", 1),
         cache=_cache(said, environ),
+        allow_incomplete=said.get("allow_incomplete", False),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
         **rule_files,

@@ -134,6 +134,7 @@ def _shared(base: Path) -> dict[str, Reader]:
         "iteration": _spec,
         "rank": _spec,
         "graph": _spec,
+        "allow_incomplete": flag,
         "report": _report,
         "detail": _detail,
         "jobs": _jobs,

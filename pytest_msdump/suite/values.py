@@ -80,6 +80,8 @@ class Suite:
         How many pairs are measured side by side.
     cache : str
         How records of earlier runs are found: ``"off"``, ``"files"`` or ``"content"``.
+    allow_incomplete : bool
+        Whether recordings that have not ended are compared as they are.
     fusion, quant_fusion, close_fusion : Path, optional
         Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
         model compiled with fusion off.
@@ -104,6 +106,7 @@ class Suite:
     spread: str = "none"
     jobs: int = 1
     cache: str = "off"
+    allow_incomplete: bool = False
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None

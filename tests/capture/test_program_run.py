@@ -137,7 +137,7 @@ def test_a_program_that_dumps_nothing_is_told_with_what_it_printed(
     ("code", "said"),
     [
         ("import os, sys; open(sys.argv[1] + '/log.txt', 'w').write('x')", "what it left is no dump: "),
-        ("import os, sys; os.rmdir(sys.argv[1])", "ended well and has removed "),
+        ("import shutil, sys; shutil.rmtree(sys.argv[1])", "ended well and has removed "),
     ],
 )
 def test_what_is_no_dump_is_told(code: str, said: str, run: Callable[..., OpenDump]) -> None:

@@ -68,7 +68,7 @@ def test_the_note_is_the_left_sides_first(tmp_path):
     dump(tmp_path / "l", {"x": X})
     next((tmp_path / "l").glob("a.*")).rename(tmp_path / "l/b.0.5.npy")
     np.save(tmp_path / "l/a.0.6.npy", np.ones(2))
-    report = assert_dumps_close(tmp_path / "l", dump(tmp_path / "r", {"x": X + 1}))
+    report = assert_dumps_close(tmp_path / "l", dump(tmp_path / "r", {"x": X + 1}), allow_incomplete=True)
     assert "different inputs" in report.left.notes[0]
     assert "incomplete" in report.left.notes[1]
 

@@ -111,15 +111,6 @@ def test_a_dump_without_tensors_is_a_dump(tmp_path):
     assert open_dump(tmp_path / "d").dump.reader == "npy-folder"
 
 
-def test_what_is_missing_or_broken_off_is_said(tmp_path):
-    folder = write(tmp_path / "d")
-    next(folder.glob("net_conv_1_weight*")).unlink()
-    change(folder, complete=False)
-    first, second = open_dump(folder).dump.notes
-    assert first.startswith("incomplete: the run was broken off")
-    assert second.startswith("incomplete: msdump.json names 1 file that is not there, e.g. net_conv_1_weight.0.")
-
-
 def test_a_file_that_the_manifest_does_not_name_is_read_by_its_name(tmp_path):
     folder = write(tmp_path / "d")
     np.save(folder / "other.0.1700000000000000.npy", np.zeros(1))
@@ -141,7 +132,7 @@ def test_a_file_that_the_manifest_does_not_name_is_read_by_its_name(tmp_path):
 def test_a_damaged_manifest_is_a_note(tmp_path, text, note):
     folder = write(tmp_path / "d")
     (folder / "msdump.json").write_text(text)
-    dump = open_dump(folder)
+    dump = open_dump(folder, allow_incomplete=True)
     assert any(note in one for one in dump.dump.notes)
     assert dump.refs
 
@@ -149,7 +140,7 @@ def test_a_damaged_manifest_is_a_note(tmp_path, text, note):
 def test_a_manifest_that_is_not_text_is_a_note(tmp_path):
     folder = write(tmp_path / "d")
     (folder / "msdump.json").write_bytes(b"\xff\xfe\x00")
-    assert "msdump.json is left out: it is not text" in open_dump(folder).dump.notes
+    assert "msdump.json is left out: it is not text" in open_dump(folder, allow_incomplete=True).dump.notes
 
 
 JSON = st.recursive(
@@ -172,7 +163,6 @@ JSON = st.recursive(
 @settings(deadline=None, max_examples=150)
 def test_no_json_is_an_error(value):
     manifest, notes = parse_manifest(json.dumps(value))
-    assert (manifest is None) == (not isinstance(value, dict))
+    assert isinstance(value, dict) or not manifest.complete
     assert all(isinstance(note, str) for note in notes)
-    if manifest is not None:
-        assert all(type(entry.slot) is int and entry.op for entry in manifest.tensors.values())
+    assert all(type(entry.slot) is int and entry.op for entry in manifest.tensors.values())

@@ -94,6 +94,14 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "ONLY {paired} OF {total} RIGHT TENSORS ({share}) WERE MATCHED, AND NO MIN_COVERAGE IS SET",
         "右侧 {total} 个张量中仅有 {paired} 个（{share}）已配对，且未设置 min_coverage",
     ),
+    "incomplete_left": Message(
+        "THE LEFT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
+        "左侧是不完整的录制：其中没有的张量未作比较",
+    ),
+    "incomplete_right": Message(
+        "THE RIGHT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
+        "右侧是不完整的录制：其中没有的张量未作比较",
+    ),
     "not_complete": Message(
         "not every pair was run, and what was not compared has not passed", "并非每一对都已运行；未比较即未通过"
     ),
