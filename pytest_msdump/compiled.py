@@ -20,7 +20,7 @@ VARIABLE = "MSDUMP_KERNEL"
 _KERNEL = "pytest_msdump.metrics._sweep"
 _NAMES = ("compiled", "numpy")
 # What sweep.c and this package agree on: a checkout that moves on keeps the extension that was built before.
-_FORM = 5
+_FORM = 6
 
 
 class Kernel(NamedTuple):

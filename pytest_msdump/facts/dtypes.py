@@ -1,8 +1,8 @@
 """Data types: what a tensor's elements are, whatever bytes they were saved in.
 
 Names are lower case and the same for every framework. `coarseness` orders the float kinds for judging (INTERFACE 5):
-the limits of a pair are those of its coarser side. `maximum` is the largest finite magnitude. How bits become numbers
-is in `dtypes.decode` and `dtypes.low_precision`.
+the limits of a pair are those of its coarser side. `maximum` is the largest finite magnitude, `smallest` the least one
+above 0, where there is a 0. How bits become numbers is in `dtypes.decode` and `dtypes.low_precision`.
 
 References
 ----------
@@ -34,6 +34,7 @@ class DtypeFact(NamedTuple):
     coarseness: int | None = None
     maximum: float | None = None
     component: str | None = None
+    smallest: float | None = None
 
 
 DTYPES: dict[str, DtypeFact] = {
@@ -46,17 +47,17 @@ DTYPES: dict[str, DtypeFact] = {
     "uint16": DtypeFact("integer", 16, "uint16"),
     "uint32": DtypeFact("integer", 32, "uint32"),
     "uint64": DtypeFact("integer", 64, "uint64"),
-    "float64": DtypeFact("float", 64, "float64", 0, 1.7976931348623157e308),
-    "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38),
-    "float16": DtypeFact("float", 16, "float16", 2, 65504.0),
-    "bfloat16": DtypeFact("float", 16, "float32", 3, 3.3895313892515355e38),
+    "float64": DtypeFact("float", 64, "float64", 0, 1.7976931348623157e308, smallest=2.0**-1074),
+    "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38, smallest=2.0**-149),
+    "float16": DtypeFact("float", 16, "float16", 2, 65504.0, smallest=2.0**-24),
+    "bfloat16": DtypeFact("float", 16, "float32", 3, 3.3895313892515355e38, smallest=2.0**-133),
     # Coarser with each significant bit less. HiFloat8 has three of them around 1 and one at its ends.
-    "float8_e4m3fn": DtypeFact("float", 8, "float32", 4, 448.0),
-    "float8_e4m3fnuz": DtypeFact("float", 8, "float32", 4, 240.0),
-    "float8_e4m3b11fnuz": DtypeFact("float", 8, "float32", 4, 30.0),
-    "hifloat8": DtypeFact("float", 8, "float32", 5, 32768.0),
-    "float8_e5m2": DtypeFact("float", 8, "float32", 6, 57344.0),
-    "float8_e5m2fnuz": DtypeFact("float", 8, "float32", 6, 57344.0),
+    "float8_e4m3fn": DtypeFact("float", 8, "float32", 4, 448.0, smallest=2.0**-9),
+    "float8_e4m3fnuz": DtypeFact("float", 8, "float32", 4, 240.0, smallest=2.0**-10),
+    "float8_e4m3b11fnuz": DtypeFact("float", 8, "float32", 4, 30.0, smallest=2.0**-13),
+    "hifloat8": DtypeFact("float", 8, "float32", 5, 32768.0, smallest=2.0**-22),
+    "float8_e5m2": DtypeFact("float", 8, "float32", 6, 57344.0, smallest=2.0**-16),
+    "float8_e5m2fnuz": DtypeFact("float", 8, "float32", 6, 57344.0, smallest=2.0**-17),
     # Nothing public says in which order a dump packs elements of 6 bits, nor which half of a byte comes first for 4.
     "float6_e2m3": DtypeFact("float", 6, "", 7),
     "float6_e3m2": DtypeFact("float", 6, "", 8),

@@ -68,7 +68,10 @@ def _exempt(measured: Measurement, first: Limit, comparison: Comparison) -> Judg
     """Judge a metric whose number its limits say nothing of; ``None`` where they have to be met."""
     metric, value, undefined, applies, _ = measured
     if not applies:
-        sentence = f"{metric} does not apply to one-element tensors; its limit is skipped ({first.rule})"
+        where = "to one-element tensors"
+        if comparison.near_zero and not (comparison.elements == 1 and metric == "cosine_similarity"):
+            where = "where all is 0 or next to it"
+        sentence = f"{metric} does not apply {where}; its limit is skipped ({first.rule})"
         return Judgement(metric, None, first, "skipped", sentence)
     if comparison.elements == 0:
         return Judgement(metric, None, first, "skipped")

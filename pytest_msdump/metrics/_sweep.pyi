@@ -23,6 +23,7 @@ class Sweep:
         rtol: float,
         atol: float,
         maximum: float,
+        near_zero: float,
         worst: int,
         compare_bits: bool,
         /,

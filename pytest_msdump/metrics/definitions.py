@@ -9,6 +9,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TypeAlias
 
+from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.kernel import EXACT_KINDS, Partial, Task
@@ -51,6 +52,8 @@ _LEAST_MODULUS = 2.0**-960
 
 _COSINE = "cosine_similarity"
 _COUNTS = ("nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch")
+# What does not apply where all is 0 on one side, and no further than next to it on the other.
+_RATIOS = ("cosine_similarity", "relative_euclidean_distance", "normalized_max_error", "kl_divergence")
 _ERRORS = (
     "max_absolute_error",
     "mean_absolute_error",
@@ -143,12 +146,24 @@ def define(totals: Totals, where: Mapping[int | None, _Index | None]) -> dict[st
         else made(Measurement, (metric, value, None, True, places.get(metric)))
         for metric in METRICS
     }
+    if (reason := _nothing_but_zeros(totals)) is not None:
+        for metric in _RATIOS:
+            found[metric] = Measurement(metric, undefined=reason, applies=False)
     if totals.partial.elements == 1:
         found[_COSINE] = Measurement(_COSINE, undefined=_ONE_ELEMENT, applies=False)
     for metric in totals.without:
         if metric in found:
             found[metric] = Measurement(metric, undefined=f"{LEFT_OUT}{totals.without[metric]}")
     return found
+
+
+def _nothing_but_zeros(totals: Totals) -> str | None:
+    """Say why ratios tell nothing: the right side is all 0, and the left 0 or next to it; ``None`` elsewhere."""
+    task, errors, right = totals.task, totals.partial.errors, totals.partial.right
+    if not errors.near_zero or errors.near_zero != errors.differing or not _all_zero(right):
+        return None
+    coarser_type = coarser(task.left, task.right)
+    return f"all of the right side is 0, and nothing of the left is further from it than {coarser_type} rounds"
 
 
 def vendor_numbers(totals: Totals) -> dict[str, float]:

@@ -8,11 +8,12 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.moments import Moments, dot, moments
 from pytest_msdump.metrics.nonfinite import NO_CLASSES, Classes, classify, split_classes
-from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, Tolerance, errors, no_difference
+from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, Tolerance, Zeros, errors, no_difference
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import (
     Array,
@@ -60,6 +61,11 @@ class Task(NamedTuple):
         return not self.kinds.isdisjoint({"float", "complex"})
 
     @property
+    def near_zero(self) -> float:
+        """How far from an exact 0 an element still counts as one in relative errors; 0 where no side is a float."""
+        return _near_zero(self.left, self.right)
+
+    @property
     def unlike(self) -> str:
         """Why bits are not compared, where they are not."""
         return f"dtypes differ: {self.left} and {self.right}"
@@ -69,6 +75,17 @@ class Task(NamedTuple):
 @cache
 def _kinds(left: str, right: str) -> frozenset[str]:
     return frozenset({DTYPES[left].kind, DTYPES[right].kind})
+
+
+# The distance of two neighbours around 0, of one side or of both.
+_UNITS = 2.0
+
+
+@cache
+def _near_zero(left: str, right: str) -> float:
+    fact = DTYPES[coarser(left, right)]
+    smallest = DTYPES[fact.component].smallest if fact.component else fact.smallest
+    return _UNITS * smallest if smallest else 0.0
 
 
 class Partial(NamedTuple):
@@ -195,6 +212,7 @@ def _measure_finite(
         task.tolerance,
         block.places,
         workspace,
+        zeros=Zeros(block.left, task.near_zero),
         unequal=block.unequal,
         last=last,
     )

@@ -192,6 +192,7 @@ def _comparison(totals: Totals) -> Comparison:
         finite=partial.finite,
         differing=errors.differing + classes.mismatch,
         right_zero_mismatch=errors.right_zero,
+        near_zero=errors.near_zero,
         measurements=define(totals, where),
         nonfinite=Nonfinite(
             *classes[:6], errors.saturated, classes.mismatch, where[first_mismatch], where[first_nonfinite]

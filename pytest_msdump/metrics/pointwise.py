@@ -14,7 +14,7 @@ from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, scale_exponent
 from pytest_msdump.metrics.values import Array, Differences, Doubles, Positions, Workspace, inner
 from pytest_msdump.metrics.worst import Candidate, Ranking
 
-__all__ = ["NO_ERRORS", "Errors", "Moduli", "Places", "Tolerance", "errors", "no_difference"]
+__all__ = ["NO_ERRORS", "Errors", "Moduli", "Places", "Tolerance", "Zeros", "errors", "no_difference"]
 
 
 # As many integers of 32 bits without sign have a sum that float64 holds.
@@ -41,7 +41,8 @@ class Errors(NamedTuple):
     """Partial result over positions where both sides are finite.
 
     `absolute` is exact (`exact`, an int) where both sides are integers. `relative` leaves out right = 0 ≠ left, which
-    `right_zero` counts; `outside` counts |l−r| > atol + rtol·|r|.
+    `right_zero` counts, but for elements of which one side is 0 and the other next to it: they have no relative error,
+    and `near_zero` counts them. `outside` counts |l−r| > atol + rtol·|r|.
     """
 
     differing: int = 0
@@ -56,6 +57,7 @@ class Errors(NamedTuple):
     largest: Peak = NO_PEAK
     largest_relative: Peak = NO_PEAK
     first_saturated: int | None = None
+    near_zero: int = 0
 
     def merge(self, other: Errors) -> Errors:
         """Return the errors of both parts together."""
@@ -72,10 +74,18 @@ class Errors(NamedTuple):
             largest=self.largest.merge(other.largest),
             largest_relative=self.largest_relative.merge(other.largest_relative),
             first_saturated=first_of(self.first_saturated, other.first_saturated),
+            near_zero=self.near_zero + other.near_zero,
         )
 
 
 NO_ERRORS = Errors()
+
+
+class Zeros(NamedTuple):
+    """What tells which elements are as good as equal around 0: the left side, and how far from 0 that reaches."""
+
+    left: Array
+    near: float
 
 
 def no_difference(right_peak: float) -> Errors:
@@ -90,6 +100,7 @@ def errors(
     places: Places,
     workspace: Workspace,
     *,
+    zeros: Zeros,
     unequal: int | None = None,
     last: Candidate | None = None,
 ) -> tuple[Errors, list[Ranking]]:
@@ -107,6 +118,8 @@ def errors(
         Where the elements are.
     workspace : Workspace
         Buffers to compute in.
+    zeros : Zeros
+        Which elements have no relative error though a side is 0.
     unequal : int, optional
         How many elements differ if none of the right ones is 0 (as 0 and −0 are equal, and not alike).
     last : Candidate, optional
@@ -121,15 +134,16 @@ def errors(
     """
     apart = difference.doubles
     largest = _largest(apart if difference.wide is None else difference.wide, places)
-    quotients = _relative(apart, right.values, places, workspace)
+    quotients = _relative(apart, right.values, zeros, places, workspace)
     if unequal is None or quotients.zeros is not None:
         nonzero = np.not_equal(apart, 0.0, out=workspace.mask("nonzero", apart.size))
         unequal = int(np.count_nonzero(nonzero))
     right_zero = 0
     if quotients.zeros is not None:
         right_zero = int(np.count_nonzero(np.logical_and(quotients.zeros, nonzero, out=quotients.zeros)))
+        right_zero -= quotients.near_right
     relative = _total(quotients.values, float(quotients.largest.value), workspace)
-    scores = Scores(apart, right, float(largest.value), float(quotients.largest.value), right_zero)
+    scores = Scores(apart, right, float(largest.value), float(quotients.largest.value), right_zero + quotients.near)
     # In the buffer that holds the relative errors: the fewer buffers, the more of them stay in the cache.
     rankings, outside = rank(scores, tolerance, last, workspace)
     result = Errors(
@@ -143,6 +157,7 @@ def errors(
         right_peak=right.peak,
         largest=largest,
         largest_relative=quotients.largest,
+        near_zero=quotients.near,
     )
     return result, rankings
 
@@ -186,19 +201,30 @@ def _exact_sum(difference: Differences) -> int:
 
 
 class _Quotients(NamedTuple):
-    """|l−r|/|r|, 0 where r = 0; `zeros` tells where that is, when it is anywhere."""
+    """|l−r|/|r|, 0 where r = 0 and where l is 0 and r next to it; `zeros` tells where r = 0, when it is anywhere.
+
+    `near` counts elements of which one side is 0 and the other next to it, `near_right` those of them with r = 0.
+    """
 
     values: Doubles
     largest: Peak
     zeros: npt.NDArray[np.bool_] | None
+    near: int = 0
+    near_right: int = 0
 
 
-def _relative(apart: Doubles, right: Doubles, places: Places, workspace: Workspace) -> _Quotients:
+def _relative(apart: Doubles, right: Doubles, zeros: Zeros, places: Places, workspace: Workspace) -> _Quotients:
     ratio = np.divide(apart, right, out=workspace.doubles("ratio", apart.size))
     largest = _largest(ratio, places)
-    # Whatever is divided by 0 is NaN or infinite, and the largest if it is there.
-    if math.isfinite(largest.value):
+    # Where l = 0 ≠ r it is 1. Whatever is divided by 0 is NaN or infinite, and the largest if it is there.
+    if largest.value < 1.0:
         return _Quotients(ratio, largest, None)
-    zero = np.equal(right, 0.0, out=workspace.mask("zero", apart.size))
-    np.copyto(ratio, 0.0, where=zero)
-    return _Quotients(ratio, _largest(ratio, places), zero)
+    zero = None
+    if not math.isfinite(largest.value):
+        zero = np.equal(right, 0.0, out=workspace.mask("zero", apart.size))
+        np.copyto(ratio, 0.0, where=zero)
+    near = np.flatnonzero((apart <= zeros.near) & (apart != 0.0))
+    near = near[(right[near] == 0.0) | (zeros.left[near] == 0)]
+    ratio[near] = 0.0
+    near_right = int(np.count_nonzero(right[near] == 0.0))
+    return _Quotients(ratio, _largest(ratio, places), zero, near.size, near_right)

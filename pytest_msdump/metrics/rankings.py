@@ -36,13 +36,13 @@ class Moduli(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What rankings are made of, and the largest of |l−r| and of |l−r|/|r|."""
+    """What rankings are made of, the largest of |l−r| and of |l−r|/|r|, and how many that differ have no |l−r|/|r|."""
 
     apart: Doubles
     right: Moduli
     largest: float
     largest_relative: float
-    right_zero: int
+    without_relative: int
 
 
 def rank(
@@ -80,8 +80,8 @@ def _is_bounded(scores: Scores, tolerance: Tolerance, lowest: float) -> bool:
 def _bound(scores: Scores, tolerance: Tolerance) -> float:
     """Return what no element's ratio exceeds."""
     bound = scores.largest / tolerance.atol
-    # Where r = 0 the relative error is 0, and not infinite.
-    if not scores.right_zero and tolerance.rtol >= _NORMAL:
+    # Around 0 the relative error is 0, and not infinite.
+    if not scores.without_relative and tolerance.rtol >= _NORMAL:
         bound = min(bound, scores.largest_relative / tolerance.rtol)
     return bound * (1.0 + _SLACK)
 

@@ -54,7 +54,7 @@ enum {
     GROUPS = TILE / GROUP,
     MOST_WORST = 16,
     /* What compiled.py and this file agree on: a change of it changes the number, there and here. */
-    FORM = 5,
+    FORM = 6,
 };
 
 #define EACH_LANE for (int j = 0; j < LANES; j++)
@@ -501,7 +501,7 @@ enum { NAN_BOTH, NAN_LEFT, NAN_RIGHT, INF_BOTH, INF_LEFT, INF_RIGHT, MISMATCH, L
 
 /* What is known of the blocks seen so far. As `kernel.Partial`. */
 typedef struct {
-    long long elements, bits, differing, right_zero, outside, saturated;
+    long long elements, bits, differing, right_zero, near_zero, outside, saturated;
     long long classes[CLASS_COUNTS], first_mismatch, first_nonfinite, first_left_only, first_saturated;
     Moments left, right;
     Sum product, absolute, squares, relative;
@@ -516,7 +516,7 @@ typedef struct {
 
 typedef struct {
     Kind left, right;
-    double rtol, atol, maximum;
+    double rtol, atol, maximum, near_zero;
     int worst, compare_bits;
 } Job;
 
@@ -638,6 +638,12 @@ INLINE Bounds bounds_of(const Found *found, const Job *job, const Scale *scale)
                     scale->forbidden ? worst : lowered(worst)};
 }
 
+/* |l-r|/|r|; 0 where there is none: where r is 0, and where l is 0 and r next to it. */
+INLINE double relative_of(double l, double a, double m, const Job *job)
+{
+    return m == 0.0 || (l == 0.0 && a <= job->near_zero) ? 0.0 : a / m;
+}
+
 /* For each group of a tile, lanes that are not 0 where it may hold something of interest. */
 typedef struct {
     Lanes groups[GROUPS];
@@ -661,7 +667,7 @@ INLINE int goes_beyond(const RawDouble *restrict left, const RawDouble *restrict
     const double worst = floor_of(found, job, 0), worst_forbidden = floor_of(found, job, 1);
     uint64_t beyond = 0;
     for (int i = 0; i < GROUP; i++) {
-        double a = fabs(left[i] - right[i]), m = fabs(right[i]), relative = m == 0.0 ? 0.0 : a / m;
+        double a = fabs(left[i] - right[i]), m = fabs(right[i]), relative = relative_of(left[i], a, m, job);
         double allowed = forbidden ? 0.0 : m * scale.rtol + scale.atol, score = allowed == 0.0 ? a : a / allowed;
         beyond |= (uint64_t)(a > largest) | (uint64_t)(relative > largest_relative) |
                   (uint64_t)(score > (allowed == 0.0 ? worst_forbidden : worst));
@@ -689,7 +695,7 @@ static void search_group(const Elements *x, Py_ssize_t from, Py_ssize_t to, cons
             continue;
         if (a > found->largest.value)
             found->largest = (Peak){a, element_at(x, i)};
-        double relative = m == 0.0 ? 0.0 : a / m;
+        double relative = relative_of(l, a, m, job);
         if (relative > found->largest_relative.value)
             found->largest_relative = (Peak){relative, element_at(x, i)};
         int forbidden = scale.forbidden || allowed == 0.0;
@@ -711,7 +717,7 @@ static void search(const Elements *x, const Marks *marks, const Job *job, Found 
 /* -- errors -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    Lanes product, absolute, squares, relative, outside, right_zero, peak;
+    Lanes product, absolute, squares, relative, outside, right_zero, near_zero, peak;
     Shifted left, right;
 } Errors;
 
@@ -719,14 +725,14 @@ typedef struct {
 typedef struct {
     Scale scale;
     Bounds bounds;
-    double left_middle, right_middle;
+    double left_middle, right_middle, near_zero;
     Ahead ahead;
 } Sweeping;
 
 /* Sum up whole groups, and mark those that may hold something beyond the bounds. Return whether any does.
  *
  * `shared`: products of four right sides neither overflow nor underflow, so four elements share one division.
- * `zeros`: a right side may be 0; relative errors leave these out.
+ * `zeros`: a right side may be 0 or next to it; relative errors leave these out.
  */
 INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict right, Py_ssize_t count,
                       const Sweeping *sweeping, Errors *errors, Marks *marks, const int shared, const int zeros)
@@ -735,6 +741,7 @@ INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict 
     const double largest = sweeping->bounds.largest, relative = sweeping->bounds.largest_relative;
     const double worst = sweeping->bounds.worst;
     const double left_middle = sweeping->left_middle, right_middle = sweeping->right_middle;
+    const double near = sweeping->near_zero;
     /* Where nothing can be subnormal (`shared`), nothing is lifted. */
     const double lift = shared ? 1.0 : LIFTING;
     Lanes any;
@@ -777,11 +784,17 @@ INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict 
             if (zeros) {
                 double x0 = a0 != 0.0 ? 1.0 : 0.0, x1 = a1 != 0.0 ? 1.0 : 0.0;
                 double x2 = a2 != 0.0 ? 1.0 : 0.0, x3 = a3 != 0.0 ? 1.0 : 0.0;
-                double z0 = m0 == 0.0 ? x0 : 0.0, z1 = m1 == 0.0 ? x1 : 0.0;
-                double z2 = m2 == 0.0 ? x2 : 0.0, z3 = m3 == 0.0 ? x3 : 0.0;
+                /* One side is 0, and the other at most next to it. */
+                double y0 = ((m0 == 0.0) | (l0 == 0.0)) & (a0 <= near) ? x0 : 0.0;
+                double y1 = ((m1 == 0.0) | (l1 == 0.0)) & (a1 <= near) ? x1 : 0.0;
+                double y2 = ((m2 == 0.0) | (l2 == 0.0)) & (a2 <= near) ? x2 : 0.0;
+                double y3 = ((m3 == 0.0) | (l3 == 0.0)) & (a3 <= near) ? x3 : 0.0;
+                double z0 = m0 == 0.0 ? x0 - y0 : 0.0, z1 = m1 == 0.0 ? x1 - y1 : 0.0;
+                double z2 = m2 == 0.0 ? x2 - y2 : 0.0, z3 = m3 == 0.0 ? x3 - y3 : 0.0;
+                e.near_zero.v[j] += (y0 + y1) + (y2 + y3);
                 e.right_zero.v[j] += (z0 + z1) + (z2 + z3);
-                n0 = m0 == 0.0 ? 0.0 : a0, n1 = m1 == 0.0 ? 0.0 : a1;
-                n2 = m2 == 0.0 ? 0.0 : a2, n3 = m3 == 0.0 ? 0.0 : a3;
+                n0 = (m0 == 0.0) | (y0 != 0.0) ? 0.0 : a0, n1 = (m1 == 0.0) | (y1 != 0.0) ? 0.0 : a1;
+                n2 = (m2 == 0.0) | (y2 != 0.0) ? 0.0 : a2, n3 = (m3 == 0.0) | (y3 != 0.0) ? 0.0 : a3;
                 d0 = m0 == 0.0 ? 1.0 : m0, d1 = m1 == 0.0 ? 1.0 : m1;
                 d2 = m2 == 0.0 ? 1.0 : m2, d3 = m3 == 0.0 ? 1.0 : m3;
             }
@@ -839,7 +852,7 @@ static int sum_up(const Elements *x, const Look *look, const Sweeping *sweeping,
     Py_ssize_t count = x->count % GROUP, whole = x->count - count;
     int marked = 0;
     if (whole)
-        marked = errors_of(job, look->least == 0.0)(x->left, x->right, whole, sweeping, errors, marks);
+        marked = errors_of(job, look->least <= job->near_zero)(x->left, x->right, whole, sweeping, errors, marks);
     if (!count)
         return marked;
     Rest rest;
@@ -884,6 +897,7 @@ static void add_differences(const Errors *errors, long long differing, const Job
     add_to(&found->relative, across(errors->relative.v));
     found->differing += differing;
     found->right_zero += (long long)across(errors->right_zero.v);
+    found->near_zero += (long long)across(errors->near_zero.v);
     found->outside += scale_of(job).forbidden ? differing : (long long)across(errors->outside.v);
     if (is_integer(job->left) && is_integer(job->right)) {
         unsigned long long exact = (unsigned long long)absolute;
@@ -899,7 +913,7 @@ static Outcome add_tile(const Elements *x, const Look *look, const Ahead *ahead,
 {
     const Scale scale = scale_of(job);
     const Sweeping sweeping = {scale, bounds_of(found, job, &scale), middle_of(&look->left), middle_of(&look->right),
-                               *ahead};
+                               job->near_zero, *ahead};
     Errors errors;
     Marks marks;
     memset(&errors, 0, sizeof errors);
@@ -1280,12 +1294,14 @@ static int check_kinds(int left, int right)
     return -1;
 }
 
-/* What to measure by: both kinds, rtol, atol, the left type's maximum, how many worst, and whether bits count. */
+/* What to measure by: both kinds, rtol, atol, the left type's maximum, how near to 0 is next to it, how many worst, and
+ * whether bits count. */
 static int take_job(PyObject *terms, Job *job)
 {
     int left, right, worst, compare_bits;
-    double rtol, atol, maximum;
-    if (!PyArg_ParseTuple(terms, "iidddip:Sweep", &left, &right, &rtol, &atol, &maximum, &worst, &compare_bits) ||
+    double rtol, atol, maximum, near_zero;
+    if (!PyArg_ParseTuple(terms, "iiddddip:Sweep", &left, &right, &rtol, &atol, &maximum, &near_zero, &worst,
+                          &compare_bits) ||
         check_kinds(left, right) < 0)
         return -1;
     if (worst < 0 || worst > MOST_WORST || (compare_bits && ITEMSIZE[left] != ITEMSIZE[right])) {
@@ -1293,7 +1309,7 @@ static int take_job(PyObject *terms, Job *job)
                      MOST_WORST);
         return -1;
     }
-    *job = (Job){left, right, rtol, atol, maximum, worst, compare_bits};
+    *job = (Job){left, right, rtol, atol, maximum, near_zero, worst, compare_bits};
     return 0;
 }
 
@@ -1459,7 +1475,7 @@ static PyObject *of_errors(PyObject *types, const Job *job, const Found *f)
     return MADE_AS(ERRORS, INTEGER(f->differing), INTEGER(f->right_zero), INTEGER(f->outside), INTEGER(f->saturated),
                    of_exact(f), of_sum(types, f->absolute), of_sum(types, f->squares), of_sum(types, f->relative),
                    REAL(f->right_peak), of_peak(types, f->largest, integers),
-                   of_peak(types, f->largest_relative, 0), of_place(f->first_saturated));
+                   of_peak(types, f->largest_relative, 0), of_place(f->first_saturated), INTEGER(f->near_zero));
 }
 
 /* Those whose classes differ come first, then those where nothing is allowed, then by ratio: as `Candidate.rank`. */

@@ -32,8 +32,9 @@ _KINDS = {np.dtype(name): number for number, name in enumerate(KINDS)}
 # As the enumeration of types in sweep.c.
 _TYPES = (Partial, Classes, Moments, Sum, Peak, Errors, Candidate)
 
-# Kinds of both sides, rtol, atol, the left type's largest number, how many worst elements, and whether bits count.
-Terms: TypeAlias = tuple[int, int, float, float, float, int, bool]
+# Kinds of both sides, rtol, atol, the left type's largest number, how near to 0 is next to it, how many worst elements,
+# and whether bits count.
+Terms: TypeAlias = tuple[int, int, float, float, float, float, int, bool]
 
 # Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
 _LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
@@ -95,7 +96,7 @@ def _terms(task: Task, left: np.dtype[Any], right: np.dtype[Any], most_worst: in
     if compare_bits and a != b:
         return None
     maximum = DTYPES[task.left].maximum
-    return a, b, *task.tolerance, math.inf if maximum is None else maximum, task.worst, compare_bits
+    return a, b, *task.tolerance, math.inf if maximum is None else maximum, task.near_zero, task.worst, compare_bits
 
 
 def _is_divisor(width: float) -> bool:

@@ -90,13 +90,16 @@ class Comparison:
     differing : int
         Positions whose values (or NaN/Inf classes) differ; 0 means `equal`.
     right_zero_mismatch : int
-        Positions with right = 0 ≠ left, left out of the relative errors.
+        Positions with right = 0 ≠ left, left out of the relative errors; those of `near_zero` are not among them.
     rtol, atol : float
         The element-wise tolerance that `worst` and the metric `allclose` were measured with.
     total_elements : int, optional
         How many elements each side has, when only the first `elements` of them were looked at.
     sampled : bool
         Whether a side is a sample; where `total_elements` is ``None``, nobody knows of how many.
+    near_zero : int
+        Positions where one side is 0 and the other at most two units of the coarser type's smallest number above 0:
+        zeros for the relative errors.
     """
 
     elements: int
@@ -112,6 +115,7 @@ class Comparison:
     vendor: Mapping[str, float] = field(default_factory=dict)
     total_elements: int | None = None
     sampled: bool = False
+    near_zero: int = 0
 
     @property
     def equal(self) -> bool:

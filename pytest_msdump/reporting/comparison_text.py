@@ -67,11 +67,13 @@ def comparison_text(comparison: Comparison) -> ComparisonText:
     kind, values, places = _seen(comparison)
     numbers = (*compress(values, kind.is_number),)
     total = () if comparison.total_elements is None else (comparison.total_elements,)
+    near_zero = (comparison.near_zero,) if comparison.near_zero else ()
     text = filled(
         kind.form,
         (
             comparison.elements,
             *total,
+            *near_zero,
             comparison.equal,
             comparison.finite,
             comparison.differing,
@@ -99,8 +101,13 @@ def _seen(comparison: Comparison) -> tuple[_Kind, tuple[Any, ...], tuple[Any, ..
     columns = zip(*comparison.measurements.values(), strict=True) if names else ((),) * 5
     _, values, reasons, applies, places = columns
     types = tuple(map(type, values)), tuple(map(type, places))
-    vendor, worst, has_total = tuple(comparison.vendor), len(comparison.worst), comparison.total_elements is not None
-    return _kind(names, reasons, applies, *types, vendor, worst, has_total, comparison.sampled), values, places
+    more = (
+        *(("total_elements",) if comparison.total_elements is not None else ()),
+        *(("near_zero",) if comparison.near_zero else ()),
+        *(("sampled",) if comparison.sampled else ()),
+    )
+    kind = _kind(names, reasons, applies, *types, tuple(comparison.vendor), len(comparison.worst), more)
+    return kind, values, places
 
 
 class _Kind(NamedTuple):
@@ -141,8 +148,7 @@ def _kind(
     places: tuple[type, ...],
     vendor: tuple[str, ...],
     worst: int,
-    has_total: bool,
-    is_sampled: bool,
+    more: tuple[str, ...],
 ) -> _Kind:
     """Return what is known of a pair's numbers without their values."""
     is_number = tuple(one is not _NOTHING for one in types)
@@ -150,7 +156,6 @@ def _kind(
     rows = list(zip(names, reasons, applies, is_number, strict=True))
     undefined = [(name, reason) for name, reason, does, has in rows if does and not (reason is None and has)]
     left_out = [(name, why) for name, why, does, _ in rows if not does]
-    more = (*(("total_elements",) if has_total else ()), *(("sampled",) if is_sampled else ()))
     keys = ("elements", *more, *_FIRST_KEYS)
     numbered = tuple(compress(names, is_number))
     sections = (

@@ -286,7 +286,10 @@ def _consistent(record: Any) -> None:
         for name in _CLASSES:
             if name not in record["nonfinite"]:
                 raise _WrongError(f"nonfinite: '{name}' is missing")
-        if max(record["finite"], record["differing"], record["right_zero_mismatch"]) > record["elements"]:
+        if (
+            max(record["finite"], record["differing"], record["right_zero_mismatch"], record.get("near_zero", 0))
+            > record["elements"]
+        ):
             raise _WrongError("elements: there are fewer than were counted")
     for side in _SIDES if measured or "statistics" in record else ():
         dtype = record[side]["dtype"]
@@ -475,6 +478,7 @@ _RECORD = _table(
         "file_remarks": _list(_REMARK),
         "absolute_error_sum": _maybe(_number),
         "total_elements": _maybe(_count),
+        "near_zero": _count,
         "sampled": _flag,
         "statistics": _STATISTICS,
         "diagnosis": _list(_table({"id": _text, "confidence": _text, "evidence": _text})),

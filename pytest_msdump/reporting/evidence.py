@@ -96,6 +96,8 @@ def sentences(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     left_out = record.get("right_zero_mismatch", 0)
     if left_out and not any(finding["metric"] in RELATIVE_METRICS for finding in record["findings"]):
         lines += labelled(say("told_note"), say("zeros_left_out", n=left_out), width=width)
+    if near_zero := record.get("near_zero", 0):
+        lines += labelled(say("told_note"), say("near_zero", n=near_zero), width=width)
     return lines
 
 

@@ -81,6 +81,7 @@ def _comparison(entry: Mapping[str, Any]) -> Comparison:
         finite=entry["finite"],
         differing=entry["differing"],
         right_zero_mismatch=entry["right_zero_mismatch"],
+        near_zero=entry.get("near_zero", 0),
         measurements=_measurements(entry),
         nonfinite=_nonfinite(entry["nonfinite"]),
         worst=tuple(_worst(item) for item in entry["worst"]),

@@ -154,6 +154,23 @@ def test_cosine_of_one_element_is_skipped_and_that_is_said() -> None:
     assert verdict_of(wrong).outcome == "fail"
 
 
+def test_ratios_of_nothing_but_zeros_are_skipped_and_that_is_said() -> None:
+    ratios = ("cosine_similarity", "relative_euclidean_distance", "normalized_max_error")
+    comparison = measured(elements=4, differing=1, near_zero=1, skipped=ratios)
+    verdict = verdict_of(comparison)
+    assert verdict.outcome == "pass"
+    assert told(verdict, "note") == [
+        f"{metric} does not apply where all is 0 or next to it; its limit is skipped (profile default (float32))"
+        for metric in ratios
+    ]
+    assert (
+        verdict_of(
+            measured(elements=4, differing=1, near_zero=1, bitwise_mismatch=1), Policy(profile="bitwise")
+        ).outcome
+        == "fail"
+    )
+
+
 def test_where_every_limit_is_skipped_nothing_passes() -> None:
     only_cosine = Limits(limits=tuple(limit for limit in limits_of().limits if limit.metric == COSINE))
     comparison = measured(elements=1, differing=1, skipped=(COSINE,))

@@ -445,7 +445,7 @@ def test_an_extension_of_another_state_of_the_source_does_not_measure(monkeypatc
 def test_blocks_that_do_not_fit_are_refused() -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
-    sweep = extension.Sweep(0, 1, 0.0, 0.0, math.inf, 5, False)
+    sweep = extension.Sweep(0, 1, 0.0, 0.0, math.inf, 0.0, 5, False)
     with pytest.raises(ValueError, match="do not hold as many elements"):
         sweep.add(np.zeros(4, "float32"), np.zeros(3), 0)
     with pytest.raises(ValueError, match="do not hold as many elements"):
@@ -456,13 +456,13 @@ def test_blocks_that_do_not_fit_are_refused() -> None:
         sweep.add(np.zeros(4, "float32"), np.zeros(4))
     for wrong in ((99, 0), (-1, 0), (0, len(swept.KINDS))):
         with pytest.raises(ValueError, match="kinds are 0 to 9"):
-            extension.Sweep(*wrong, 0.0, 0.0, math.inf, 5, False)
+            extension.Sweep(*wrong, 0.0, 0.0, math.inf, 0.0, 5, False)
         with pytest.raises(ValueError, match="kinds are 0 to 9"):
             extension.Divergence(*wrong, 0.0, 1.0, 0.0, 1.0, True)
     with pytest.raises(ValueError, match="at most 16"):
-        extension.Sweep(0, 0, 0.0, 0.0, math.inf, 17, False)
+        extension.Sweep(0, 0, 0.0, 0.0, math.inf, 0.0, 17, False)
     with pytest.raises(ValueError, match="compared of one kind"):
-        extension.Sweep(0, 1, 0.0, 0.0, math.inf, 5, True)
+        extension.Sweep(0, 1, 0.0, 0.0, math.inf, 0.0, 5, True)
 
 
 @needs_kernel
@@ -499,7 +499,7 @@ def test_version_and_header_say_which_kernel(
 def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
-    sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True)
+    sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 0.0, 5, True)
     assert sweep.add(np.ones(3, "float32"), np.zeros(3, "float32"), 0)
     with pytest.raises(TypeError, match="which are tuples"):
         sweep.found(types)
@@ -511,14 +511,14 @@ def test_tuples_that_hold_more_than_items_are_refused() -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
     with pytest.raises(TypeError, match="which are tuples"):
-        extension.Sweep(0, 0, 0.0, 0.0, math.inf, 5, True).found((type("Wide", (tuple,), {}),) * 7)
+        extension.Sweep(0, 0, 0.0, 0.0, math.inf, 0.0, 5, True).found((type("Wide", (tuple,), {}),) * 7)
 
 
 @needs_kernel
 def test_what_was_found_belongs_to_who_asked_for_it() -> None:
     extension = compiled._chosen("compiled").module
     assert extension is not None
-    sweep = extension.Sweep(swept.KINDS.index("int32"), swept.KINDS.index("int32"), 0.0, 0.0, math.inf, 5, True)
+    sweep = extension.Sweep(swept.KINDS.index("int32"), swept.KINDS.index("int32"), 0.0, 0.0, math.inf, 0.0, 5, True)
     left, right = np.full(70000, 2**31 - 1, "int32"), np.full(70000, -(2**31), "int32")
     for start in range(0, 2**20, left.size):
         assert sweep.add(left, right, start)

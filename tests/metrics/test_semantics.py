@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from kernels import EACH
 
+from pytest_msdump.compiled import VARIABLE
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.measure import measure
@@ -361,6 +364,80 @@ def test_denormals_are_numbers_of_their_own(dtype: str, tiny: float) -> None:
     assert value(found, "max_relative_error") == 0.5
     assert value(found, "cosine_similarity") == pytest.approx(11 / math.sqrt(10 * 13))
     assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(13))
+
+
+# The smallest number above 0 of the coarser type, by IEEE 754 and the formats' own papers.
+NEXT_TO_ZERO = (
+    ("float64", "float64", 2.0**-1074),
+    ("float32", "float64", 2.0**-149),
+    ("complex64", "complex64", 2.0**-149),
+    ("int32", "float32", 2.0**-149),
+    ("float16", "float32", 2.0**-24),
+    ("bfloat16", "float32", 2.0**-133),
+    ("float8_e4m3fn", "float16", 2.0**-9),
+    ("float8_e5m2", "float32", 2.0**-16),
+    ("float8_e4m3fnuz", "float32", 2.0**-10),
+    ("float8_e5m2fnuz", "float32", 2.0**-17),
+    ("float8_e4m3b11fnuz", "float32", 2.0**-13),
+    ("hifloat8", "float32", 2.0**-22),
+)
+
+
+def as_type(values: list[float], dtype: str) -> ArrayView:
+    return ArrayView(np.array(values, DTYPES[dtype].native), dtype)
+
+
+@pytest.mark.parametrize(("coarse", "fine", "unit"), NEXT_TO_ZERO)
+@pytest.mark.parametrize("size", [7, 100, 1500])
+@pytest.mark.parametrize("kernel", EACH)
+def test_what_rounds_to_zero_on_one_side_has_no_relative_error(
+    coarse: str, fine: str, unit: float, size: int, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, kernel)
+    same = [1.0] * (size - 6)
+    left = [0.0, -2 * unit, 0.0, unit, 0.0, 3 * unit, *same]
+    right = [unit, 0.0, -2 * unit, -unit, 3 * unit, 0.0, *same]
+    if DTYPES[coarse].kind == "integer":
+        # An integer is 0 or far away; the float beside it is as it was.
+        left, right = [0.0] * 6 + same, [unit, -2 * unit, 0.0, 0.0, 3 * unit, 4 * unit, *same]
+        found = measure(as_type(left, coarse), as_type(right, fine))
+        assert (found.near_zero, found.right_zero_mismatch) == (2, 0)
+        assert value(found, "max_relative_error") == 1.0
+        return
+    found = measure(as_type(left, coarse), as_type(right, coarse), block_elements=64)
+    assert (found.near_zero, found.right_zero_mismatch, found.differing) == (3, 1, 6)
+    # Signs differ, and three units are no rounding.
+    assert value(found, "max_relative_error") == 2.0
+    assert value(found, "accumulated_relative_error") == 3.0
+    assert value(found, "mean_relative_error") == pytest.approx(3 / (size - 1))
+    assert value(found, "bitwise_mismatch") == 6
+    # The coarser type decides, on whichever side it is.
+    for a, b in ((coarse, fine), (fine, coarse)):
+        if unit >= DTYPES[DTYPES[fine].component or fine].smallest:
+            assert measure(as_type(left, a), as_type(right, b)).near_zero == 3
+
+
+def test_integers_and_bools_have_nothing_next_to_zero() -> None:
+    for dtype in ("int8", "bool"):
+        found = compare([1, 0, 1], [0, 1, 1], dtype)
+        assert (found.near_zero, found.right_zero_mismatch) == (0, 1)
+
+
+@pytest.mark.parametrize("kernel", EACH)
+def test_ratios_do_not_apply_where_the_right_is_zero_and_the_left_rounds_to_it(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, kernel)
+    ratios = ("cosine_similarity", "relative_euclidean_distance", "normalized_max_error", "kl_divergence")
+    found = compare([0, 1.4e-45, 0], [0, 0, 0])
+    assert not any(found.measurements[metric].applies for metric in ratios)
+    assert [value(found, metric) for metric in RELATIVE] == [0.0] * 3
+    assert found.differing == 1
+    # Not where more than that differs, nor where the left is what is 0: it may have lost what the right has.
+    for left, right in (([0, 4.2e-45], [0, 0]), ([1.4e-45, 1], [0, 0]), ([0, 0], [0, 1.4e-45])):
+        other = compare(left, right)
+        assert all(other.measurements[metric].applies for metric in ratios)
+    assert value(compare([0, 0], [0, 1.4e-45]), "relative_euclidean_distance") == 1.0
 
 
 def test_minus_zero_is_equal_to_zero_but_for_its_bits() -> None:

@@ -190,6 +190,7 @@ def _rare():
     same = {"file": "Conv2D.json", "values": {"pad": "1"}}
     return record | {
         "right_zero_mismatch": 3,
+        "near_zero": 2,
         "findings": record["findings"][:1],
         "metrics": record["metrics"] | {"saturated_count": 1},
         "differing_arguments": [{"kind": "attribute", "name": "pad_mode", "left": "same", "right": None}] * 14,
@@ -212,6 +213,7 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
         "第 7 行",
         "参数不同",
         "另有 2 个",
+        "2 个元素一侧为 0，另一侧不超过最小正数的 2 倍",
         "（两侧相同）",
         "统计量",
         "右侧已变形",

@@ -80,6 +80,24 @@ def test_zeros_on_one_side_have_no_cosine_and_the_reason_names_the_side(
     assert row["Verdict"] == answer.record["verdict"] == "undefined"
 
 
+@pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch"])
+@pytest.mark.parametrize("others", [[], [0, 0], [1, -3]])
+def test_one_rounding_from_zero_passes_and_is_counted(tmp_path: Path, profile: str, others: list[float]) -> None:
+    answer = ask_arrays(tmp_path, f32(1.4e-45, *others), f32(0, *others), "--profile", profile, "--all")
+    assert (answer.code, answer.record["near_zero"], answer.record["right_zero_mismatch"]) == (0, 1, 0)
+    assert "1 element is 0 on one side" in " ".join(answer.text.split())
+
+
+def test_one_rounding_from_zero_is_a_difference_of_bits(tmp_path: Path) -> None:
+    answer = ask_arrays(tmp_path, f32(1, 1.4e-45), f32(1, 0), "--profile", "bitwise")
+    assert (answer.code, answer.failed) == (1, {"bitwise_mismatch"})
+
+
+def test_a_left_side_that_lost_everything_fails_however_small_that_was(tmp_path: Path) -> None:
+    small = f16(*[6e-8, 1.2e-7] * 8)
+    assert ask_arrays(tmp_path, np.zeros_like(small), small).code == 1
+
+
 def test_a_value_against_zero_fails_by_a_relative_limit_alone(tmp_path: Path) -> None:
     answer = ask_arrays(
         tmp_path,

@@ -48,6 +48,10 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
         "allclose 为 {value}，高于限值 {limit}（{rule}）：超出 {tolerance} 的元素数",
     ),
     (
+        "{metric} does not apply where all is 0 or next to it; its limit is skipped ({rule})",
+        "{metric} 不适用于全为 0 或仅差最小正数的张量，其限值略过（{rule}）",
+    ),
+    (
         "{metric} does not apply to one-element tensors; its limit is skipped ({rule})",
         "{metric} 不适用于单元素张量，其限值略过（{rule}）",
     ),
@@ -172,6 +176,10 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
     ("the number is larger than float64 can hold", "数值超出 float64 的范围"),
     ("the difference of two elements is larger than float64 can hold", "两个元素之差超出 float64 的范围"),
     ("the modulus of an element is larger than float64 can hold", "某个元素的模超出 float64 的范围"),
+    (
+        "all of the right side is 0, and nothing of the left is further from it than {dtype} rounds",
+        "右侧全为 0，左侧与 0 的差不超过 {dtype} 的舍入",
+    ),
     ("a relative error is larger than float64 can hold", "某个相对误差超出 float64 的范围"),
     (
         "the moduli of the right side are so small that float64 has few digits of them",

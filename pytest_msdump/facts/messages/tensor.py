@@ -85,6 +85,13 @@ TENSOR_MESSAGES: Mapping[str, Message] = {
         "相对误差未计入右侧为 0 而左侧不为 0 的 {n} 个元素",
         "relative errors leave out {n} element where the right is 0 and the left is not",
     ),
+    "near_zero": Message(
+        "{n} elements are 0 on one side and at most 2 units of the smallest number above 0 on the other: "
+        "0 for relative errors",
+        "{n} 个元素一侧为 0，另一侧不超过最小正数的 2 倍：相对误差按 0 计",
+        "{n} element is 0 on one side and at most 2 units of the smallest number above 0 on the other: "
+        "0 for relative errors",
+    ),
     "would_pass": Message("would pass", "可通过"),
     "pass_with": Message("with {limits}", "放宽到 {limits}"),
     "not_by_limits": Message(
