@@ -10,7 +10,7 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.judging.resolve import hinted_dtypes, resolve
 from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison, Measurement
@@ -111,13 +111,8 @@ def _judged(record: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
     stored = from_json(record)
     if stored.left_dtype is None or stored.right_dtype is None or not (stored.comparison or stored.statistics):
         return record
-    limits = resolve(
-        policy,
-        left=stored.left_key,
-        right=stored.right_key,
-        left_dtype=stored.left_dtype,
-        right_dtype=stored.right_dtype,
-    )
+    dtypes = hinted_dtypes(policy, stored.left_dtype, stored.right_dtype, stored.remarks)
+    limits = resolve(policy, left=stored.left_key, right=stored.right_key, left_dtype=dtypes[0], right_dtype=dtypes[1])
     if stored.pair_note:
         limits = replace(limits, notes=(*limits.notes, stored.pair_note))
     if stored.comparison is None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from pytest_msdump.lazy_tuple import NamedTuple
 
-__all__ = ["ALIASES", "DTYPES", "DtypeFact"]
+__all__ = ["ALIASES", "DTYPES", "VALUE_KINDS", "DtypeFact"]
 
 
 class DtypeFact(NamedTuple):
@@ -82,6 +82,10 @@ DTYPES: dict[str, DtypeFact] = {
     "undefined": DtypeFact("opaque", 0, ""),
     "variant": DtypeFact("opaque", 0, ""),
 }
+
+# What all values of a wider file may be of (see `metrics.coarser`), and what they are then judged as. TF32 has the
+# mantissa of float16 and the range of float32, and is the type of no file.
+VALUE_KINDS: dict[str, str] = {"bfloat16": "bfloat16", "float16": "float16", "tf32": "float16", "float32": "float32"}
 
 # How else the same type is written: in file names, graphs and framework prints. Keys are lower case.
 ALIASES: dict[str, str] = {

@@ -17,6 +17,7 @@ __all__ = ["judge", "rows"]
 # What a reader should meet first. A number beyond its limit tells more than one that could not be computed.
 _TOLD = ("error", "fail", "undefined", "warn", "note")
 
+_HINT = "dtype_hint = true"
 _ALLOWS_COMPLEX = '[[msdump.rule]] with complex = "allow"'
 _WHOLE = ("integer", "bool")
 
@@ -79,11 +80,21 @@ def judge(
     ]
     told += [Finding("note", sentence) for sentence in limits.notes]
     # Then no limit would let it pass.
-    hopeless = (types is not None and types.outcome != "note") or (limits.dtype_equal and bool(remarks))
+    hopeless = (types is not None and types.outcome != "note") or (
+        limits.dtype_equal and any(remark.code != "coarser_values" for remark in remarks)
+    )
     return _verdict(told, judged, hopeless=hopeless)
 
 
 def _of_file(remark: FileRemark, limits: Limits) -> Finding:
+    if remark.code == "coarser_values":
+        if limits.dtype_hint:
+            return Finding("note", f"{remark_text(remark)}; judged as {limits.judged_as}, by {_HINT}")
+        return Finding(
+            "note",
+            f"{remark_text(remark)}, but it was judged as {limits.judged_as}; if it was computed so, add "
+            f"{_HINT} under [msdump]",
+        )
     if not limits.dtype_equal:
         return Finding("note", remark_text(remark))
     return Finding("fail", f"{remark_text(remark)}; not accepted ({limits.dtype_rule})", rule=limits.dtype_rule)

@@ -149,6 +149,8 @@ class Policy:
         Who said so.
     threshold_flag : str
         How findings call the option that `thresholds` came from.
+    dtype_hint : bool
+        Whether a float side whose values are all of a coarser type is judged as that type.
     without : mapping of str to str
         Metrics that are not to be measured → who said so.
 
@@ -168,6 +170,7 @@ class Policy:
     nan: str = "match"
     nan_rule: str = ""
     threshold_flag: str = "--msdump-threshold"
+    dtype_hint: bool = False
     without: Mapping[str, str] = field(default_factory=dict)
     # What `judging.resolve` made of it, by type, day and the numbers of rules that apply; no part of what it says.
     resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)

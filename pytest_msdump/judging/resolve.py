@@ -9,18 +9,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_msdump.dtypes import coarser
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.facts.tolerances import TOLERANCES, Tolerance
 from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.tensor import TensorKey, mangle
-from pytest_msdump.model.verdict import Limit, Limits
+from pytest_msdump.model.verdict import FileRemark, Limit, Limits
 
 if TYPE_CHECKING:
     import datetime
 
-__all__ = ["resolve"]
+__all__ = ["hinted_dtypes", "resolve"]
 
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
@@ -71,6 +71,25 @@ def resolve(
     return limits
 
 
+def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: Iterable[FileRemark]) -> tuple[str, str]:
+    """Return the types that a pair is judged as: those of the files, or the coarser ones of all of their values.
+
+    Parameters
+    ----------
+    policy : Policy
+        Which of the two is its `dtype_hint`.
+    left_dtype, right_dtype : str
+        Of the files.
+    remarks : iterable of FileRemark
+        Of the same pair.
+    """
+    found = {"left": left_dtype, "right": right_dtype}
+    for remark in remarks if policy.dtype_hint else ():
+        if remark.code == "coarser_values":
+            found[remark.parameters["side"]] = VALUE_KINDS[remark.parameters["values"]]
+    return found["left"], found["right"]
+
+
 def _today() -> datetime.date:
     from datetime import datetime, timezone
 
@@ -117,6 +136,7 @@ def _limits(
         known_drift=_reasons(holding, accepted) if accepted else None,
         strict=_flat(normal) if accepted else (),
         complex=[None, *(rule.complex for rule in rules if rule.complex)][-1] or "error",
+        dtype_hint=policy.dtype_hint,
         without=tuple(policy.without.items()),
     )
 

@@ -11,6 +11,7 @@ __all__ = ["FILE_REMARKS", "apart", "bound_text", "number", "position", "remark_
 # What files hold beside the values that were compared, by code.
 FILE_REMARKS = {
     "trailing_bytes": "the {side} file holds {bytes} bytes behind all that its header explains; they were not compared",
+    "coarser_values": "the {side} file is {dtype} and all its values are {values}",
     "shape_from_graph": "the {side} file says shape {stored} and the graph of its run {used}, in which it was compared",
 }
 

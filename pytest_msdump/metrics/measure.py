@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pytest_msdump.metrics.coarser import CoarserValues
 from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, indexes, vendor_numbers
 from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
 from pytest_msdump.metrics.exact import with_exact_moments
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
+from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.pointwise import Tolerance
 from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
 from pytest_msdump.metrics.values import Array, Workspace
@@ -92,10 +94,16 @@ def measure(
         else _Blocks(left, right, block_elements)
     )
     swept, workspace = SweptPair(task), Workspace()
-    rest = _first_pass(blocks, task, swept, workspace)
+    coarser = CoarserValues(left.dtype), CoarserValues(right.dtype)
+    rest = _first_pass(blocks, task, swept, workspace, coarser)
     partial = with_exact_moments(_with_swept(rest, swept, task), blocks)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, swept.module, workspace)
-    return _comparison(Totals(task, partial, left.shape, divergence, without))
+    kinds = _kind(coarser[0], partial.left), _kind(coarser[1], partial.right)
+    return _comparison(Totals(task, partial, left.shape, divergence, without), kinds)
+
+
+def _kind(coarser: CoarserValues, moments: Sequence[Moments]) -> str | None:
+    return coarser.found(max((max(-one.minimum, one.maximum) for one in moments), default=0.0))
 
 
 # A network has many tensors and few kinds of them. A tolerance that was an integer stays one.
@@ -129,10 +137,18 @@ def _cut(start: int, left: Array, right: Array) -> Iterator[_Block]:
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
 
-def _first_pass(blocks: Iterable[_Block], task: Task, swept: SweptPair, workspace: Workspace) -> Partial:
+def _first_pass(
+    blocks: Iterable[_Block],
+    task: Task,
+    swept: SweptPair,
+    workspace: Workspace,
+    coarser: tuple[CoarserValues, CoarserValues],
+) -> Partial:
     """Measure all blocks, and return what numpy found in those that the compiled kernel could not measure."""
     total = NOTHING
     for start, left, right in blocks:
+        coarser[0].add(left)
+        coarser[1].add(right)
         if not swept.add(left, right, start):
             total = _measured(total, (start, left, right), task, workspace)
     return total
@@ -182,7 +198,7 @@ def _second_pass(
     return total.value if swept is None else swept.sums().value
 
 
-def _comparison(totals: Totals) -> Comparison:
+def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Comparison:
     task, partial, shape, *_ = totals
     classes, errors, worst = partial.classes, partial.errors, partial.worst
     first_mismatch, first_nonfinite = classes.first_mismatch, classes.first_nonfinite
@@ -202,6 +218,7 @@ def _comparison(totals: Totals) -> Comparison:
         atol=task.tolerance.atol,
         absolute_error_sum=_absolute_error_sum(totals),
         vendor=vendor_numbers(totals),
+        coarser=coarser,
     )
 
 

@@ -100,6 +100,9 @@ class Comparison:
     near_zero : int
         Positions where one side is 0 and the other at most two units of the coarser type's smallest number above 0:
         zeros for the relative errors.
+    coarser : tuple of str or None
+        Of the left and of the right: the coarser type that all of its values are of, see `metrics.coarser`. In saved
+        results a `FileRemark` says so.
     """
 
     elements: int
@@ -116,6 +119,7 @@ class Comparison:
     total_elements: int | None = None
     sampled: bool = False
     near_zero: int = 0
+    coarser: tuple[str | None, str | None] = (None, None)
 
     @property
     def equal(self) -> bool:

@@ -55,6 +55,8 @@ class Limits:
         The limits as they would be without the known drift; empty when none holds.
     complex : str
         "error", or "allow" where a rule says that a real side may be compared with a complex one.
+    dtype_hint : bool
+        Whether a side whose values are all of a coarser type was taken for that type.
     without : tuple of (str, str)
         Metrics that are not to be measured, and who said so of each.
 
@@ -76,6 +78,7 @@ class Limits:
     strict: tuple[Limit, ...] = ()
     dtype_rule: str = ""
     complex: str = "error"
+    dtype_hint: bool = False
     without: tuple[tuple[str, str], ...] = ()
     # Worked out once for all the pairs that are judged by these.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.judging.resolve import hinted_dtypes, resolve
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorView
-from pytest_msdump.model.verdict import FAILING, Finding, Limits, Verdict
+from pytest_msdump.model.verdict import FAILING, FileRemark, Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.meeting import Met, bring_together
@@ -76,17 +77,22 @@ def compare_views(
     TensorFileError
         A file turned out unreadable on the way.
     """
-    limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=left.dtype, right_dtype=right.dtype)
-    if pair.note:
-        limits = replace(limits, notes=(*limits.notes, pair.note))
+    dtypes = left.dtype, right.dtype
+    limits = _limits(pair, policy, dtypes)
     try:
         met = bring_together(pair, left, right, extras.converters)
         comparison, custom = measure_views(met.left, met.right, pair, limits, extras, met.sampled)
+        remarks = (*met.remarks, *_coarser_values(comparison, dtypes))
+        hinted = _limits(pair, policy, hinted_dtypes(policy, *dtypes, remarks))
+        if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
+            # What is told element by element depends on it.
+            comparison, custom = measure_views(met.left, met.right, pair, hinted, extras, met.sampled)
+        limits = hinted
     except UnknownSampleError as error:
         return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
         return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
-    verdict, checks = opinion_of(pair, comparison, limits, left.dtype, right.dtype, met.remarks)
+    verdict, checks = opinion_of(pair, comparison, limits, *dtypes, remarks)
     return Record(
         pair=pair,
         verdict=verdict,
@@ -97,9 +103,24 @@ def compare_views(
         right_spec=met.right_logical.spec,
         custom=custom,
         diagnosis=_diagnosis(met, comparison, extras) if verdict.outcome in FAILING else (),
-        remarks=met.remarks,
+        remarks=remarks,
         spread={} if extras.spread == "none" else _spread(met, verdict, extras),
     )
+
+
+def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
+    limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
+    return replace(limits, notes=(*limits.notes, pair.note)) if pair.note else limits
+
+
+def _coarser_values(comparison: Comparison, dtypes: tuple[str, str]) -> Iterator[FileRemark]:
+    """Yield the sides whose values are all of a coarser type, where that would make a difference to their limits."""
+    kinds = [VALUE_KINDS.get(values or "", dtype) for values, dtype in zip(comparison.coarser, dtypes, strict=True)]
+    if coarser(*kinds) == coarser(*dtypes):
+        return
+    for side, dtype, values in zip(("left", "right"), dtypes, comparison.coarser, strict=True):
+        if values is not None:
+            yield FileRemark("coarser_values", {"side": side, "dtype": dtype, "values": values})
 
 
 # What only some pairs need is loaded with the first of them: a pair of files that agree is told of at once.

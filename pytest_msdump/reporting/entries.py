@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.model.verdict import FAILING, OUTCOMES
@@ -312,7 +313,7 @@ def _covered(value: Any) -> None:
 
 
 def _remarked(value: Any) -> None:
-    for name in ("bytes",) if value["code"] == "trailing_bytes" else ("stored", "used"):
+    for name in _REMARKED[value["code"]]:
         if name not in value["parameters"]:
             raise _WrongError(f"parameters: '{name}' is missing")
 
@@ -392,10 +393,19 @@ _STATISTICS = _table(
     whole=_several_statistics,
 )
 _CLASSES = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
+# Of each code of `judging.wording.FILE_REMARKS`, its parameters beside the side.
+_REMARKED = {
+    "trailing_bytes": ("bytes",),
+    "shape_from_graph": ("stored", "used"),
+    "coarser_values": ("dtype", "values"),
+}
 _REMARK = _table(
     {
-        "code": _one_of(("trailing_bytes", "shape_from_graph")),
-        "parameters": _table({"side": _one_of(_SIDES)}, {"bytes": _count, "stored": _index, "used": _index}),
+        "code": _one_of(_REMARKED),
+        "parameters": _table(
+            {"side": _one_of(_SIDES)},
+            {"bytes": _count, "stored": _index, "used": _index, "dtype": _text, "values": _one_of(VALUE_KINDS)},
+        ),
     },
     whole=_remarked,
 )

@@ -234,6 +234,7 @@ def _policy(said: _Said, threshold_flag: str) -> Policy:
         known_drift=said.get("known_drift", ()),
         thresholds=dict(thresholds.values()),
         nan=nan or "match",
+        dtype_hint=said.get("dtype_hint", False),
         nan_rule=f'{said.name.label()} nan = "{nan}"' if nan else "",
         without=said.get("without", {}),
         threshold_flag=threshold_flag,

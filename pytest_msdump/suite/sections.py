@@ -159,6 +159,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
         "min_coverage": _coverage_share,
         "graph_files": graph_files,
         "nan": choice("match", "forbid"),
+        "dtype_hint": flag,
         "left_format": choice(*_FORMATS),
         "right_format": choice(*_FORMATS),
         "align": _align,

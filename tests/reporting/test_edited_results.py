@@ -37,6 +37,7 @@ RARE: dict[str, Any] = {
     "file_remarks": [
         {"code": "trailing_bytes", "parameters": {"side": "left", "bytes": 3}},
         {"code": "shape_from_graph", "parameters": {"side": "right", "stored": [216], "used": [2, 108]}},
+        {"code": "coarser_values", "parameters": {"side": "left", "dtype": "float32", "values": "bfloat16"}},
     ],
     "custom": {"MyAlg": {"value": "1", "message": ""}},
     "total_elements": 4096,

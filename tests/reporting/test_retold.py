@@ -102,7 +102,10 @@ MODULES = [
     *(f"matching/{name}.py" for name in ("explain", "fused", "names", "not_dumped", "remains")),
 ]
 # Parts of sentences that only lead to a part of another: places, lists, and what a person asks for by name.
-PARTS = {"1 element where the", "s only on the", "bfloat16, towards zero", '[[msdump.rule]] with complex = "allow'}
+PARTS = {
+    *("1 element where the", "s only on the", "bfloat16, towards zero"),
+    *('[[msdump.rule]] with complex = "allow', "dtype_hint = true"),
+}
 
 
 def literals(path):

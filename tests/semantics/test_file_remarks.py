@@ -148,3 +148,68 @@ def test_a_real_tensor_against_a_complex_one_is_an_error_unless_a_rule_allows_it
     assert judged_again(tmp_path, "default") == 1
     np.save(next((tmp_path / "left").iterdir()), (VALUES + 1).astype(left))
     assert compared(tmp_path, "--config", str(suite))[0] == 1
+
+
+def bfloat16(values: np.ndarray) -> np.ndarray:
+    """Rounded as bfloat16 is, by the bits of float32 alone."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+@pytest.fixture
+def half_run(tmp_path: Path) -> Path:
+    """A run in bfloat16 that was saved as float32, and its reference in float32."""
+    values = np.random.default_rng(6).normal(size=(20, 30)).astype(np.float32)
+    for side, saved in (("left", bfloat16(values)), ("right", values)):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / "conv1.0.1600000000000001.npy", saved)
+    return tmp_path
+
+
+def suite_of(folder: Path, *lines: str) -> tuple[str, str]:
+    (folder / "msdump.toml").write_text("\n".join(["[msdump]", 'left = "left"', 'right = "right"', *lines]) + "\n")
+    return "--config", str(folder / "msdump.toml")
+
+
+def test_bfloat16_in_float32_is_hinted_at_and_never_judged_so_unasked(half_run, capsys):
+    code, (record,) = compared(half_run)
+    assert (code, record["verdict"], record["judged_as"]) == (1, "fail", "float32")
+    parameters = {"side": "left", "dtype": "float32", "values": "bfloat16"}
+    assert record["file_remarks"] == [{"code": "coarser_values", "parameters": parameters}]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "the left file is float32 and all its values are bfloat16, but it was judged as float32" in printed
+    assert "add dtype_hint = true under [msdump]" in printed
+    assert compared(half_run, *suite_of(half_run, "dtype_hint = false"))[0] == 1
+
+
+def test_with_the_hint_the_coarser_type_judges_tolerances_included(half_run):
+    code, (record,) = compared(half_run, *suite_of(half_run, "dtype_hint = true"))
+    assert (code, record["verdict"], record["judged_as"]) == (0, "pass", "bfloat16")
+    assert "judged as bfloat16, by dtype_hint = true" in record["findings"][0]["sentence"]
+    assert record["rtol"] == pytest.approx(0.016)
+    assert compared(half_run, *suite_of(half_run, "dtype_hint = true"), "--profile", "torch")[0] == 0
+    assert compared(half_run, "--profile", "torch")[0] == 1
+
+
+def test_with_the_hint_a_real_drift_still_fails(half_run):
+    file = half_run / "left" / "conv1.0.1600000000000001.npy"
+    np.save(file, bfloat16(np.load(file) * 1.2))
+    assert compared(half_run, *suite_of(half_run, "dtype_hint = true"))[0] == 1
+
+
+def test_the_hint_changes_nothing_of_other_tensors_and_profiles(half_run):
+    hint = suite_of(half_run, "dtype_hint = true")
+    assert compared(half_run, *hint, "--profile", "bitwise")[0] == 1
+    file = half_run / "left" / "conv1.0.1600000000000001.npy"
+    spoilt = np.load(file)
+    spoilt[3, 4] = np.float32(0.1)
+    np.save(file, spoilt)
+    code, (record,) = compared(half_run, *hint)
+    assert (code, record["judged_as"], "file_remarks" in record) == (1, "float32", False)
+
+
+def test_saved_results_are_judged_by_the_hint_as_well(half_run):
+    assert compared(half_run)[0] == 1
+    saved = str(half_run / "report" / "results.json")
+    assert msdump(["check", saved]) == 1
+    assert msdump(["check", saved, "--config", suite_of(half_run, "dtype_hint = true")[1]]) == 0

@@ -16,6 +16,28 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
         "右侧文件在其文件头所说明的内容之后还有 {n} 个字节，未予比较",
     ),
     (
+        (
+            "the left file is {dtype} and all its values are {kind}, but it was judged as {limit}; if it was computed "
+            "so, add {entry} under [{a}]"
+        ),
+        "左侧文件为 {dtype}，而其所有值均为 {kind}，却按 {limit} 判定；如确以此精度计算，请在 [{a}] 下添加 {entry}",
+    ),
+    (
+        (
+            "the right file is {dtype} and all its values are {kind}, but it was judged as {limit}; if it was computed "
+            "so, add {entry} under [{a}]"
+        ),
+        "右侧文件为 {dtype}，而其所有值均为 {kind}，却按 {limit} 判定；如确以此精度计算，请在 [{a}] 下添加 {entry}",
+    ),
+    (
+        "the left file is {dtype} and all its values are {kind}; judged as {limit}, by {entry}",
+        "左侧文件为 {dtype}，而其所有值均为 {kind}；依据 {entry} 按 {limit} 判定",
+    ),
+    (
+        "the right file is {dtype} and all its values are {kind}; judged as {limit}, by {entry}",
+        "右侧文件为 {dtype}，而其所有值均为 {kind}；依据 {entry} 按 {limit} 判定",
+    ),
+    (
         "the left file says shape {stored} and the graph of its run {used}, in which it was compared",
         "左侧文件的形状为 {stored}，而其运行的计算图为 {used}，按后者比较",
     ),
