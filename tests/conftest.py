@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
+import numpy  # noqa: F401 - as above
 import pytest
 
-# pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
 import pytest_msdump.pipeline.asserting_dumps
 import pytest_msdump.plugin.collect  # noqa: F401
 from pytest_msdump.settings import language_of
