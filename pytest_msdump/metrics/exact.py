@@ -112,18 +112,24 @@ class _Exact:
         """Return the moments of all elements that were added."""
         near, total = self._near, self._total
         exponent = 0 if isinstance(near.minimum, int) else self._exponent
-        scaled = total / Fraction(2) ** exponent
-        high = float(scaled)
         # Σ(x − c)² is n·(mean − c)² more than the squared deviations.
         beside = (total - near.elements * Fraction(self._centre)) / Fraction(2) ** exponent
         deviations = self._squares.merge(Sum(-float(beside * beside / near.elements)))
         return Moments(
             near.elements,
-            Sum(high, float(scaled - Fraction(high)), exponent),
+            _sum_of(total),
             Sum(max(deviations.high + deviations.low, 0.0), 0.0, 2 * exponent),
             near.minimum,
             near.maximum,
         )
+
+
+def _sum_of(total: Fraction) -> Sum:
+    """Return a sum that has more digits of a total than float64, of any magnitude."""
+    exponent = total.numerator.bit_length() - total.denominator.bit_length() if total else 0
+    scaled = total / Fraction(2) ** exponent
+    high = float(scaled)
+    return Sum(high, float(scaled - Fraction(high)), exponent)
 
 
 def _distances(block: Array, centre: int) -> Array:

@@ -358,7 +358,7 @@ def truth_of(pair: Pair) -> Truth:
     terms = [a / b for a, b in zip(apart, lengths, strict=True) if b]
     fits = all(one <= LARGEST for one in (*apart, *lengths, *ranges, *terms, sum(terms, Fraction())))
     is_zero = any(near) and not any(lengths) and near == [one != 0 for one in apart]
-    tiny = any(0 < one < LEAST_MODULUS for one in lengths) and any(dtype in COMPLEX for dtype in pair.dtypes)
+    tiny = any(0 < one < LEAST_MODULUS for one in (*lengths, *apart)) and any(dtype in COMPLEX for dtype in pair.dtypes)
     return Truth(numbers, counts, (outside[0], outside[1]), fits and not tiny, tiny, is_zero)
 
 
@@ -482,8 +482,8 @@ def disagreements(found: Comparison, truth: Truth) -> Iterator[str]:
             if ours is not None or found.measurements[name].applies:
                 yield f"{name} is {ours!r}, in truth it does not apply"
             continue
-        if ours is None and number is not None and truth.fits:
-            yield f"{name} is undefined ({undefined}), in truth {float(number)!r}"
+        if ours is None and number is not None and truth.fits and abs(number) <= LARGEST:
+            yield f"{name} is undefined ({undefined}), in truth {shown(number)}"
         if truth.is_tiny and name in OF_ELEMENTS:
             continue
         if ours is not None and (number is None or not agrees(name, ours, number)):

@@ -57,6 +57,11 @@ def test_the_largest_numbers_of_both_signs_leave_the_mean_of_the_rest(dtype: str
     check(left, np.random.default_rng(1).permutation(left * np.array(0.5, dtype)))
 
 
+def test_what_is_left_of_the_largest_numbers_may_be_of_any_magnitude() -> None:
+    for rest in (1e-123, 5e-324, 1e200):
+        check(np.array([1.7e308, rest, -1.7e308]), np.array([rest, 1.0, 2.0]))
+
+
 def test_what_a_normalisation_leaves_has_a_mean() -> None:
     values = np.random.default_rng(2).normal(size=(40, 100))
     values = ((values - values.mean(axis=1, keepdims=True)) / values.std(axis=1, keepdims=True)).astype("float32")
