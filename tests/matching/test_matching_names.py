@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching import MapEntry, Selection, pair_dumps
+from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
 
 
 def test_true_names_pair_before_mangled_ones() -> None:
@@ -174,6 +174,20 @@ def test_older_runs_are_unmatched_and_not_in_the_total() -> None:
     assert [(one.side, one.reason) for one in pairing.unmatched_left] == [("left", "older run")]
     assert [(one.side, one.reason) for one in pairing.unmatched_right] == [("right", "older run")]
     assert (pairing.right_total, pairing.right_paired) == (1, 1)
+
+
+def test_older_runs_are_those_of_the_coordinates_that_are_asked_for_on_their_own_side() -> None:
+    # Iteration 4 of the left meets iteration 0 of the right: the same numbers mean other things on the two sides.
+    older = tuple(run_tensor("a", iteration=iteration) for iteration in (0, 4))
+    pairing = pair_dumps(
+        dump(run_tensor("a", iteration=4), older=older),
+        dump(run_tensor("a", iteration=0), older=older),
+        align=Align(iteration=((4, 0),)),
+        selection=Selection(iteration=frozenset({4})),
+    )
+    assert len(pairing.pairs) == 1
+    assert [(one.ref.key.op.at.iteration, one.reason) for one in pairing.unmatched_left] == [(4, "older run")]
+    assert [(one.ref.key.op.at.iteration, one.reason) for one in pairing.unmatched_right] == [(0, "older run")]
 
 
 def test_two_files_are_a_pair_whatever_their_names() -> None:
