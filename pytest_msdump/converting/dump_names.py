@@ -101,10 +101,10 @@ def array_name(name: str, kind: str | None) -> ArrayName | None:
 
 def _of_original(name: str, suffix: str) -> ArrayName | None:
     parsed = parse_reference(name)
-    if parsed is None or len(str(parsed.slot)) > _MOST_DIGITS:
+    if parsed is None or len(name.split(".")[-3]) > _MOST_DIGITS:
         return None
     # The file's own name keeps zeros in front of its numbers.
-    return ArrayName(name.removesuffix(_ARRAY) + suffix, parsed.op, "output", 0, parsed.timestamp)
+    return ArrayName(name.removesuffix(_ARRAY) + suffix, parsed.op, "output", 0, parsed.timestamp or 0)
 
 
 def _of_device(name: str) -> ArrayName | None:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.lazy_dataclass import dataclass, field
+from pytest_msdump.lazy_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pytest_msdump.model.graph import OperatorGraph
     from pytest_msdump.model.manifest import Manifest
     from pytest_msdump.model.run import RunFacts
-    from pytest_msdump.model.tensor import Coordinates, TensorRef
+    from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSource
 
-__all__ = ["Dump"]
+__all__ = ["Dump", "PartialRun"]
+
+
+class PartialRun(NamedTuple):
+    """A second run into the directory of a first one that wrote only `newer` of the `tensors` that are compared.
+
+    `since` has, for each newer file, the time of the oldest file of the same tensor, which counts for the order: the
+    operator keeps its place in the first run.
+    """
+
+    newer: int
+    tensors: int
+    since: Mapping[TensorSource, int]
+
+    @classmethod
+    def total(cls, found: Iterable[PartialRun | None]) -> PartialRun | None:
+        """Add up those of several iterations; ``None`` where there are none."""
+        runs = [one for one in found if one is not None]
+        if not runs:
+            return None
+        since = {source: time for one in runs for source, time in one.since.items()}
+        return cls(sum(one.newer for one in runs), sum(one.tensors for one in runs), since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +53,7 @@ class Dump:
         Every tensor to compare, in execution order: (iteration, rank, net, graph, place, occurrence), then Parameters
         and operators without a place, by time, then name.
     older : tuple of TensorRef
-        Tensors of earlier runs into the same directory.
+        Tensors of earlier runs into the same directory, each replaced by a newer file of the same tensor.
     unexplained : tuple of Path
         Files that no reader knows, relative to `root`. Nothing is dropped in silence.
     labels : tuple of (str, str)
@@ -45,6 +68,8 @@ class Dump:
         Of a dump that this package recorded; without its list of tensors, which `refs` are made of.
     incomplete : str
         Why a recording is not a whole one, in a clause; empty otherwise.
+    partial : PartialRun, optional
+        Set where a later run into the same directory wrote some of the tensors only.
     """
 
     root: Path
@@ -58,6 +83,7 @@ class Dump:
     run: RunFacts | None = None
     manifest: Manifest | None = None
     incomplete: str = ""
+    partial: PartialRun | None = None
 
     @property
     def operators(self) -> int:

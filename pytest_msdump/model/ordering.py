@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter, lt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
-from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
+from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef, TensorSource
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.dump import PartialRun
 
 __all__ = ["PARAMETER", "in_order", "placed_at", "placed_by_time"]
 
@@ -48,7 +51,7 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     return tuple([tensors[number] for number in order])
 
 
-def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
+def placed_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None) -> tuple[TensorRef, ...]:
     """Give every operator the place that its earliest output has in time, within its own graph and iteration.
 
     Operators that dumped inputs only take their earliest input. Parameters have no place.
@@ -57,14 +60,16 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     ----------
     refs : iterable of TensorRef
         In any order.
+    partial : PartialRun, optional
+        A second run that wrote only some of them: their operators keep the places that they had in the first.
 
     Returns
     -------
     tuple of TensorRef
         The same tensors in the order of `in_order`.
     """
-    tensors = list(refs)
-    if _is_in_time(tensors):
+    tensors, since = list(refs), partial.since if partial else {}
+    if not since and _is_in_time(tensors):
         return tuple([placed_at(ref, place) for place, ref in enumerate(tensors)])
     # By run, then by operator. Tensors of one directory share their coordinates, which are looked at once.
     runs: dict[tuple[Any, ...], _Run] = {}
@@ -85,8 +90,8 @@ def placed_by_time(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
             others.setdefault(operator, [first]).append(ref)
     placed: list[TensorRef] = []
     for _, (firsts, others) in sorted(runs.items(), key=itemgetter(0)):
-        times = {operator: first.source.timestamp or 0 for operator, first in firsts.items()}
-        times.update({operator: _earliest(group) for operator, group in others.items()})
+        times = {operator: _time(first, since) for operator, first in firsts.items()}
+        times.update({operator: _earliest(group, since) for operator, group in others.items()})
         in_time = sorted(zip(times.values(), times, strict=True))
         for place, (_, operator) in enumerate(in_time):
             if operator in others:
@@ -120,10 +125,16 @@ class _Run(NamedTuple):
     others: dict[tuple[str, str], list[TensorRef]]
 
 
-def _earliest(group: list[TensorRef]) -> int:
+def _time(ref: TensorRef, since: Mapping[TensorSource, int]) -> int:
+    own = ref.source.timestamp or 0
+    # Hardly any dump has such times, and to look a file up takes its whole path.
+    return since.get(ref.source, own) if since else own
+
+
+def _earliest(group: list[TensorRef], since: Mapping[TensorSource, int]) -> int:
     """Return the earliest time of an operator's outputs, or of its inputs where there are no others."""
     # False sorts before True: any output wins over every input.
-    return min([(ref.key.io != "output", ref.source.timestamp or 0) for ref in group])[1]
+    return min([(ref.key.io != "output", _time(ref, since)) for ref in group])[1]
 
 
 def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None) -> TensorRef:

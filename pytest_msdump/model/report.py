@@ -67,7 +67,8 @@ class Record:
 class SideInfo:
     """One side of the report: directory, reader, what is known of the run, and sentences for the header.
 
-    `operators` and `tensors` count what the side holds, compared or not.
+    `operators` and `tensors` count what the side holds, compared or not. `partial_run` says how many of the `tensors`
+    are `newer`, where a later run into the same directory wrote some of them only; else it is empty.
     """
 
     directory: str
@@ -77,6 +78,7 @@ class SideInfo:
     unexplained: tuple[str, ...] = ()
     operators: int = 0
     tensors: int = 0
+    partial_run: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

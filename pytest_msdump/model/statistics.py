@@ -11,6 +11,7 @@ from pytest_msdump.facts.statistics import DIGITS, STATISTICS
 from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
+    from pytest_msdump.model.dump import PartialRun
     from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
 
 __all__ = ["Statistic", "StatisticComparison", "StatisticDifference", "StatisticTables", "Statistics", "is_printed_as"]
@@ -50,12 +51,14 @@ class StatisticTables:
     """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files.
 
     Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the root.
+    `partial` is set where a later run wrote some of the rows only.
     """
 
     rows: tuple[TensorRef, ...] = ()
     older: tuple[TensorRef, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+    partial: PartialRun | None = None
 
 
 @dataclass(frozen=True, slots=True)

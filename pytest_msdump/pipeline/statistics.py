@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.readers.ascend import AscendReader
 from pytest_msdump.readers.converted import ConvertedReader
@@ -52,12 +52,14 @@ def with_statistics(dump: Dump) -> Dump:
         for part in (dump.refs, dump.older)
     )
     if not refs and not older:
-        return replace(dump, reader=READER, refs=tables.rows, older=tables.older)
+        return replace(dump, reader=READER, refs=tables.rows, older=tables.older, partial=tables.partial)
     alone = _alone(refs, tables.rows, saved.values())
     if alone:
         count = "1 tensor was" if len(alone) == 1 else f"{len(alone)} tensors were"
         notes = (*notes, f"{count} saved as statistics only, e.g. {alone[0].key.address}")
-    return replace(dump, refs=placed((*refs, *alone)) if alone else refs, older=older, notes=notes)
+    if alone:
+        refs = placed((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
+    return replace(dump, refs=refs, older=older, notes=notes)
 
 
 def _statistics_of(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict[TensorRef, TensorRef]:

@@ -88,8 +88,9 @@ class AscendReader(Reader):
         return Dump(
             root=root,
             reader=self.name,
-            refs=placed_by_time(repeats.newest),
+            refs=placed_by_time(repeats.newest, repeats.partial),
             older=repeats.older,
+            partial=repeats.partial,
             unexplained=tuple(sorted(unexplained)),
             labels=tuple((title, ", ".join(sorted(values))) for title, values in sorted(labels.items())),
             notes=(*repeats.notes, *remarks.notes),

@@ -18,6 +18,7 @@ from pytest_msdump.readers.ascend_contents import Noted
 from pytest_msdump.readers.ascend_file import read_header
 from pytest_msdump.readers.ascend_header import Header
 from pytest_msdump.readers.ascend_names import AscendName, slice_name, slice_of
+from pytest_msdump.readers.filename import is_time
 from pytest_msdump.readers.stored_file import FileState
 
 __all__ = ["Found", "Remarks", "refs_of"]
@@ -104,14 +105,15 @@ def refs_of(found: Iterable[Found], remarks: Remarks, *, reader: str) -> list[Te
 def _passes(files: Sequence[Found]) -> Sequence[Sequence[Found]]:
     """Tell the runs of one sliced operator apart: the first file of every slice, the second of every slice, and so on.
 
-    Where one slice has more files than another, nothing tells which of them belong together. They stay one run, which
-    has too many files to be opened: better than slices of two runs in one tensor.
+    Where one slice has more files than another, or their times are none, nothing tells which of them belong together.
+    They stay one run, which has too many files to be opened: better than slices of two runs in one tensor.
     """
     by_number: defaultdict[int, list[Found]] = defaultdict(list)
     for one in sorted(files, key=lambda each: (each.name.timestamp, each.file)):
         by_number[slice_of(one.name)].append(one)
     ordered = [by_number[number] for number in sorted(by_number)]
-    if len({len(members) for members in ordered}) > 1:
+    repeats = any(len(members) > 1 for members in ordered)
+    if repeats and (len(set(map(len, ordered))) > 1 or not all(is_time(one.name.timestamp) for one in files)):
         return [[one for members in ordered for one in members]]
     return list(zip(*ordered, strict=True))
 

@@ -69,8 +69,9 @@ class ConvertedReader(Reader):
         return Dump(
             root=root,
             reader=self.name,
-            refs=placed_by_time(repeats.newest),
+            refs=placed_by_time(repeats.newest, repeats.partial),
             older=repeats.older,
+            partial=repeats.partial,
             unexplained=tuple(sorted(unexplained)),
             notes=(*repeats.notes, *notes),
         )

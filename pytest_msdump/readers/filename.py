@@ -17,7 +17,7 @@ from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["MindSporeName", "ReferenceName", "may_tell_io", "number", "parse_mindspore", "parse_reference"]
+__all__ = ["MindSporeName", "ReferenceName", "is_time", "may_tell_io", "number", "parse_mindspore", "parse_reference"]
 
 _SUFFIX = ".npy"
 # No file system allows longer names. Longer ones come from a mapping.csv;
@@ -26,21 +26,26 @@ _MOST_DIGITS = 255
 _NUMBER = f"[0-9]{{1,{_MOST_DIGITS}}}"
 _REFERENCE = expression(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
 _IO = frozenset({"input", "output"})
+# Microseconds since 1970 of 15 or 16 digits, as all writers of dumps have them: 1973 to 2286.
+_FIRST_TIME_US, _END_OF_TIMES_US = 10**14, 10**16
 # Of a MindSpore name without a dtype.
 _FEWEST_FIELDS = 9
 
 
 class ReferenceName(NamedTuple):
-    """``op.slot.timestamp.npy``: an output of a reference run. `timestamp` is in µs since 1970 by custom."""
+    """``op.slot.timestamp.npy``: an output of a reference run. `timestamp` is in µs since 1970.
+
+    ``None`` stands for no time: then the name is ``op.npy``, whose last two fields are numbers of `op`.
+    """
 
     op: str
     slot: int
-    timestamp: int
+    timestamp: int | None
 
     @property
     def filename(self) -> str:
         """The file name that says this."""
-        return f"{self.op}.{self.slot}.{self.timestamp}{_SUFFIX}"
+        return f"{self.op}{_SUFFIX}" if self.timestamp is None else f"{self.op}.{self.slot}.{self.timestamp}{_SUFFIX}"
 
 
 class MindSporeName(NamedTuple):
@@ -89,6 +94,17 @@ def number(text: str) -> int | None:
     return None
 
 
+def is_time(timestamp: int | None) -> bool:
+    """Whether a number in a file's name can be when it was written; layers of a list are numbered, too.
+
+    Examples
+    --------
+    >>> is_time(1700000000000000), is_time(3), is_time(None)
+    (True, False, False)
+    """
+    return timestamp is not None and _FIRST_TIME_US <= timestamp < _END_OF_TIMES_US
+
+
 def may_tell_io(names: Iterable[str]) -> bool:
     """Whether any of these names has one of the words for inputs and outputs, as all do that tell them apart.
 
@@ -110,15 +126,22 @@ def parse_reference(name: str) -> ReferenceName | None:
     Returns
     -------
     ReferenceName or None
-        ``None`` when the name has another form.
+        ``None`` when the name has another form. Where the last number is no time, all of the name is the operator's.
 
     Examples
     --------
     >>> parse_reference("layer1.0.conv.0.1700000000000000.npy")
     ReferenceName(op='layer1.0.conv', slot=0, timestamp=1700000000000000)
+    >>> parse_reference("features.0.1.npy")
+    ReferenceName(op='features.0.1', slot=0, timestamp=None)
     """
     match = _REFERENCE.fullmatch(name)
-    return ReferenceName(match[1], int(match[2]), int(match[3])) if match else None
+    if match is None:
+        return None
+    timestamp = int(match[3])
+    if not is_time(timestamp):
+        return ReferenceName(name.removesuffix(_SUFFIX), 0, None)
+    return ReferenceName(match[1], int(match[2]), timestamp)
 
 
 def parse_mindspore(name: str) -> MindSporeName | None:

@@ -85,8 +85,9 @@ class MindSporeReader(Reader):
         return Dump(
             root=root,
             reader=self.name,
-            refs=placed(repeats.newest),
+            refs=placed(repeats.newest, repeats.partial),
             older=repeats.older,
+            partial=repeats.partial,
             unexplained=tuple(sorted(unexplained)),
             labels=tuple((name, ", ".join(sorted(values))) for name, values in sorted(labels.items())),
             notes=(*repeats.notes, *remarks.notes),

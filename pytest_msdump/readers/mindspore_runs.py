@@ -17,8 +17,10 @@ from pathlib import Path
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import in_order, placed_by_time
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.readers.filename import is_time
 from pytest_msdump.readers.repeats import Repeats, sort_out
 from pytest_msdump.readers.run_history import read_histories, run_once
 
@@ -68,6 +70,7 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
         notes += note
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
+    partials: list[PartialRun | None] = []
     seen: Counter[Hashable] = Counter()
     once = run_once(read_histories(root)[0])
     for index in sorted(by_index):
@@ -75,16 +78,19 @@ def sort_out_runs(root: Path, refs: Iterable[TensorRef]) -> Repeats:
         newest += _behind(repeats.newest, seen) if len(by_index) > 1 else repeats.newest
         older += repeats.older
         notes += [note for note in repeats.notes if note not in notes]
-    return Repeats(tuple(newest), tuple(older), tuple(notes))
+        partials.append(repeats.partial)
+    return Repeats(tuple(newest), tuple(older), tuple(notes), PartialRun.total(partials))
 
 
-def placed(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
+def placed(refs: Iterable[TensorRef], partial: PartialRun | None = None) -> tuple[TensorRef, ...]:
     """Order tensors by time. Those of 1.2 and 1.3 have none, so they have no place: their names would give a false one.
 
     Parameters
     ----------
     refs : iterable of TensorRef
         In any order.
+    partial : PartialRun, optional
+        As `model.ordering.placed_by_time` takes it.
 
     Returns
     -------
@@ -94,8 +100,9 @@ def placed(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     tensors = list(refs)
     timeless = [ref for ref in tensors if ref.source.timestamp is None]
     if not timeless:
-        return placed_by_time(tensors)
-    return in_order((*placed_by_time(ref for ref in tensors if ref.source.timestamp is not None), *timeless))
+        return placed_by_time(tensors, partial)
+    timed = [ref for ref in tensors if ref.source.timestamp is not None]
+    return in_order((*placed_by_time(timed, partial), *timeless))
 
 
 def _behind(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[TensorRef]:
@@ -132,6 +139,8 @@ def _index_in_step(root: Path, folder: Path) -> int:
 def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[TensorRef], Sequence[str]]:
     """Give each step of a training its iteration, where all of them were dumped into one directory."""
     if not _FIRST_ASYNCHRONOUS_FOLDER.fullmatch("/".join(folder.absolute().parts[-4:])):
+        return refs, ()
+    if not all(is_time(ref.source.timestamp) for ref in refs):
         return refs, ()
     steps = _steps(refs)
     if not steps:

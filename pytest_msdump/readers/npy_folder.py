@@ -23,6 +23,10 @@ __all__ = ["NpyFolderReader"]
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE})
+_NO_TIME = (
+    "{files} of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an operator of "
+    "its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names"
+)
 # What the name of a file claims of its tensor.
 _UNKNOWN = TensorSpec()
 
@@ -33,6 +37,7 @@ class NpyFolderReader(Reader):
     A flat folder is iteration 0. Where numbered sub-folders hold tensors, files beside these sub-folders belong to no
     iteration and are listed as unexplained. Of two sub-folders with the same number (``1`` and ``01``) the shorter
     name counts. A manifest tells true names, inputs and types; names that were too long are in a ``mapping.csv``.
+    Where the last number of a name is no time, as in ``features.0.1.npy``, the whole name is the operator's.
     """
 
     name = "npy-folder"
@@ -108,12 +113,17 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
             elif name != MAPPING or not originals:
                 found.unexplained.append(folder.relative(name))
         # They are looked at in order of time: what is made one after the other lies side by side in memory.
-        parsed_files.sort(key=lambda file: file[1].timestamp)
+        parsed_files.sort(key=lambda file: file[1].timestamp or 0)
         at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
         for place, (name, (op, slot, timestamp)) in enumerate(parsed_files):
             key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource.inside(path, name, timestamp)
             # Where nothing else comes between, this is its place, and it need not be made anew.
             found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader, place)
+    timeless = [ref for ref in found.refs.values() if ref.source.timestamp is None]
+    if timeless:
+        files = "1 file" if len(timeless) == 1 else f"{len(timeless)} files"
+        first = min(timeless, key=lambda ref: ref.source.name)
+        found.notes.append(_NO_TIME.format(files=files, op=first.key.op.name, file=first.source.name))
     return found
 
 
@@ -121,8 +131,9 @@ def _dump(root: Path, reader: str, repeats: Repeats, unexplained: Sequence[Path]
     return Dump(
         root=root,
         reader=reader,
-        refs=placed_by_time(repeats.newest),
+        refs=placed_by_time(repeats.newest, repeats.partial),
         older=repeats.older,
+        partial=repeats.partial,
         unexplained=tuple(sorted(unexplained)),
         notes=(*notes, *repeats.notes),
     )

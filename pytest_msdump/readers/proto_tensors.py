@@ -48,8 +48,9 @@ class ProtoFolderReader(Reader):
         return Dump(
             root=root,
             reader=self.name,
-            refs=placed_by_time(repeats.newest),
+            refs=placed_by_time(repeats.newest, repeats.partial),
             older=repeats.older,
+            partial=repeats.partial,
             unexplained=tuple(sorted(unexplained)),
             notes=(*repeats.notes, *_notes(paths, unexplained)),
         )

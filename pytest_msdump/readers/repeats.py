@@ -1,20 +1,23 @@
 """Tells apart why a tensor was dumped several times in one iteration: a loop, or a second run into the same directory.
 
 Nothing in a dump says so. INTERFACE 2 draws the line: when a Parameter file repeats, or all repeats follow the whole
-first pass, it is a re-run, and the newest run is compared; otherwise repeats are occurrences, numbered in time.
+first pass, it is a re-run, and of each tensor the newest file is compared; otherwise repeats are occurrences, numbered
+in time. What the newest run does not hold stays compared from the run before it.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import gcd
 
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
+from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import PARAMETER, placed_at
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.model.tensor import TensorKey, TensorRef
+from pytest_msdump.readers.filename import is_time
 
 __all__ = ["Repeats", "numbered", "sort_out"]
 
@@ -28,11 +31,24 @@ _START_US = 1_000_000
 
 
 class Repeats(NamedTuple):
-    """`newest` with occurrences numbered, `older` = tensors of earlier runs, and a sentence for each re-run found."""
+    """What is there several times in a dump, and which of it is compared.
+
+    Parameters
+    ----------
+    newest : tuple of TensorRef
+        The tensors to compare, with their occurrences numbered.
+    older : tuple of TensorRef
+        Tensors of which a later run wrote a newer file.
+    notes : tuple of str
+        A sentence for each re-run found.
+    partial : PartialRun, optional
+        Set where the newest run does not hold all tensors.
+    """
 
     newest: tuple[TensorRef, ...]
     older: tuple[TensorRef, ...] = ()
     notes: tuple[str, ...] = ()
+    partial: PartialRun | None = None
 
 
 def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = ()) -> Repeats:
@@ -49,7 +65,8 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
     Returns
     -------
     Repeats
-        Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name.
+        Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name. Files without a
+        plausible time are neither a re-run nor a further occurrence.
     """
     groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
     # Tensors of one directory share their coordinates, which are looked at once.
@@ -63,20 +80,25 @@ def sort_out(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = (
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
     notes: list[str] = []
+    partials: list[PartialRun | None] = []
     for group, members in groups.items():
         files = _truly_named(members)
         if _are_distinct(files):
             newest += _numbered(files)
             continue
         rank, _, iteration = group
-        run = _newest_run(files, _START_US if (rank, iteration) in once else 0)
-        left_out = files[: len(files) - len(run)]
-        newest += _numbered(run)
+        timed = [ref for ref in files if is_time(ref.source.timestamp)]
+        newest += [_at_occurrence(ref, 0) for ref in files if not is_time(ref.source.timestamp)]
+        if not timed:
+            continue
+        merged = _merged(timed, _START_US if (rank, iteration) in once else 0)
+        newest += merged.newest
         # They have no place in what is compared, whatever a reader thought.
-        older += [placed_at(ref, None) for ref in left_out]
-        if left_out:
-            notes.append(_sentence(len(left_out), *group))
-    return Repeats(tuple(newest), tuple(older), tuple(notes))
+        older += [placed_at(ref, None) for ref in merged.older]
+        partials.append(merged.partial)
+        if merged.older or merged.partial:
+            notes.append(_sentence(len(merged.older), merged.partial, *group))
+    return Repeats(tuple(newest), tuple(older), tuple(notes), PartialRun.total(partials))
 
 
 def numbered(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
@@ -93,11 +115,41 @@ def numbered(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     return tuple(ref for run in groups.values() for ref in _numbered(run))
 
 
-def _sentence(count: int, rank: int | None, net: str | None, iteration: int | None) -> str:
+def _merged(files: Sequence[TensorRef], start_us: int) -> Repeats:
+    """Return the newest file of each tensor of one iteration, given in order of time, and the files it replaces."""
+    runs = [_numbered(run) for run in _runs(files, start_us)]
+    if len(runs[0]) == len(files):
+        return Repeats(tuple(runs[0]))
+    kept: dict[TensorKey, TensorRef] = {}
+    oldest: dict[TensorKey, int] = {}
+    for run in runs:
+        for ref in run:
+            kept.setdefault(ref.key, ref)
+            oldest[ref.key] = _time(ref)
+    compared = {id(ref.source) for ref in kept.values()}
+    older = tuple(ref for ref in files if id(ref.source) not in compared)
+    newest = tuple(_in_time(kept.values()))
+    newer = {ref.key for ref in runs[0]}
+    if len(kept) == len(newer):
+        return Repeats(newest, older)
+    before = {ref.key for run in runs[1:] for ref in run}
+    since = {kept[key].source: time for key, time in oldest.items() if time != _time(kept[key])}
+    return Repeats(newest, older, (), PartialRun(len(newer & before), len(kept), since))
+
+
+def _sentence(
+    left_out: int, partial: PartialRun | None, rank: int | None, net: str | None, iteration: int | None
+) -> str:
     named = (("rank", rank), ("net", net), ("iteration", iteration))
     where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
-    files = "1 older file" if count == 1 else f"{count} older files"
-    return f"re-run into the same directory: {files} left out" + (f" of {where}" if where else "")
+    of = f" of {where}" if where else ""
+    files = "1 older file" if left_out == 1 else f"{left_out} older files"
+    if partial is None:
+        return f"re-run into the same directory: {files} left out{of}"
+    return (
+        f"the directory holds a partial second run: {partial.newer} of {partial.tensors} tensors{of}; "
+        f"{files} left out, what the second run does not hold is compared from the run before"
+    )
 
 
 def _time(ref: TensorRef) -> int:
@@ -163,17 +215,26 @@ def _spelled(ref: TensorRef) -> Hashable:
     return (ref.key.op.at.graph, ref.key.op.op_type, ref.key.op.name)
 
 
-def _newest_run(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:
-    """Return the tail of one iteration's files, in order of time, that the newest run wrote; some are there twice.
+def _runs(files: Sequence[TensorRef], start_us: int) -> Iterator[Sequence[TensorRef]]:
+    """Yield the runs that wrote one iteration's files, given in order of time, the newest run first.
 
-    `start_us` is how long a run takes at least to start where nothing but time tells of one.
+    `start_us` is how long a run takes at least to start where nothing but time tells of one. Runs that hold the same
+    tensors as the one yielded last are left out: nothing of them is compared.
     """
-    counts = Counter(map(_identity, files))
-    start = _start_by_parameters(files)
-    if start is not None:
-        return files[start:]
-    piece = _last_equal_piece(files, counts, start_us)
-    return _last_pass(files, start_us) if piece is None else piece
+    while not _are_distinct(files):
+        piece = _last_equal_piece(files, start_us)
+        if piece is not None:
+            yield piece
+            return
+        start = _start_by_parameters(files)
+        if start is None:
+            starts = _starts_of_passes(files, start_us)
+            ends = [*starts[1:], len(files)]
+            yield from (files[begin:end] for begin, end in reversed(list(zip(starts, ends, strict=True))))
+            return
+        yield files[start:]
+        files = files[:start]
+    yield files
 
 
 def _start_by_parameters(files: Sequence[TensorRef]) -> int | None:
@@ -193,15 +254,14 @@ def _start_by_parameters(files: Sequence[TensorRef]) -> int | None:
         following = [position for position in by_graph[graph] if position > before]
         # A run that was killed while it wrote Parameters leaves the older run's last ones just behind `before`.
         operators = [position for position in following if files[position].key.op.op_type != PARAMETER]
-        starts.append(min(operators or following))
+        again = {position for positions in parameters.values() for position in positions[1:]}
+        starts.append(min(operators or again.intersection(following)))
     return min(starts, default=None)
 
 
-def _last_equal_piece(
-    files: Sequence[TensorRef], counts: Counter[Hashable], start_us: int
-) -> Sequence[TensorRef] | None:
+def _last_equal_piece(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef] | None:
     """Return the last of the most pieces into which the files fall so that every piece holds the same tensors."""
-    most = gcd(*counts.values())
+    most = gcd(*Counter(map(_identity, files)).values())
     for pieces in range(most, 1, -1):
         if most % pieces:
             continue
@@ -213,21 +273,24 @@ def _last_equal_piece(
     return None
 
 
-def _last_pass(files: Sequence[TensorRef], start_us: int) -> Sequence[TensorRef]:
-    """Take away whole first passes, as long as all that repeats comes after them."""
+def _starts_of_passes(files: Sequence[TensorRef], start_us: int) -> list[int]:
+    """Say where each run starts: first passes follow each other, as long as all that repeats comes after each."""
+    starts = [0]
     while True:
         seen: set[Hashable] = set()
         repeats: list[int] = []
-        for position, ref in enumerate(files):
-            if _identity(ref) in seen:
+        first = starts[-1]
+        for position in range(first, len(files)):
+            identity = _identity(files[position])
+            if identity in seen:
                 repeats.append(position)
-            seen.add(_identity(ref))
+            seen.add(identity)
         # Clean when the repeats are the tail, that is when no tensor comes for the first time after a repeat.
         if not repeats or repeats[0] != len(files) - len(repeats):
-            return files
-        if not _is_restart(files[: repeats[0]], files[repeats[0] :], start_us):
-            return files
-        files = files[repeats[0] :]
+            return starts
+        if not _is_restart(files[first : repeats[0]], files[repeats[0] :], start_us):
+            return starts
+        starts.append(repeats[0])
 
 
 def _is_restart(first: Sequence[TensorRef], later: Sequence[TensorRef], start_us: int) -> bool:

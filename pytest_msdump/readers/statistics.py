@@ -82,6 +82,7 @@ class StatisticsReader(Reader):
             reader=self.name,
             refs=tables.rows,
             older=tables.older,
+            partial=tables.partial,
             unexplained=tuple(sorted(path for path in others if path not in known and path.name != MAPPING)),
             notes=tables.notes,
         )
@@ -126,8 +127,9 @@ def read_statistics(root: Path) -> StatisticTables:
         rows += [_ref(row, file, table.digits) for row in named]
     repeats = sort_out_runs(root, rows)
     return StatisticTables(
-        rows=placed(repeats.newest),
+        rows=placed(repeats.newest, repeats.partial),
         older=repeats.older,
+        partial=repeats.partial,
         notes=(*repeats.notes, *notes),
         files=tuple(files),
     )

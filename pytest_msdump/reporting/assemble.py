@@ -91,6 +91,7 @@ def side_info(dump: Dump) -> SideInfo:
         unexplained=tuple(path.as_posix() for path in dump.unexplained),
         operators=dump.operators,
         tensors=len(dump.refs),
+        partial_run={"newer": dump.partial.newer, "tensors": dump.partial.tensors} if dump.partial else {},
     )
 
 

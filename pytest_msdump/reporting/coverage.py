@@ -10,7 +10,7 @@ from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import filled, labelled, table
-from pytest_msdump.reporting.tally import coverage_problems, incomplete_sides, percent
+from pytest_msdump.reporting.tally import coverage_problems, incomplete_sides, partial_runs, percent
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report, SideInfo
@@ -58,6 +58,8 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
     paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
     text = say("met_of", paired=paired, total=total, share=percent(coverage.get("value", 0.0)))
     yield from labelled(say("met"), text, width=width, column=7)
+    for sentence in partial_runs(report, say):
+        yield from _hanging(sentence, width)
 
 
 def _holds(side: SideInfo, say: Phrases) -> str:

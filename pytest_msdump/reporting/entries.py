@@ -534,6 +534,7 @@ _SIDE = _table(
         "unexplained": _texts,
         "operators": _count,
         "tensors": _count,
+        "partial_run": _table({"newer": _count, "tensors": _count}),
     },
 )
 _REPORT = _table(

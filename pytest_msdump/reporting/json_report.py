@@ -156,8 +156,10 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
 
 
 def _side(side: SideInfo) -> dict[str, Any]:
-    """One side: tuples become lists."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields_of(side).items()}
+    """One side: tuples become lists; what hardly any dump has is there where it is said."""
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in fields_of(side).items()}
+    partial = values.pop("partial_run")
+    return {**values, "partial_run": dict(partial)} if partial else values
 
 
 def _side_from(values: Mapping[str, Any]) -> SideInfo:
@@ -170,6 +172,7 @@ def _side_from(values: Mapping[str, Any]) -> SideInfo:
         unexplained=tuple(values.get("unexplained", ())),
         operators=values.get("operators", 0),
         tensors=values.get("tensors", 0),
+        partial_run=values.get("partial_run", {}),
     )
 
 

@@ -12,7 +12,7 @@ from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import in_utf8, write_file
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.numbers import one_line_text
-from pytest_msdump.reporting.tally import counts, coverage_problems, incomplete_sides, percent
+from pytest_msdump.reporting.tally import counts, coverage_problems, incomplete_sides, partial_runs, percent
 
 __all__ = ["append_summary", "markdown_text", "write_markdown"]
 
@@ -79,7 +79,7 @@ def _verdict(report: Report) -> Iterator[str]:
     total = len(report.records)
     yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(told) or 'nothing was compared'}."
     yield from (f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {_code(problem)}" for problem in problems)
-    yield from (f"\n**{sentence}**" for sentence in incomplete_sides(report))
+    yield from (f"\n**{sentence}**" for sentence in (*incomplete_sides(report), *partial_runs(report)))
 
 
 def _failing(report: Report) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pytest_msdump.reporting.tally import (
     coverage_problems,
     first_failing,
     incomplete_sides,
+    partial_runs,
     percent,
     sentence_on_unseen,
     sides_are_identical,
@@ -116,6 +117,7 @@ def summary_lines(
     # What fails the item `coverage` is told there, with all reasons.
     lines = [
         *_matched(report, found, width, say),
+        *(line for sentence in partial_runs(report, say) for line in _wrapped(sentence, width)),
         *(() if problems else _reasons(report, width, say)),
         *_outcomes(report, found, say),
     ]

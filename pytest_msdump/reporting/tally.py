@@ -19,6 +19,7 @@ __all__ = [
     "coverage_problems",
     "first_failing",
     "incomplete_sides",
+    "partial_runs",
     "percent",
     "sentence_on_unseen",
     "sides_are_identical",
@@ -92,6 +93,12 @@ def incomplete_sides(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
     """Return a sentence for each side that is a recording which was compared although it is not whole."""
     named = report.coverage.get("incomplete")
     return tuple(say(f"incomplete_{side}") for side in ("left", "right") if isinstance(named, list) and side in named)
+
+
+def partial_runs(report: Report, say: Phrases = ENGLISH) -> list[str]:
+    """Return a sentence for each side whose directory holds a second run of some of its tensors only."""
+    sides = (("left", report.left.partial_run), ("right", report.right.partial_run))
+    return [say("partial_run", side=say(name), newer=run["newer"], n=run["tensors"]) for name, run in sides if run]
 
 
 def percent(share: float) -> str:

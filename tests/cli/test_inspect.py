@@ -362,20 +362,20 @@ def test_kernel_arguments_and_attributes_are_told(run_with_graph, capsys):
 
 
 def test_a_file_of_an_earlier_run_is_told_too(tmp_path, capsys):
-    for start, value in ((100, 1.0), (10**9, 2.0)):
+    for start, value in ((10**15, 1.0), (2 * 10**15, 2.0)):
         write_mindspore(
             tmp_path,
             [("Mul", "Default/a", "output", 0, [value]), ("Parameter", "w", "output", 0, [value])],
             start=start,
         )
-    older = file_of(tmp_path, "Mul.*.100.output.0.*")
+    older = file_of(tmp_path, f"Mul.*.{10**15}.output.0.*")
     assert older in {ref.source.path for ref in index(tmp_path).older}
     found = entry(capsys, older)
     assert found["is_older"]
     (tensor,) = found["tensors"]
     assert (tensor["statistics"]["maximum"], tensor["net"]) == (1.0, "Net")
     assert "  of an earlier run into the same directory" in told(capsys, older)
-    newer = file_of(tmp_path, "Mul.*.1000000000.output.0.*")
+    newer = file_of(tmp_path, f"Mul.*.{2 * 10**15}.output.0.*")
     assert not entry(capsys, newer)["is_older"]
     assert "earlier run" not in told(capsys, newer)
 

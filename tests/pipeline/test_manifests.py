@@ -66,8 +66,8 @@ def test_a_side_without_a_manifest_has_nothing_said_of_it(tmp_path):
 
 def test_the_note_is_the_left_sides_first(tmp_path):
     dump(tmp_path / "l", {"x": X})
-    next((tmp_path / "l").glob("a.*")).rename(tmp_path / "l/b.0.5.npy")
-    np.save(tmp_path / "l/a.0.6.npy", np.ones(2))
+    next((tmp_path / "l").glob("a.*")).rename(tmp_path / "l/b.0.1700000000000005.npy")
+    np.save(tmp_path / "l/a.0.1700000000000006.npy", np.ones(2))
     report = assert_dumps_close(tmp_path / "l", dump(tmp_path / "r", {"x": X + 1}), allow_incomplete=True)
     assert "different inputs" in report.left.notes[0]
     assert "incomplete" in report.left.notes[1]

@@ -101,13 +101,21 @@ def test_other_names_are_no_mindspore_names(name):
         (f"conv1.0.{TS}.npy", ("conv1", 0, TS)),
         (f"layer1.0.conv.12.{TS}.npy", ("layer1.0.conv", 12, TS)),
         ("a.input.0.1234567890123456.npy", ("a.input", 0, 1234567890123456)),
-        ("op.0.1.npy", ("op", 0, 1)),
-        ("..0.5.npy", (".", 0, 5)),
-        ("Größe 1/2".replace("/", "⁄") + ".3.77.npy", ("Größe 1⁄2", 3, 77)),
+        (f"op.0.{10**14}.npy", ("op", 0, 10**14)),
+        (f"op.0.{10**16 - 1}.npy", ("op", 0, 10**16 - 1)),
+        (f"..0.{TS}.npy", (".", 0, TS)),
+        ("Größe 1/2".replace("/", "⁄") + f".3.{TS}.npy", ("Größe 1⁄2", 3, TS)),
     ],
 )
 def test_reference_names_are_read_from_the_right(name, expected):
     assert parse_reference(name) == expected
+
+
+@pytest.mark.parametrize("last", [0, 1, 77, 1_700_000_000, 20260131235959, 10**14 - 1, 10**16, 10**18])
+def test_a_last_number_that_is_no_time_belongs_to_the_operators_name(last):
+    name = f"features.0.{last}.npy"
+    assert parse_reference(name) == (f"features.0.{last}", 0, None)
+    assert parse_reference(name).filename == name
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,7 @@ def test_what_is_written_is_read_again(op_type, op, task, stream, timestamp, io,
 
 
 @settings(deadline=None, max_examples=100)
-@given(NAMES, NUMBERS, NUMBERS)
+@given(NAMES, NUMBERS, st.integers(10**14, 10**16 - 1))
 def test_what_is_written_of_a_reference_is_read_again(op, slot, timestamp):
     name = ReferenceName(op, slot, timestamp)
     assert parse_reference(name.filename) == name

@@ -9,6 +9,7 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef,
 from pytest_msdump.readers.ascend import AscendReader
 from pytest_msdump.readers.mindspore import MindSporeReader
 from pytest_msdump.readers.mindspore_runs import placed, sort_out_runs
+from pytest_msdump.testing.builder import START
 
 GENERATIONS = Path(__file__).parents[1] / "data" / "generations"
 ROOT = Path("/dump")
@@ -18,6 +19,7 @@ ONE_FOLDER = "0/Net_graph_0/0/0"
 
 def tensor(op, time, *, folder=ONE_FOLDER, io="output", graph=0, iteration=0, suffix=""):
     at = Coordinates(rank=0, net="Net", graph=graph, iteration=iteration, occurrence=0)
+    time = None if time is None else START + time
     source = TensorSource(ROOT / folder / f"{op}.{op}.1.{time}{suffix}", time)
     return TensorRef(TensorKey(OpKey(op, at, op), io, 0), TensorSpec(), source, "ascend")
 
@@ -153,7 +155,7 @@ def test_two_times_below_one_step_are_a_re_run():
     refs = [in_step("a", 1, 3, 0), in_step("b", 2, 3, 0)]
     refs += [in_step("a", 101, 3, 0, date=later), in_step("b", 102, 3, 0, date=later)]
     repeats = sort_out_runs(ROOT, refs)
-    assert {ref.source.timestamp for ref in repeats.newest} == {101, 102}
+    assert {ref.source.timestamp - START for ref in repeats.newest} == {101, 102}
     assert repeats.notes == ("re-run into the same directory: 2 older files left out of rank 0, net Net, iteration 3",)
 
 
@@ -172,9 +174,9 @@ def test_a_trees_reader_tells_steps_and_counts(tmp_path):
     for step, index, time in [(0, 0, 10), (0, 1, 20), (1, 0, 30)]:
         folder = tmp_path / str(step) / DATE / "0" / "Net" / "0" / str(index)
         folder.mkdir(parents=True)
-        (folder / name.format(time)).touch()
+        (folder / name.format(START + time)).touch()
     dump = MindSporeReader().index(tmp_path)
-    assert [(ref.key.op.at.iteration, ref.key.op.at.occurrence, ref.source.timestamp) for ref in dump.refs] == [
+    assert [(ref.key.op.at.iteration, ref.key.op.at.occurrence, ref.source.timestamp - START) for ref in dump.refs] == [
         (0, 0, 10),
         (0, 1, 20),
         (1, 0, 30),

@@ -56,7 +56,7 @@ class TestNumberedFolders(ReaderConformance):
     def dump_root(self, tmp_path):
         for iteration in (0, 2, 11):
             write_reference(tmp_path / "ref" / str(iteration), {"a.b": np.arange(3), "c:1": np.ones(())})
-        return touch(tmp_path / "ref", "readme.md", "0/half.npy", "more/a.0.1.npy")
+        return touch(tmp_path / "ref", "readme.md", "0/half.npy", "more/a.0.1700000000000001.npy")
 
 
 class TestSingleFile(ReaderConformance):
@@ -87,29 +87,39 @@ def test_a_flat_folder_is_iteration_0_of_no_rank_net_or_graph(tmp_path):
 
 
 def test_numbered_sub_folders_are_iterations_in_the_order_of_numbers(tmp_path):
-    touch(tmp_path, "10/a.0.5.npy", "9/a.0.7.npy", "0/a.0.9.npy")
+    touch(tmp_path, "10/a.0.1700000000000005.npy", "9/a.0.1700000000000007.npy", "0/a.0.1700000000000009.npy")
     assert seen(index(tmp_path)) == [("a", 0, 0, 0), ("a", 0, 9, 0), ("a", 0, 10, 0)]
 
 
 def test_files_beside_numbered_sub_folders_are_unexplained(tmp_path):
-    touch(tmp_path, "0/a.0.5.npy", "b.0.6.npy", "notes.txt", "extra/c.0.7.npy")
+    touch(
+        tmp_path,
+        "0/a.0.1700000000000005.npy",
+        "b.0.1700000000000006.npy",
+        "notes.txt",
+        "extra/c.0.1700000000000007.npy",
+    )
     dump = index(tmp_path)
     assert seen(dump) == [("a", 0, 0, 0)]
-    assert dump.unexplained == (Path("b.0.6.npy"), Path("extra/c.0.7.npy"), Path("notes.txt"))
+    assert dump.unexplained == (
+        Path("b.0.1700000000000006.npy"),
+        Path("extra/c.0.1700000000000007.npy"),
+        Path("notes.txt"),
+    )
 
 
 def test_a_numbered_sub_folder_without_tensors_leaves_the_folder_flat(tmp_path):
-    touch(tmp_path, "7/picture.png", "b.0.6.npy")
+    touch(tmp_path, "7/picture.png", "b.0.1700000000000006.npy")
     dump = index(tmp_path)
     assert seen(dump) == [("b", 0, 0, 0)]
     assert dump.unexplained == (Path("7/picture.png"),)
 
 
 def test_zeros_in_front_are_read_and_the_shorter_of_two_equal_numbers_counts(tmp_path):
-    touch(tmp_path, "001/a.0.5.npy", "2/a.0.6.npy", "02/a.0.7.npy")
+    touch(tmp_path, "001/a.0.1700000000000005.npy", "2/a.0.1700000000000006.npy", "02/a.0.1700000000000007.npy")
     dump = index(tmp_path)
     assert seen(dump) == [("a", 0, 1, 0), ("a", 0, 2, 0)]
-    assert dump.unexplained == (Path("02/a.0.7.npy"),)
+    assert dump.unexplained == (Path("02/a.0.1700000000000007.npy"),)
 
 
 def test_operator_names_may_hold_anything_and_slots_need_not_follow_each_other(tmp_path):
@@ -120,7 +130,7 @@ def test_operator_names_may_hold_anything_and_slots_need_not_follow_each_other(t
 
 
 def test_a_name_that_is_not_text_is_listed_like_any_other(tmp_path):
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.0.5.npy")).touch()
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.0.1700000000000005.npy")).touch()
     assert [ref.key.op.name for ref in index(tmp_path).refs] == ["\udcff"]
 
 
@@ -135,14 +145,44 @@ def test_a_folder_written_twice_is_a_rerun_and_the_newest_is_compared(tmp_path):
 
 
 def test_a_module_used_twice_is_two_occurrences_in_the_place_of_the_first(tmp_path):
-    touch(tmp_path, "conv.0.1.npy", "relu.0.2.npy", "fc.0.3.npy", "relu.0.4.npy", "out.0.5.npy")
+    touch(
+        tmp_path,
+        "conv.0.1700000000000001.npy",
+        "relu.0.1700000000000002.npy",
+        "fc.0.1700000000000003.npy",
+        "relu.0.1700000000000004.npy",
+        "out.0.1700000000000005.npy",
+    )
     dump = index(tmp_path)
     assert seen(dump) == [("conv", 0, 0, 0), ("relu", 0, 0, 0), ("relu", 0, 0, 1), ("fc", 0, 0, 0), ("out", 0, 0, 0)]
     assert [ref.place for ref in dump.refs] == [0, 1, 1, 2, 3]
 
 
+def test_layers_of_a_list_are_operators_of_their_own_names_and_no_second_run(tmp_path):
+    touch(tmp_path, *(f"features.0.{layer}.npy" for layer in range(3)), f"head.0.{START}.npy")
+    dump = index(tmp_path)
+    assert sorted(seen(dump)) == [*((f"features.0.{layer}", 0, 0, 0) for layer in range(3)), ("head", 0, 0, 0)]
+    assert dump.older == dump.unexplained == ()
+    assert dump.notes == (
+        (
+            "3 files of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an "
+            "operator of its own name, e.g. features.0.0 of features.0.0.npy; a counter, or a time in another unit? "
+            "`msdump rename` mends such names"
+        ),
+    )
+
+
+def test_one_newer_file_of_a_flat_folder_leaves_the_others_compared_in_their_order(tmp_path):
+    write_reference(tmp_path, {"a": [1.0], "b": [2.0], "c": [3.0]})
+    write_reference(tmp_path, {"b": [4.0]}, start=START + 60_000_000)
+    dump = index(tmp_path)
+    assert [np.load(ref.source.path).tolist() for ref in dump.refs] == [[1.0], [4.0], [3.0]]
+    assert [ref.place for ref in dump.refs] == [0, 1, 2]
+    assert (dump.partial.newer, dump.partial.tensors) == (1, 3)
+
+
 def test_tensors_of_one_time_go_by_name(tmp_path):
-    touch(tmp_path, "b.0.5.npy", "a.0.5.npy", "a.1.5.npy")
+    touch(tmp_path, "b.0.1700000000000005.npy", "a.0.1700000000000005.npy", "a.1.1700000000000005.npy")
     assert seen(index(tmp_path)) == [("a", 0, 0, 0), ("a", 1, 0, 0), ("b", 0, 0, 0)]
 
 
@@ -194,10 +234,10 @@ def test_a_file_of_another_kind_is_unknown(tmp_path):
 
 
 def test_of_several_readers_the_most_specific_is_chosen(tmp_path):
-    touch(tmp_path, "conv1.0.5.npy", "ReLU.relu-op0.0.0.6.output.0.DefaultFormat.Float32.npy")
+    touch(tmp_path, "conv1.0.1700000000000005.npy", "ReLU.relu-op0.0.0.6.output.0.DefaultFormat.Float32.npy")
     dump = index(tmp_path)
     assert dump.reader == "mindspore"
-    assert dump.unexplained == (Path("conv1.0.5.npy"),)
+    assert dump.unexplained == (Path("conv1.0.1700000000000005.npy"),)
 
 
 @pytest.mark.parametrize(
@@ -218,27 +258,27 @@ def test_a_single_file_is_named_by_what_its_name_says(tmp_path, name, address, d
 
 
 def test_links_to_files_and_folders_are_followed(tmp_path):
-    real = touch(tmp_path / "real", "0/a.0.5.npy")
+    real = touch(tmp_path / "real", "0/a.0.1700000000000005.npy")
     root = tmp_path / "root"
     root.mkdir()
     (root / "0").symlink_to(real / "0")
     (root / "1").mkdir()
-    (root / "1" / "b.0.6.npy").symlink_to(real / "0" / "a.0.5.npy")
+    (root / "1" / "b.0.1700000000000006.npy").symlink_to(real / "0" / "a.0.1700000000000005.npy")
     assert seen(index(root)) == [("a", 0, 0, 0), ("b", 0, 1, 0)]
 
 
 def test_links_in_a_circle_and_links_to_nothing_end_as_unexplained(tmp_path):
-    touch(tmp_path, "a.0.5.npy", "sub/x.txt")
+    touch(tmp_path, "a.0.1700000000000005.npy", "sub/x.txt")
     (tmp_path / "sub" / "up").symlink_to(tmp_path)
     (tmp_path / "self").symlink_to(tmp_path / "self")
-    (tmp_path / "b.0.6.npy").symlink_to(tmp_path / "gone.npy")
+    (tmp_path / "b.0.1700000000000006.npy").symlink_to(tmp_path / "gone.npy")
     dump = index(tmp_path)
     assert seen(dump) == [("a", 0, 0, 0)]
-    assert dump.unexplained == (Path("b.0.6.npy"), Path("self"), Path("sub/up"), Path("sub/x.txt"))
+    assert dump.unexplained == (Path("b.0.1700000000000006.npy"), Path("self"), Path("sub/up"), Path("sub/x.txt"))
 
 
 def test_links_to_each_others_folders_are_followed_once(tmp_path):
-    touch(tmp_path, "a.0.5.npy", "x/1.txt", "y/2.txt")
+    touch(tmp_path, "a.0.1700000000000005.npy", "x/1.txt", "y/2.txt")
     (tmp_path / "x" / "to_y").symlink_to(tmp_path / "y")
     (tmp_path / "y" / "to_x").symlink_to(tmp_path / "x")
     found = {path.as_posix() for path in index(tmp_path).unexplained}
@@ -246,13 +286,13 @@ def test_links_to_each_others_folders_are_followed_once(tmp_path):
 
 
 def test_pipes_are_listed_and_never_opened(tmp_path):
-    touch(tmp_path, "a.0.5.npy")
-    os.mkfifo(tmp_path / "b.0.6.npy")
-    assert index(tmp_path).unexplained == (Path("b.0.6.npy"),)
+    touch(tmp_path, "a.0.1700000000000005.npy")
+    os.mkfifo(tmp_path / "b.0.1700000000000006.npy")
+    assert index(tmp_path).unexplained == (Path("b.0.1700000000000006.npy"),)
 
 
 def test_folders_deeper_than_any_dump_are_listed_by_name(tmp_path):
-    touch(tmp_path, "a.0.5.npy")
+    touch(tmp_path, "a.0.1700000000000005.npy")
     (tmp_path / Path(*["d"] * 60)).mkdir(parents=True)
     touch(tmp_path / Path(*["d"] * 60), "far.txt")
     (path,) = index(tmp_path).unexplained
@@ -261,7 +301,7 @@ def test_folders_deeper_than_any_dump_are_listed_by_name(tmp_path):
 
 
 def test_a_folder_that_cannot_be_listed_is_unexplained(tmp_path, monkeypatch):
-    touch(tmp_path, "a.0.5.npy", "locked/b.txt")
+    touch(tmp_path, "a.0.1700000000000005.npy", "locked/b.txt")
     listed = os.scandir
 
     def refusing(path):
@@ -283,7 +323,7 @@ def test_a_root_that_cannot_be_listed_is_an_error(tmp_path, monkeypatch):
 
 
 def test_the_order_of_writing_does_not_matter(tmp_path):
-    names = [f"op{number}.0.{number % 3}.npy" for number in range(40)]
+    names = [f"op{number}.0.{START + number % 3}.npy" for number in range(40)]
     touch(tmp_path / "one", *names)
     touch(tmp_path / "two", *reversed(names))
     assert seen(index(tmp_path / "one")) == seen(index(tmp_path / "two"))

@@ -16,7 +16,7 @@ from pytest_msdump.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.readers.statistic_table import parse_table
 from pytest_msdump.readers.statistics import read_statistics
-from pytest_msdump.testing.builder import write_mindspore
+from pytest_msdump.testing.builder import START, write_mindspore
 
 PREFIX = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
 COUNTS = "Count,Negative Zero Count,Positive Zero Count,NaN Count,Negative Inf Count,Positive Inf Count,Zero Count"
@@ -277,7 +277,7 @@ RUN = f"{PREFIX},Max Value"
 
 
 def line(op, time, slot=0, value="1.5", io="output"):
-    return f'Add,{op},1,2,{time},{io},{slot},24,float32,"(2,3)",{value}'
+    return f'Add,{op},1,2,{START + time},{io},{slot},24,float32,"(2,3)",{value}'
 
 
 def test_rows_have_the_keys_of_the_tensors_they_are_about(tmp_path):

@@ -140,19 +140,23 @@ def test_a_side_file_that_cannot_be_fetched_is_noted_as_a_local_one_is(troubled,
     "name",
     [
         *(
-            "../evil.0.1.npy",
-            "a/../../evil.0.1.npy",
-            "/evil.0.1.npy",
-            "a//evil.0.1.npy",
-            "evil\0.0.1.npy",
+            "../evil.0.1700000000000001.npy",
+            "a/../../evil.0.1700000000000001.npy",
+            "/evil.0.1700000000000001.npy",
+            "a//evil.0.1700000000000001.npy",
+            "evil\0.0.1700000000000001.npy",
             "a/./evil.npy",
         ),
-        *(f"{'n' * 300}.0.1.npy", "x.0.1.npy/evil.0.1.npy", "/".join(["n" * 200] * 30) + "/evil.0.1.npy"),
+        *(
+            f"{'n' * 300}.0.1700000000000001.npy",
+            "x.0.1700000000000001.npy/evil.0.1700000000000001.npy",
+            "/".join(["n" * 200] * 30) + "/evil.0.1700000000000001.npy",
+        ),
     ],
     ids=lambda name: repr(name[:24]),
 )
 def test_a_name_that_cannot_be_a_files_is_told_and_nothing_is_made_of_it(troubled, put, tmp_path, name):
-    np.save(tmp_path / "x.0.1.npy", np.arange(3.0))
+    np.save(tmp_path / "x.0.1700000000000001.npy", np.arange(3.0))
     url = put(tmp_path, "troubled", "bucket/deep/d")
     local = os.fspath(as_path(url)) + "/"
     before = {path for path in everything() if not path.startswith(local)}
@@ -160,7 +164,7 @@ def test_a_name_that_cannot_be_a_files_is_told_and_nothing_is_made_of_it(trouble
     dump = index(as_path(url))
     assert [ref.key.address for ref in dump.refs] == ["x:output:0"]
     assert dump.unexplained == (Path(name),)
-    assert everything() == before | {f"{local}x.0.1.npy"}
+    assert everything() == before | {f"{local}x.0.1700000000000001.npy"}
 
 
 def everything() -> set[str]:
@@ -176,9 +180,9 @@ def test_a_dump_of_such_names_alone_is_exit_code_4(troubled, put, tmp_path):
     url = put(tmp_path / "d", "troubled", "bucket/d")
     TroubledFileSystem().rm("/bucket/d/x")
     TroubledFileSystem().makedirs("/bucket/d", exist_ok=True)
-    troubled.listed["../x.0.1.npy"] = 200
+    troubled.listed["../x.0.1700000000000001.npy"] = 200
     with pytest.raises(
-        UnknownDumpFormatError, match=r"holds no name that can be a file's \(found e.g. '../x.0.1.npy'\)"
+        UnknownDumpFormatError, match=r"holds no name that can be a file's \(found e.g. '../x.0.1700000000000001.npy'\)"
     ):
         index(as_path(url))
 
@@ -198,24 +202,24 @@ def test_files_that_no_reader_knows_are_exit_code_4(put, tmp_path):
 
 
 def test_listing_again_sees_what_has_changed(troubled, put, tmp_path):
-    np.save(tmp_path / "x.0.1.npy", np.arange(3.0))
+    np.save(tmp_path / "x.0.1700000000000001.npy", np.arange(3.0))
     url = put(tmp_path, "troubled", "bucket/d")
     assert list(open_dump(url)) == ["x:output:0"]
-    (tmp_path / "x.0.1.npy").rename(tmp_path / "y.0.1.npy")
+    (tmp_path / "x.0.1700000000000001.npy").rename(tmp_path / "y.0.1700000000000001.npy")
     TroubledFileSystem().rm("/bucket/d", recursive=True)
     put(tmp_path, "troubled", "bucket/d")
     # Somebody else in this process has listed the folder before it changed, and fsspec's file systems are shared.
-    troubled.known["/bucket/d {'detail': True}"] = {"/bucket/d/x.0.1.npy": {"size": 152}}
+    troubled.known["/bucket/d {'detail': True}"] = {"/bucket/d/x.0.1700000000000001.npy": {"size": 152}}
     assert list(open_dump(url)) == ["y:output:0"]
     assert not troubled.known
-    assert open_dump(f"{url}/y.0.1.npy").read("y").tolist() == [0.0, 1.0, 2.0]
+    assert open_dump(f"{url}/y.0.1700000000000001.npy").read("y").tolist() == [0.0, 1.0, 2.0]
     TroubledFileSystem().rm("/bucket/d", recursive=True)
     with pytest.raises(DumpNotFoundError):
         open_dump(url)
 
 
 def test_a_list_that_does_not_fit_is_told(put, tmp_path, monkeypatch, capsys):
-    np.save(tmp_path / "x.0.1.npy", np.arange(3.0))
+    np.save(tmp_path / "x.0.1700000000000001.npy", np.arange(3.0))
     url = put(tmp_path, "troubled", "bucket/d")
 
     def full(*_):
@@ -228,8 +232,8 @@ def test_a_list_that_does_not_fit_is_told(put, tmp_path, monkeypatch, capsys):
 
 def test_a_stand_in_is_empty_whatever_it_stands_for(put, tmp_path):
     (tmp_path / "Op.x.output.0.1.5x5.float32.bin").touch()
-    np.save(tmp_path / "x.0.1.npy", np.zeros(1000))
-    path = index(as_path(put(tmp_path, "troubled"))).root / "x.0.1.npy"
+    np.save(tmp_path / "x.0.1700000000000001.npy", np.zeros(1000))
+    path = index(as_path(put(tmp_path, "troubled"))).root / "x.0.1700000000000001.npy"
     assert os.path.getsize(path) == 0  # noqa: PTH202 - of the stand-in
     assert path.stat().st_size == 8128
     with open(path, "rb") as stream:  # noqa: PTH123 - who goes around the path meets no zeros
@@ -293,8 +297,8 @@ def test_what_was_made_is_removed_with_the_process_that_made_it_and_no_other(tmp
 
 def test_shutil_is_not_what_reads_tensors(put, tmp_path):
     """A copy of a stand-in is an empty file, which is an error and no tensor."""
-    np.save(tmp_path / "x.0.1.npy", np.zeros(3))
+    np.save(tmp_path / "x.0.1700000000000001.npy", np.zeros(3))
     root = index(as_path(put(tmp_path, "troubled"))).root
     (tmp_path / "copy").mkdir()
-    shutil.copy(root / "x.0.1.npy", tmp_path / "copy")
+    shutil.copy(root / "x.0.1700000000000001.npy", tmp_path / "copy")
     assert main(["compare", str(tmp_path / "copy"), str(tmp_path / "copy"), "--report-dir", str(tmp_path / "r")]) == 1

@@ -54,6 +54,11 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "nothing in {directory} is collected: it is a dump; keep tests apart from dumps",
         "不从 {directory} 收集任何测试：它是转储目录；请将测试与转储分开存放",
     ),
+    "partial_run": Message(
+        "{side}: the directory holds a partial second run: {newer} of {n} tensors",
+        "{side}：目录中有一次不完整的第二次运行：{n} 个张量中的 {newer} 个",
+        "{side}: the directory holds a partial second run: {newer} of {n} tensor",
+    ),
     "not_understood": Message(
         "{n} files are not understood and left out: {names}",
         "有 {n} 个文件无法识别，未计入：{names}",

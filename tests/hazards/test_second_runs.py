@@ -1,0 +1,153 @@
+"""A second run into a directory that wrote some tensors only."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from semantics.gate import ask
+
+from pytest_msdump.testing.builder import START, write_reference
+
+LENET = Path(__file__).parents[1] / "data" / "lenet"
+MAP = f"--config={LENET / 'mapping.toml'}"
+STRICT = ("--profile", "strict", "--min-coverage", "100")
+MINUTE_US = 60_000_000
+
+
+@pytest.fixture
+def lenet(tmp_path: Path) -> Path:
+    """A LeNet run and a copy of it to be its reference."""
+    for side in ("left", "right"):
+        shutil.copytree(LENET / "target", tmp_path / side)
+    return tmp_path
+
+
+def files_of(folder: Path, operator: str) -> list[Path]:
+    """The output files of an operator, the oldest first."""
+    found = folder.rglob(f"*{operator}*.output.0.*.npy")
+    return sorted(found, key=lambda file: file.name.split(".")[4])
+
+
+def again(file: Path, later_us: int = MINUTE_US, change: float = 1.0) -> Path:
+    """Write a newer file of the same tensor."""
+    timestamp = file.name.split(".")[-6 if "output" in file.name else -2]
+    newer = file.with_name(file.name.replace(timestamp, str(int(timestamp) + later_us)))
+    np.save(newer, np.load(file) * np.float32(change))
+    return newer
+
+
+def drift(file: Path) -> None:
+    np.save(file, np.load(file) * np.float32(1.5) + np.float32(1))
+
+
+def by_pytest(folder: Path, *arguments: str) -> tuple[int, str, dict[str, Any]]:
+    """Run pytest over the two sides; return its exit code, what it printed on one line, and results.json."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", "-rA"),
+            *("--msdump-left=left", "--msdump-right=right", "--msdump-report-dir=reports", *arguments),
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    results = json.loads((folder / "reports" / "results.json").read_text("utf-8"))
+    return done.returncode, " ".join(done.stdout.split()), results
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("repeated", ["Parameter.conv1_weight", "pool2-MaxPool2d"])
+def test_one_newer_file_never_hides_a_drifted_relu(lenet: Path, side: str, repeated: str) -> None:
+    total = len(list((lenet / side).rglob("*.output.*.npy")))
+    again(files_of(lenet / side, repeated)[0])
+    drift(files_of(lenet / "left", "relu1-ReLU")[0])
+    answer = ask(lenet / "left", lenet / "right", *STRICT)
+    assert answer.code == 1
+    failing = [one["left"]["address"] for one in answer.results["tensors"] if one["verdict"] == "fail"]
+    assert failing == ["Default/relu1-ReLU/ReLU-op0:output:0"]
+    assert answer.results["coverage"]["right_total"] == total
+    every = len(list((lenet / side).rglob("*.npy"))) - 1
+    assert answer.results[side]["partial_run"] == {"newer": 1, "tensors": every}
+    said = f"{side}: the directory holds a partial second run: 1 of {every} tensors"
+    header, _, after = answer.text.partition("matched")
+    assert said in header
+    assert said in after
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_one_newer_file_never_hides_a_drifted_relu_from_pytest(lenet: Path, side: str) -> None:
+    again(files_of(lenet / side, "Parameter.conv1_weight")[0])
+    drift(files_of(lenet / "left", "relu1-ReLU")[0])
+    code, text, results = by_pytest(lenet, "--msdump-profile=strict", "--msdump-min-coverage=100")
+    assert code == 1
+    assert results["counts"]["fail"] == 1
+    every = len(list((lenet / side).rglob("*.npy"))) - 1
+    # In the header, of the item `coverage`, and in the summary.
+    assert text.count(f"{side}: the directory holds a partial second run: 1 of {every} tensors") == 3
+
+
+def test_the_newer_file_of_a_tensor_is_the_one_that_is_compared(lenet: Path) -> None:
+    newer = again(files_of(lenet / "left", "relu2-ReLU")[0], change=2.0)
+    answer = ask(lenet / "left", lenet / "right", *STRICT)
+    (failing,) = [one for one in answer.results["tensors"] if one["verdict"] == "fail"]
+    assert (answer.code, failing["left"]["file"]) == (1, newer.relative_to(lenet / "left").as_posix())
+    orders = {one["left"]["name"]: one["order"] for one in ask(lenet / "right", lenet / "right").results["tensors"]}
+    assert failing["order"] == orders[failing["left"]["name"]]
+
+
+def test_a_whole_second_run_is_told_as_a_re_run_and_nothing_is_partial(lenet: Path) -> None:
+    for file in list((lenet / "left").rglob("*.npy")):
+        again_in_time(file)
+    answer = ask(lenet / "left", lenet / "right", *STRICT)
+    assert answer.code == 0
+    assert "re-run into the same directory" in answer.text
+    assert "partial" not in answer.text
+    assert "partial_run" not in answer.results["left"]
+
+
+def again_in_time(file: Path) -> None:
+    fields = file.name.split(".")
+    fields[4] = str(int(fields[4]) + MINUTE_US)
+    shutil.copy(file, file.with_name(".".join(fields)))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_newer_file_in_a_flat_folder_keeps_the_others_compared_in_their_order(tmp_path: Path, side: str) -> None:
+    for folder in ("left", "right"):
+        write_reference(tmp_path / folder, dict.fromkeys(("conv", "relu", "pool"), np.arange(1.0, 5.0)))
+    write_reference(tmp_path / side, {"conv": np.arange(1.0, 5.0)}, start=START + MINUTE_US)
+    (relu,) = (tmp_path / "left").glob("relu.*")
+    np.save(relu, -np.load(relu))
+    answer = ask(tmp_path / "left", tmp_path / "right", *STRICT)
+    assert answer.code == 1
+    told = [(one["left"]["name"], one["order"], one["verdict"]) for one in answer.results["tensors"]]
+    assert told == [("conv", 0, "pass"), ("relu", 1, "fail"), ("pool", 2, "pass")]
+    assert answer.results["coverage"]["right_total"] == 3
+    assert answer.results[side]["partial_run"] == {"newer": 1, "tensors": 3}
+
+
+def test_layers_of_a_list_are_compared_each_by_itself(tmp_path: Path) -> None:
+    for side in ("left", "right"):
+        (tmp_path / side).mkdir()
+        for layer in range(3):
+            np.save(tmp_path / side / f"features.0.{layer}.npy", np.arange(1.0, 5.0, dtype="f4") * (layer + 1))
+    assert ask(tmp_path / "left", tmp_path / "right", *STRICT).code == 0
+    np.save(tmp_path / "left" / "features.0.1.npy", -np.arange(1.0, 5.0, dtype="f4") * 2)
+    answer = ask(tmp_path / "left", tmp_path / "right", *STRICT)
+    assert (answer.code, answer.results["coverage"]["right_total"]) == (1, 3)
+    verdicts = {one["left"]["address"]: one["verdict"] for one in answer.results["tensors"]}
+    assert verdicts == {
+        "features.0.0:output:0": "pass",
+        "features.0.1:output:0": "fail",
+        "features.0.2:output:0": "pass",
+    }
