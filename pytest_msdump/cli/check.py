@@ -10,7 +10,7 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.judging.resolve import hinted_dtypes, resolve
+from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
 from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison, Measurement
@@ -113,8 +113,7 @@ def _judged(record: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
         return record
     dtypes = hinted_dtypes(policy, stored.left_dtype, stored.right_dtype, stored.remarks)
     limits = resolve(policy, left=stored.left_key, right=stored.right_key, left_dtype=dtypes[0], right_dtype=dtypes[1])
-    if stored.pair_note:
-        limits = replace(limits, notes=(*limits.notes, stored.pair_note))
+    limits = of_pair(limits, stored.pair_note, stored.uncompared)
     if stored.comparison is None:
         return _by_statistics(record, stored, limits)
     comparison = _as_measured(stored.comparison, limits)
@@ -135,8 +134,7 @@ def _by_statistics(record: Mapping[str, Any], stored: StoredRecord, limits: Limi
     told = stored.statistics
     if told is None or stored.left_dtype is None or stored.right_dtype is None:
         return record
-    if told.note:
-        limits = replace(limits, notes=(*limits.notes, told.note))
+    limits = of_pair(limits, told.note, stored.uncompared)
     verdict, checks, _ = judge_statistics(
         told.left,
         told.right,

@@ -15,12 +15,17 @@ __all__ = ["PROFILES", "ProfileFact"]
 
 
 class ProfileFact(NamedTuple):
-    """One profile: `rows` is data type or kind → metric → bound; `dtype_equal` = differing types fail by themselves."""
+    """One profile: `rows` is data type or kind → metric → bound.
+
+    `dtype_equal`: differing types fail by themselves. `every_occurrence`: a further occurrence of a compared tensor
+    that met no partner fails, instead of a warning.
+    """
 
     version: int
     source: str
     rows: Mapping[str, Mapping[str, float]]
     dtype_equal: bool = False
+    every_occurrence: bool = False
 
 
 # "No overflow; NaN/Inf match", which all profiles but `bitwise` say of float types.
@@ -85,6 +90,7 @@ PROFILES: dict[str, ProfileFact] = {
             "float16": {**_DEFAULT["float16"], "relative_euclidean_distance": 2e-3},
             "bfloat16": {**_DEFAULT["bfloat16"], "relative_euclidean_distance": 1e-2},
         },
+        every_occurrence=True,
     ),
     "ascend": ProfileFact(
         1,
@@ -123,5 +129,6 @@ PROFILES: dict[str, ProfileFact] = {
             "bool": _BITS,
         },
         dtype_equal=True,
+        every_occurrence=True,
     ),
 }

@@ -69,6 +69,7 @@ def judge(
     if comparison.finite != comparison.elements and limits.nan == "forbid":
         told.append(_forbidden(comparison, limits))
     told += _not_compared(comparison, judged)
+    told += _uncompared(limits)
     if overflows:
         told += _overflows(comparison, limits, overflows)
     told += [_of_file(remark, limits) for remark in remarks]
@@ -83,6 +84,7 @@ def judge(
     hopeless = (types is not None and types.outcome != "note") or (
         limits.dtype_equal and any(remark.code != "coarser_values" for remark in remarks)
     )
+    hopeless = hopeless or (limits.repeats_rule != "" and any(limits.uncompared))
     return _verdict(told, judged, hopeless=hopeless)
 
 
@@ -201,6 +203,23 @@ def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str])
 def _told_by_types(one: Judgement, limits: Limits) -> bool:
     """Whether this only repeats that the types differ: their bits cannot be compared then."""
     return limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
+
+
+def _uncompared(limits: Limits) -> list[Finding]:
+    """Further occurrences of the tensor that met no partner: what they hold, nothing has looked at."""
+    outcome = "fail" if limits.repeats_rule else "warn"
+    by = f" ({limits.repeats_rule})" if limits.repeats_rule else ""
+    return [
+        Finding(
+            outcome,
+            f"further occurrences of this tensor on the {side} side that met no partner and were not compared: "
+            f"{count}{by}",
+            rule=limits.repeats_rule or None,
+            code="uncompared_occurrences",
+        )
+        for side, count in zip(("left", "right"), limits.uncompared, strict=True)
+        if count
+    ]
 
 
 def _not_compared(comparison: Comparison, judged: Sequence[Judgement]) -> list[Finding]:

@@ -14,13 +14,14 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.facts.tolerances import TOLERANCES, Tolerance
 from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.model.verdict import FileRemark, Limit, Limits
 
 if TYPE_CHECKING:
     import datetime
 
-__all__ = ["hinted_dtypes", "resolve"]
+__all__ = ["hinted_dtypes", "of_pair", "resolve"]
 
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
@@ -90,6 +91,24 @@ def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: It
     return found["left"], found["right"]
 
 
+def of_pair(limits: Limits, note: str | None, uncompared: tuple[int, int]) -> Limits:
+    """Return the limits with what is to be told of one pair beside its numbers.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of `resolve`.
+    note : str, optional
+        A sentence on how the two met.
+    uncompared : tuple of (int, int)
+        Further occurrences of the tensor that met no partner, left and right.
+    """
+    if not note and not any(uncompared):
+        return limits
+    notes = (*limits.notes, note) if note else limits.notes
+    return replace(limits, notes=notes, uncompared=uncompared)
+
+
 def _today() -> datetime.date:
     from datetime import datetime, timezone
 
@@ -138,6 +157,7 @@ def _limits(
         complex=[None, *(rule.complex for rule in rules if rule.complex)][-1] or "error",
         dtype_hint=policy.dtype_hint,
         without=tuple(policy.without.items()),
+        repeats_rule=f"profile {policy.profile}" if PROFILES[policy.profile].every_occurrence else "",
     )
 
 

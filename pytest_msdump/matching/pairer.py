@@ -199,6 +199,8 @@ def _pairs(ledger: Ledger) -> list[Pair]:
         may_need_note = is_repeated or key.io == "input" or other.key.io == "input"
         note = _note(one, other, times) if may_need_note else ""
         pairs.append(Pair(one, other, made.how, made.by, made.transform, order, note))
+    if is_repeated:
+        pairs = _with_uncompared(pairs, ledger)
     # Rules pair operator by operator, each of which mostly has one tensor.
     orders = [pair.order for pair in pairs]
     if all(map(lt, orders, islice(orders, 1, None))):
@@ -208,6 +210,29 @@ def _pairs(ledger: Ledger) -> list[Pair]:
     if len(set(ranks)) < len(pairs):
         return sorted(pairs, key=_rank_of)
     return [pairs[number] for number in sorted(range(len(pairs)), key=ranks.__getitem__)]
+
+
+def _with_uncompared(pairs: list[Pair], ledger: Ledger) -> list[Pair]:
+    """Say of the last compared occurrence of a tensor how many others, selected as well, met no partner."""
+    alone = [
+        Counter(_without_occurrence(side.refs[ref]) for ref in ledger.alone(side))
+        for side in (ledger.left, ledger.right)
+    ]
+    if not any(alone):
+        return pairs
+    last: tuple[dict[tuple[object, ...], int], ...] = ({}, {})
+    keys = [tuple(map(_without_occurrence, (pair.left, pair.right))) for pair in pairs]
+    for pair, key in zip(pairs, keys, strict=True):
+        for side, ref in enumerate((pair.left, pair.right)):
+            last[side][key[side]] = max(ref.key.op.at.occurrence or 0, last[side].get(key[side], 0))
+    found: list[Pair] = []
+    for pair, key in zip(pairs, keys, strict=True):
+        left, right = (
+            alone[side][key[side]] if (ref.key.op.at.occurrence or 0) == last[side][key[side]] else 0
+            for side, ref in enumerate((pair.left, pair.right))
+        )
+        found.append(replace(pair, uncompared=(left, right)) if left or right else pair)
+    return found
 
 
 def _times(refs: Sequence[TensorRef]) -> Mapping[tuple[object, ...], int]:
@@ -222,7 +247,7 @@ def _times(refs: Sequence[TensorRef]) -> Mapping[tuple[object, ...], int]:
 def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
     op = ref.key.op
     at = op.at
-    return (op.name, op.op_type, ref.key.io, ref.key.slot, at.rank, at.net, at.graph, at.iteration)
+    return (op.name, op.op_type, op.true_name, ref.key.io, ref.key.slot, at.rank, at.net, at.graph, at.iteration)
 
 
 def _note(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:

@@ -40,7 +40,8 @@ class Pair:
 
     `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"`` or ``"file"``; `by` says which rule, e.g.
     ``"msdump.toml [[msdump.map]] #3"``. `order` is the 0-based place of the left operator among all left operators.
-    `note` is a sentence to tell with the verdict, e.g. that a side has this tensor several times.
+    `note` is a sentence to tell with the verdict, e.g. that a side has this tensor several times. `uncompared` counts
+    the further occurrences of this tensor that met no partner, left and right, though they are selected.
     """
 
     left: TensorRef
@@ -50,6 +51,7 @@ class Pair:
     transform: Transform = Transform()
     order: int = 0
     note: str = ""
+    uncompared: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,10 @@ class Limits:
         Whether a side whose values are all of a coarser type was taken for that type.
     without : tuple of (str, str)
         Metrics that are not to be measured, and who said so of each.
+    repeats_rule : str
+        Who said that an uncompared further occurrence fails; empty where it is only a warning.
+    uncompared : tuple of (int, int)
+        Further occurrences of the pair's tensor, left and right, that met no partner.
 
     Attributes
     ----------
@@ -80,6 +84,8 @@ class Limits:
     complex: str = "error"
     dtype_hint: bool = False
     without: tuple[tuple[str, str], ...] = ()
+    repeats_rule: str = ""
+    uncompared: tuple[int, int] = (0, 0)
     # Worked out once for all the pairs that are judged by these.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 
@@ -100,7 +106,10 @@ class FileRemark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell about a pair. `outcome` is one of OUTCOMES, or "note" for what only informs."""
+    """One thing to tell about a pair. `outcome` is one of OUTCOMES, or "note" for what only informs.
+
+    `code` names what no metric tells, e.g. ``"uncompared_occurrences"``.
+    """
 
     outcome: str
     sentence: str
@@ -108,6 +117,7 @@ class Finding:
     value: float | int | None = None
     limit: float | None = None
     rule: str | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.judging.resolve import hinted_dtypes, resolve
+from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
@@ -110,7 +110,7 @@ def compare_views(
 
 def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
     limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
-    return replace(limits, notes=(*limits.notes, pair.note)) if pair.note else limits
+    return of_pair(limits, pair.note, pair.uncompared)
 
 
 def _coarser_values(comparison: Comparison, dtypes: tuple[str, str]) -> Iterator[FileRemark]:

@@ -11,7 +11,7 @@ from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.judging.resolve import resolve
+from pytest_msdump.judging.resolve import of_pair, resolve
 from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
@@ -101,7 +101,7 @@ def compare_by_statistics(pair: Pair, policy: Policy) -> Record:
         dtypes = _dtypes(pair, opened)
         limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
         both = _brought_together(pair, opened, dtypes)
-    limits = replace(limits, notes=(*limits.notes, *filter(None, (pair.note, both.note))))
+    limits = of_pair(of_pair(limits, pair.note, pair.uncompared), both.note, pair.uncompared)
     verdict, checks, comparison = judge_statistics(
         both.left,
         both.right,

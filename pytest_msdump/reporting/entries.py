@@ -417,7 +417,8 @@ _FINDING = _table(
         "limit": _maybe(_number),
         "rule": _maybe(_text),
         "sentence": _text,
-    }
+    },
+    {"code": _text},
 )
 _CHECK = _table(
     {
@@ -486,6 +487,7 @@ _RECORD = _table(
         "source": _SOURCE,
         "pair_note": _text,
         "file_remarks": _list(_REMARK),
+        "uncompared": _table({"left": _count, "right": _count}),
         "absolute_error_sum": _maybe(_number),
         "total_elements": _maybe(_count),
         "near_zero": _count,

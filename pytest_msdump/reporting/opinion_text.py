@@ -42,7 +42,7 @@ def _findings(verdict: Verdict) -> str:
         told = ", ".join([dumps(_told(one)) for one in findings])
         passing = {metric: encode(bound) for metric, bound in verdict.would_pass.items()}
         return f'"would_pass": {dumps(passing)}, "findings": [{told}]'
-    return _notes(tuple([(one.outcome, one.metric, one.rule, one.sentence) for one in findings]))
+    return _notes(tuple([(one.outcome, one.metric, one.rule, one.sentence, one.code) for one in findings]))
 
 
 def _told(finding: Finding) -> dict[str, Any]:
@@ -54,14 +54,18 @@ def _told(finding: Finding) -> dict[str, Any]:
         "limit": encode(finding.limit),
         "rule": finding.rule,
         "sentence": finding.sentence,
+        **({"code": finding.code} if finding.code else {}),
     }
 
 
 # 0 is equal to 0.0, and written otherwise: only sentences without numbers are looked up.
 @lru_cache(maxsize=_ALIKE)
-def _notes(found: tuple[tuple[str, str | None, str | None, str], ...]) -> str:
+def _notes(found: tuple[tuple[str, str | None, str | None, str, str | None], ...]) -> str:
     """The section of findings without numbers."""
-    told = [_told(Finding(outcome, sentence, metric, rule=rule)) for outcome, metric, rule, sentence in found]
+    told = [
+        _told(Finding(outcome, sentence, metric, rule=rule, code=code))
+        for outcome, metric, rule, sentence, code in found
+    ]
     return f'"would_pass": {{}}, "findings": {dumps(told)}'
 
 

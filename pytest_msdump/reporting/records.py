@@ -124,6 +124,8 @@ def _more(record: Record) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if record.pair.note:
         more["pair_note"] = record.pair.note
+    if any(record.pair.uncompared):
+        more["uncompared"] = dict(zip(("left", "right"), record.pair.uncompared, strict=True))
     if record.statistics is not None:
         from pytest_msdump.reporting.statistics import statistics_entry
 

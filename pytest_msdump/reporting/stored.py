@@ -28,7 +28,8 @@ class StoredRecord:
     `comparison` is ``None`` when nothing had been measured: then the verdict stands as it is.
     `overflows` and `right_overflows` are what the devices' own checks said, `pair_note` what is
     to be told of the pair whatever its limits, `remarks` what is to be told of their files. `statistics` are those of a
-    pair that has no `comparison` because a tensor was not saved.
+    pair that has no `comparison` because a tensor was not saved. `uncompared` counts occurrences that met no partner,
+    left and right.
     """
 
     left_key: TensorKey
@@ -41,11 +42,13 @@ class StoredRecord:
     pair_note: str | None = None
     statistics: StatisticComparison | None = None
     remarks: tuple[FileRemark, ...] = ()
+    uncompared: tuple[int, int] = (0, 0)
 
 
 def from_json(entry: Mapping[str, Any]) -> StoredRecord:
     """Read one entry of `tensors` that was checked, the inverse of `reporting.records.to_json`."""
     left, right = entry["left"], entry["right"]
+    uncompared = entry.get("uncompared", {"left": 0, "right": 0})
     return StoredRecord(
         left_key=_key(left, entry),
         right_key=_key(right, right["at"]),
@@ -57,6 +60,7 @@ def from_json(entry: Mapping[str, Any]) -> StoredRecord:
         pair_note=entry.get("pair_note"),
         statistics=statistics_of_entry(entry["statistics"]) if "statistics" in entry else None,
         remarks=tuple(FileRemark(one["code"], one["parameters"]) for one in entry.get("file_remarks", ())),
+        uncompared=(uncompared["left"], uncompared["right"]),
     )
 
 

@@ -17,6 +17,7 @@ from pytest_msdump.reporting.tally import (
     incomplete_sides,
     partial_runs,
     percent,
+    sentence_on_uncompared,
     sentence_on_unseen,
     sides_are_identical,
     unseen_text,
@@ -123,6 +124,8 @@ def summary_lines(
     ]
     unseen = sentence_on_unseen(report.records, say)
     lines += _wrapped(unseen, width) if unseen else []
+    uncompared = sentence_on_uncompared(report.records, say)
+    lines += _wrapped(uncompared, width) if uncompared else []
     first = first_failing(report.records)
     if first is not None:
         from pytest_msdump.reporting.failure import one_line

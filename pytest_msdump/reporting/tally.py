@@ -21,6 +21,7 @@ __all__ = [
     "incomplete_sides",
     "partial_runs",
     "percent",
+    "sentence_on_uncompared",
     "sentence_on_unseen",
     "sides_are_identical",
     "unseen_text",
@@ -57,6 +58,12 @@ def sentence_on_unseen(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
     entries = list(records)
     unseen = sum("statistics" in record for record in entries)
     return unseen_text(unseen, len(entries), say)
+
+
+def sentence_on_uncompared(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
+    """Say how many compared tensors have occurrences that met no partner; nothing when there are none."""
+    found = [sum(record["uncompared"].values()) for record in records if "uncompared" in record]
+    return say("uncompared", n=len(found), k=sum(found)) if found else ""
 
 
 def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:

@@ -1,4 +1,4 @@
-"""A second run into a directory that wrote some tensors only."""
+"""A second run into a directory that wrote some tensors only, and tensors that are there more often than compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from semantics.gate import ask
 
-from pytest_msdump.testing.builder import START, write_reference
+from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"
 MAP = f"--config={LENET / 'mapping.toml'}"
@@ -151,3 +151,99 @@ def test_layers_of_a_list_are_compared_each_by_itself(tmp_path: Path) -> None:
         "features.0.1:output:0": "fail",
         "features.0.2:output:0": "pass",
     }
+
+
+# -- occurrences that met no partner --------------------------------------------------------------------------------
+
+
+def looped(folder: Path, turns: int, **where: Any) -> None:
+    """A network whose body runs several times."""
+    values = np.arange(1.0, 7.0, dtype="f4")
+    body = [("ReLU", "Default/body/ReLU-op0", "output", 0, values) for _ in range(turns)]
+    ends = [("Add", f"Default/{name}/Add-op0", "output", 0, values) for name in ("first", "last")]
+    write_mindspore(folder, [ends[0], *body, ends[1]], execution_order=False, **where)
+
+
+def found_uncompared(answer: Any) -> list[tuple[str, str, dict[str, int]]]:
+    return [
+        (one["verdict"], one["left"]["name"], one["uncompared"])
+        for one in answer.results["tensors"]
+        if "uncompared" in one
+    ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "verdict", "code"), [("default", "warn", 0), ("strict", "fail", 1), ("bitwise", "fail", 1)]
+)
+@pytest.mark.parametrize(("left", "right"), [(3, 1), (3, 2), (1, 3)])
+def test_occurrences_that_met_no_partner_are_told_and_fail_where_all_must_be_compared(
+    tmp_path: Path, left: int, right: int, profile: str, verdict: str, code: int
+) -> None:
+    looped(tmp_path / "left", left)
+    looped(tmp_path / "right", right)
+    answer = ask(tmp_path / "left", tmp_path / "right", "--profile", profile)
+    assert answer.code == code
+    counts = {"left": max(left - right, 0), "right": max(right - left, 0)}
+    assert found_uncompared(answer) == [(verdict, "Default_body_ReLU-op0", counts)]
+    (record,) = [one for one in answer.results["tensors"] if "uncompared" in one]
+    # Of several compared occurrences, the last one tells.
+    assert record["occurrence"] == min(left, right) - 1
+    (finding,) = [one for one in record["findings"] if one.get("code") == "uncompared_occurrences"]
+    assert finding["outcome"] == verdict
+    more = max(counts.values())
+    assert f"1 compared tensor has further occurrences that were not compared: {more}" in answer.text
+
+
+def test_a_second_drifted_file_a_moment_later_fails_in_strict(lenet: Path) -> None:
+    again(files_of(lenet / "left", "relu1-ReLU")[0], later_us=1, change=3.0)
+    lax = ask(lenet / "left", lenet / "right")
+    assert (lax.code, lax.results["counts"]["warn"]) == (0, 1)
+    assert ask(lenet / "left", lenet / "right", *STRICT).code == 1
+
+
+def test_a_second_drifted_file_a_moment_later_fails_in_strict_in_pytest(lenet: Path) -> None:
+    again(files_of(lenet / "left", "relu1-ReLU")[0], later_us=1, change=3.0)
+    code, text, results = by_pytest(lenet)
+    assert (code, results["counts"]["warn"]) == (0, 1)
+    assert "1 compared tensor has further occurrences that were not compared: 1" in text
+    code, text, results = by_pytest(lenet, "--msdump-profile=strict", "--msdump-min-coverage=100")
+    assert (code, results["counts"]["fail"]) == (1, 1)
+    assert "further occurrences of this tensor on the left side that met no partner" in text
+
+
+def test_a_saved_result_is_judged_with_its_uncompared_occurrences_again(tmp_path: Path) -> None:
+    looped(tmp_path / "left", 3)
+    looped(tmp_path / "right", 2)
+    assert ask(tmp_path / "left", tmp_path / "right").code == 0
+    saved = tmp_path / "reports" / "results.json"
+    for profile, code in (("default", 0), ("strict", 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_msdump", "check", str(saved), "--profile", profile], check=False
+        )
+        assert done.returncode == code
+
+
+def test_selection_and_align_that_leave_occurrences_out_stay_silent(tmp_path: Path) -> None:
+    for iteration, turns in ((0, 3), (9, 2)):
+        looped(tmp_path / "left", turns, iteration=iteration, start=START + iteration * MINUTE_US)
+    looped(tmp_path / "right", 2)
+    sides = tmp_path / "left", tmp_path / "right"
+    assert ask(*sides, "--iteration=0", *STRICT).code == 1
+    for number, (arrows, *silent) in enumerate(
+        [("9->0", "--iteration=9"), ("9->0, 0->7",), ("0->0", "--deselect=*body*"), ("0->0", "--select=*first*")]
+    ):
+        suite = tmp_path / f"{number}.msdump.toml"
+        suite.write_text(
+            f'[msdump]\nleft = "left"\nright = "right"\nprofile = "strict"\nalign = {{ iteration = "{arrows}" }}\n'
+        )
+        answer = ask(*sides, f"--config={suite}", *silent, reports=tmp_path / f"reports{number}")
+        assert (answer.code, found_uncompared(answer)) == (0, [])
+
+
+def test_a_second_file_of_a_flat_reference_is_told_of_the_pair_that_was_compared(tmp_path: Path) -> None:
+    for side in ("left", "right"):
+        write_reference(tmp_path / side, {"a": [1.0], "b": [2.0], "c": [3.0]})
+    np.save(tmp_path / "right" / f"a.0.{START + 1}.npy", [9.0])
+    answer = ask(tmp_path / "left", tmp_path / "right")
+    assert found_uncompared(answer) == [("warn", "a", {"left": 0, "right": 1})]
+    assert ask(tmp_path / "left", tmp_path / "right", "--profile=strict").code == 1

@@ -157,6 +157,14 @@ FINDING_SENTENCES: tuple[tuple[str, str], ...] = (
         "the {side} side has this tensor {n} times, and this is occurrence {m}",
         "{side}有此张量 {n} 次，这是第 {m} 次（从 0 起）",
     ),
+    (
+        "further occurrences of this tensor on the {side} side that met no partner and were not compared: {n} ({rule})",
+        "{side}另有 {n} 次此张量没有配对，因而未比较（{rule}）",
+    ),
+    (
+        "further occurrences of this tensor on the {side} side that met no partner and were not compared: {n}",
+        "{side}另有 {n} 次此张量没有配对，因而未比较",
+    ),
     # -- shapes that do not meet
     (
         (

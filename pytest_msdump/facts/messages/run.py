@@ -54,6 +54,11 @@ RUN_MESSAGES: Mapping[str, Message] = {
         "nothing in {directory} is collected: it is a dump; keep tests apart from dumps",
         "不从 {directory} 收集任何测试：它是转储目录；请将测试与转储分开存放",
     ),
+    "uncompared": Message(
+        "{n} compared tensors have further occurrences that were not compared: {k}",
+        "{n} 个已比较的张量另有未比较的重复，共 {k} 次",
+        "{n} compared tensor has further occurrences that were not compared: {k}",
+    ),
     "partial_run": Message(
         "{side}: the directory holds a partial second run: {newer} of {n} tensors",
         "{side}：目录中有一次不完整的第二次运行：{n} 个张量中的 {newer} 个",
