@@ -48,7 +48,7 @@ def pair_by_rules(ledger: Ledger, rules: FusionRules, formats: Transform) -> lis
         return []
     fusing = _Fusing(ledger, rules, formats)
     fusing.pair()
-    if not ledger.unpaired_ops(ledger.right):
+    if not ledger.unpaired_ops(ledger.right) and ledger.left.directions == {"output"}:
         return [*fusing.lost.values()]
     from pytest_msdump.matching.remains import explain_right
 

@@ -20,6 +20,8 @@ __all__ = ["dumps_beside", "explain_right", "repeats_beside", "where_text"]
 def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Identified) -> list[Lost]:
     """Hold back the right tensors that the rules know and that have no partner, each with its reason.
 
+    A right tensor that only inputs of the left side met may have lost the output that it is to be compared with.
+
     Parameters
     ----------
     ledger : Ledger
@@ -35,26 +37,37 @@ def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Ide
         Tensors whose left partner is bound to be there, and was not dumped.
     """
     lost: dict[tuple[str, str, str], Lost] = {}
-    right = ledger.right
-    for number in ledger.unpaired_ops(right):
+    right, fed = ledger.right, _met_by_inputs_alone(ledger)
+    for number in sorted({*ledger.unpaired_ops(right), *(right.op_of[ref] for ref in fed)}):
         op = right.ops[number]
         names = rights.doubtful.get(number) or [name for name in [rights.name_of.get(number)] if name]
         if not op.kept or not names:
             continue
         for (io, slot), ref in right.selected(op).items():
-            if ledger.is_settled("right", ref):
+            if ledger.is_settled("right", ref) and ref not in fed:
                 continue
             if len(names) > 1:
                 ledger.held["right", ref] = doubt_text(op, names, book.label)
                 continue
             remain = _Remain(ledger, book, lefts, op, names[0])
             reason = remain.reason(io, slot)
-            if reason:
+            if reason and ref not in fed:
                 ledger.held["right", ref] = reason
             if remain.lost_as:
                 entry = MapEntry(remain.lost_as, right.refs[ref].key.address)
                 lost.setdefault((entry.left, entry.right, reason), Lost(entry, reason, ("left",)))
     return list(lost.values())
+
+
+def _met_by_inputs_alone(ledger: Ledger) -> set[int]:
+    """Return the right tensors that inputs of the left side met and no output, where outputs are compared."""
+    left = ledger.left
+    if "output" not in left.directions:
+        return set()
+    met: dict[str, set[int]] = {"input": set(), "output": set()}
+    for made in ledger.made:
+        met[left.refs[made.left].key.io].add(made.right)
+    return met["input"] - met["output"] if met["output"] else set()
 
 
 class _Remain:

@@ -174,6 +174,7 @@ ASCEND_FAULTS = (
     AscendFault("header longer than the file", content("fc1", lambda b: b"\xff\xff\xff\x7f" + b[4:]), MATMUL),
     AscendFault("a wrong run into the same directory", again_wrongly, MATMUL, says="re-run"),
     AscendFault("device's file missing", removed("fc1"), MATMUL),
+    AscendFault("device's file missing that feeds an input", removed("a"), "a:output:0", says="did not dump"),
     # The other side
     AscendFault("reference's file missing", removed("relu1", "right"), FUSED, says="relu1"),
     AscendFault("reference cut", content("fc1", lambda b: b[:-2], "right"), MATMUL, says="cut off"),
