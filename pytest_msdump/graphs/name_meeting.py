@@ -80,7 +80,8 @@ def by_family(
 def by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator[tuple[tuple[str, str | None], Known]]:
     """Match operators of one scope and type by their place in the graph's text, whatever the graph numbers them.
 
-    MindSpore 2.10 numbers the files so. A family of which some were not dumped is left out: nobody knows which.
+    MindSpore 2.10 numbers the files so, from 0. A family whose numbers are other ones is matched in their order where
+    it is complete, and left out where it is not.
     """
     told: defaultdict[str, list[Known]] = defaultdict(list)
     for graph in graphs:
@@ -94,5 +95,7 @@ def by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator[
         if match:
             files[match["family"]][int(match["count"])] = (key.name, key.op_type)
     for family, of_dump in files.items():
-        if len(of_dump) == len(told[family]):
+        if max(of_dump) < len(told[family]):
+            yield from ((file, told[family][count]) for count, file in of_dump.items())
+        elif len(of_dump) == len(told[family]):
             yield from zip((of_dump[count] for count in sorted(of_dump)), told[family], strict=True)

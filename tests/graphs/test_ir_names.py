@@ -185,6 +185,17 @@ def test_an_operator_that_has_its_name_is_not_given_to_another() -> None:
     assert named.notes == ("g.ir does not have D_Add-op2: their lines and shapes are not known",)
 
 
+@pytest.mark.parametrize("lost", [None, 0, 1, 2])
+def test_a_lost_file_gives_no_other_one_another_operator(lost: int | None) -> None:
+    """MindSpore 2.10 on CPU numbers files by the graph's text, in which operators have other numbers."""
+    of_graph = graph(op("D/Add-op2"), op("D/Add-op0"), op("D/Add-op1"))
+    refs = [ref(f"D_Add-op{number}", time=number) for number in range(3) if number != lost]
+    run = replace(dump_of(*refs), labels=(("device_target", "CPU"), ("ms_version", "2.10.0")))
+    names = {one.key.op.name: one.key.op.label for one in with_ir(run, [(ANY, of_graph)]).refs}
+    every = {"D_Add-op0": "D/Add-op2", "D_Add-op1": "D/Add-op0", "D_Add-op2": "D/Add-op1"}
+    assert names == {file: name for file, name in every.items() if file != f"D_Add-op{lost}"}
+
+
 def test_in_a_graph_that_did_not_run_numbers_are_not_guessed_and_that_is_told() -> None:
     early = graph(op("D/Add-op1"), op("D/Mul-op1", "Mul"), is_final=False)
     named = with_ir(dump_of(ref("D_Add-op0"), ref("D_Mul-op1", "Mul", time=2)), [(ANY, early)])
