@@ -24,7 +24,7 @@ _FLUSHED = 0.1
 _UNEVEN = 0.03
 _FEWEST_IN_GROUP = 16
 # What stops at a value is at that value, and not merely nearer to it; and something is left that is not there.
-_BESIDE_THE_END = 0.05
+_BESIDE_THE_END = 0.15
 _FEWEST_INSIDE = 4
 
 
