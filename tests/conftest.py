@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 # pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
@@ -24,3 +26,24 @@ if language_of(None, os.environ) == "zh":
 def lenet() -> Path:
     """Real dumps of one small network: a PyTorch reference, a right MindSpore port and two wrong ones."""
     return Path(__file__).parent / "data" / "lenet"
+
+
+# Events by which Python says that a process is started.
+_STARTS = frozenset({"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"})
+_started: set[str] = set()
+sys.addaudithook(lambda event, _: _started.add(event) if event in _STARTS else None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Forget what earlier tests started."""
+    _started.clear()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that starts a process without saying so: runs that leave out `e2e` are to stay quick."""
+    yield
+    if _started and item.get_closest_marker("e2e") is None:
+        pytest.fail(f"this test starts a process ({', '.join(sorted(_started))}): mark it with pytest.mark.e2e")

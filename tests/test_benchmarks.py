@@ -19,6 +19,7 @@ from measuring.tables import into_page
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "peak_memory.py"
 
 
+@pytest.mark.e2e
 def test_the_memory_benchmark_measures_five_passing_comparisons(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, BENCHMARK, "--mib", "16", "--dir", tmp_path], capture_output=True, text=True, check=False
@@ -37,6 +38,7 @@ def test_the_memory_benchmark_measures_five_passing_comparisons(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_the_memory_benchmark_fails_above_its_limit(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, BENCHMARK, "--mib", "1", "--dir", tmp_path, "--limit-mib", "1"],
@@ -47,6 +49,7 @@ def test_the_memory_benchmark_fails_above_its_limit(tmp_path: Path) -> None:
     assert ran.returncode == 1, ran.stdout + ran.stderr
 
 
+@pytest.mark.e2e
 def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, BENCHMARK.with_name("ascend_network.py"), "--operators", "20", "--dir", tmp_path],
@@ -61,6 +64,7 @@ def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_the_benchmark_of_details_writes_every_element(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, BENCHMARK.with_name("detail.py"), "--elements", "20000", "--dir", tmp_path],
@@ -89,6 +93,7 @@ def _speed(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.e2e
 def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path) -> None:
     page, large = tmp_path / "reference" / "performance.md", tmp_path / "explanation" / "scale.md"
     for each in (page, large):
@@ -125,6 +130,7 @@ def test_the_speed_benchmark_fills_its_page_and_writes_every_run(tmp_path: Path)
     assert "**17 TB beside" in large.read_text("utf-8")
 
 
+@pytest.mark.e2e
 def test_a_program_that_does_something_else_is_not_timed(tmp_path: Path) -> None:
     setting = Setting(folder=tmp_path, runs=1, small=True, kernel=False)
     for program in (
@@ -139,6 +145,7 @@ def _refused(said: str) -> None:
     raise NotTimedError(said)
 
 
+@pytest.mark.e2e
 def test_what_another_run_wrote_is_no_proof_of_this_one(tmp_path: Path) -> None:
     setting = Setting(folder=tmp_path, runs=1, small=True, kernel=False)
     writes = (
@@ -151,6 +158,7 @@ def test_what_another_run_wrote_is_no_proof_of_this_one(tmp_path: Path) -> None:
         setting.figures({"idles": Program([sys.executable, "-c", ""], only_starts=True, check=check)})
 
 
+@pytest.mark.e2e
 def test_what_the_caller_set_for_pytest_and_us_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PYTEST_ADDOPTS", "MSDUMP_KERNEL", "PYTHONDONTWRITEBYTECODE", "OTHER"):
         monkeypatch.setenv(name, "x")
@@ -161,6 +169,7 @@ def test_what_the_caller_set_for_pytest_and_us_is_not_measured(tmp_path: Path, m
     assert not {"PYTEST_ADDOPTS", "PYTHONDONTWRITEBYTECODE"} & found.keys()
 
 
+@pytest.mark.e2e
 def test_reading_very_many_files_makes_nobody_larger(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     for number in range(5_000):
@@ -175,6 +184,7 @@ def test_reading_very_many_files_makes_nobody_larger(tmp_path: Path) -> None:
     assert 1 << 20 < int(said) < (1 << 20) + 500_000, said
 
 
+@pytest.mark.e2e
 def test_a_plugin_that_was_not_imported_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n", encoding="utf-8")
     _, modules = items.imports(tmp_path)
@@ -231,6 +241,7 @@ def test_a_comparison_that_leaves_elements_out_is_not_timed(tmp_path: Path, elem
         pair.all_differ(tmp_path, 8, {"cosine_similarity"})("")
 
 
+@pytest.mark.e2e
 def test_a_network_of_which_an_operator_does_not_pass_is_not_timed(tmp_path: Path) -> None:
     (tmp_path / "msdump-report").mkdir()
     report = tmp_path / "msdump-report" / "results.json"
@@ -244,12 +255,14 @@ def test_a_network_of_which_an_operator_does_not_pass_is_not_timed(tmp_path: Pat
     networks.all_pass(tmp_path, 4, 4)("")
 
 
+@pytest.mark.e2e
 def test_a_python_of_peers_that_is_not_there_is_refused() -> None:
     ran = _speed("--peers", "pair")
     assert ran.returncode == 2
     assert "--peers pair: no Python is there" in ran.stderr
 
 
+@pytest.mark.e2e
 def test_an_unknown_case_is_refused_by_its_name() -> None:
     ran = _speed("pairs")
     assert ran.returncode == 2

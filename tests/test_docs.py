@@ -37,6 +37,7 @@ def _runs(page: Path) -> bool:
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("page", [page for page in PAGES if _runs(page)], ids=_id)
 def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     reader = Reader(tmp_path, copy_project(tmp_path))
@@ -338,6 +339,7 @@ def test_every_reason_is_told_in_its_own_words() -> None:
     assert rows == {key: text.format(**words) for key, text in REASONS.items()}
 
 
+@pytest.mark.e2e
 def test_every_key_of_results_json_is_documented(tmp_path: Path) -> None:
     import json
 
@@ -370,6 +372,7 @@ def test_every_dependency_has_its_reason() -> None:
 # -- the checks themselves --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.e2e
 def test_a_page_that_shows_what_is_not_printed_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```console\n$ echo one; echo two\none\n```\n", encoding="utf-8")

@@ -155,6 +155,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return runner, gate
 
 
+@pytest.mark.e2e
 def test_the_commands_run_and_the_gate_needs_no_reference_framework(made: tuple[Runner, Job]) -> None:
     runner, gate = made
     folder = runner.checkout("passes")
@@ -168,6 +169,7 @@ def test_the_commands_run_and_the_gate_needs_no_reference_framework(made: tuple[
     assert all((folder / path).exists() for path in gate.keeps)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("made", ["GitHub"], indirect=True)
 def test_a_gate_that_fails_leaves_its_reports_and_an_exit_code_of_1(made: tuple[Runner, Job]) -> None:
     runner, gate = made
@@ -182,6 +184,7 @@ def test_a_gate_that_fails_leaves_its_reports_and_an_exit_code_of_1(made: tuple[
     assert (folder / "gate-report/results.json").is_file()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("made", ["GitHub"], indirect=True)
 def test_without_a_reference_of_the_same_inputs_the_gate_says_what_to_do(made: tuple[Runner, Job]) -> None:
     runner, gate = made

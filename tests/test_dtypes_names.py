@@ -93,6 +93,7 @@ def test_unknown_type_is_refused_with_the_nearest():
         coarser("float16", "flaot32")
 
 
+@pytest.mark.e2e
 def test_names_need_no_numpy():
     code = "import sys; import pytest_msdump.dtypes; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -54,6 +54,7 @@ def test_the_dumps_hold_a_right_port_and_a_wrong_one() -> None:
     assert _differing(WRONG) == SPOILT
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch"])
 def test_the_right_port_passes(profile: str, tmp_path: Path) -> None:
     project = copy_project(tmp_path)
@@ -63,6 +64,7 @@ def test_the_right_port_passes(profile: str, tmp_path: Path) -> None:
     assert [record["verdict"] for record in _results(project)["tensors"]] == ["pass"] * 10
 
 
+@pytest.mark.e2e
 def test_the_wrong_port_fails_from_its_mistake_on(tmp_path: Path) -> None:
     project = copy_project(tmp_path)
     code, printed = run(f"pytest -q --tb=no example_suites/{WRONG}", project, tmp_path)
@@ -77,6 +79,7 @@ def test_the_wrong_port_fails_from_its_mistake_on(tmp_path: Path) -> None:
     assert any("first failing: op 6 of 23, DRIFT Default/conv2-Conv2d/BiasAdd-op0" in line for line in printed)
 
 
+@pytest.mark.e2e
 def test_the_example_of_python_tests_runs_eight_tests_and_the_gate(tmp_path: Path) -> None:
     project = copy_project(tmp_path)
     code, printed = run(f"pytest -q example_suites/{IN_PYTHON}", project, tmp_path)
@@ -84,6 +87,7 @@ def test_the_example_of_python_tests_runs_eight_tests_and_the_gate(tmp_path: Pat
     assert printed[-1].startswith("12 passed")
 
 
+@pytest.mark.e2e
 def test_the_example_of_python_tests_fails_on_the_wrong_port(tmp_path: Path) -> None:
     project = copy_project(tmp_path)
     right, wrong = f"../{LENET}/run", f"../{WRONG}/run"
@@ -105,6 +109,7 @@ def test_the_example_of_python_tests_fails_on_the_wrong_port(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.e2e
 def test_the_ascend_run_passes_and_its_drifted_twin_fails_where_it_was_spoilt(tmp_path: Path) -> None:
     project = copy_project(tmp_path)
     code, printed = run(f"pytest -q example_suites/{ASCEND}", project, tmp_path)
@@ -142,6 +147,7 @@ def test_every_bit_of_padding_in_the_ascend_dumps_is_nan() -> None:
         assert np.isnan(values).sum() == count - real, file.name
 
 
+@pytest.mark.e2e
 def test_the_writer_of_the_examples_writes_these_very_bytes() -> None:
     code = "import sys, numpy; import dump_file; a = numpy.array([[1, -2, 300]], 'float16'); "
     code += "sys.stdout.buffer.write(dump_file.dump_file('a/b', 300, dump_file.LAID_OUT['ND'](a), 'ND', (3,)))"
@@ -161,6 +167,7 @@ def test_the_writer_of_the_examples_writes_these_very_bytes() -> None:
     )
 
 
+@pytest.mark.e2e
 def test_the_quantised_run_passes_by_its_own_rule_and_not_by_that_of_float16(tmp_path: Path) -> None:
     project = copy_project(tmp_path)
     code, printed = run(f"pytest -q example_suites/{QUANTISED}", project, tmp_path)
@@ -174,6 +181,7 @@ def test_the_quantised_run_passes_by_its_own_rule_and_not_by_that_of_float16(tmp
         assert code == expected, "\n".join(printed)
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(
     bool(find_spec("torch") and find_spec("mindspore")), reason="both frameworks are here: tests/live runs the example"
 )
@@ -185,6 +193,7 @@ def test_the_example_of_live_models_is_skipped_and_counted_where_frameworks_are_
     assert sum("could not import" in line for line in printed) == 2
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("example", [ASCEND, QUANTISED])
 def test_the_scripts_make_the_files_that_are_there(example: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, EXAMPLES / example / "make_dumps.py", "--out", tmp_path], check=True)
@@ -227,6 +236,7 @@ def test_no_dump_names_a_folder_of_the_machine_that_made_it() -> None:
         assert not any(place in content for place in (b"/home/", b"/root", b"/tmp", b"/work", b"site-packages")), file
 
 
+@pytest.mark.e2e
 def test_the_scripts_that_make_dumps_explain_themselves() -> None:
     ran = subprocess.run(
         [sys.executable, EXAMPLES / LENET / "make_dumps.py", "--help"], capture_output=True, text=True, check=True
@@ -257,6 +267,7 @@ def test_the_training_overflows_in_its_exponential_and_never_trains_its_first_la
         assert np.array_equal(one, other), weight
 
 
+@pytest.mark.e2e
 def test_the_commands_for_one_dump_say_so(tmp_path: Path) -> None:
     project = copy_project(tmp_path)
     code, printed = run(f"msdump overflow example_suites/{ONE_DUMP}/run", project, tmp_path)

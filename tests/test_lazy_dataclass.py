@@ -202,6 +202,7 @@ def test_no_module_of_ours_makes_dataclasses_at_import():
     assert not wrong
 
 
+@pytest.mark.e2e
 def test_the_standard_librarys_is_not_loaded():
     code = "import sys, pytest_msdump.model.tensor; sys.exit('dataclasses' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

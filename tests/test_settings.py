@@ -135,6 +135,7 @@ def test_an_option_without_an_ini_key_has_no_ini_arguments() -> None:
         ini_kwargs(Option("x", ("--x",), "text", "help", "X"))
 
 
+@pytest.mark.e2e
 def test_pytest_itself_takes_the_table(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         msdump_table="""

@@ -46,6 +46,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("name", "workers"),
     [
@@ -63,12 +64,14 @@ def test_a_config_that_is_named_runs_wherever_it_lies(project: Path, name: str, 
     assert "10 failed" in done.stdout
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["gate.toml", "build/msdump.toml"])
 def test_a_config_that_is_named_and_broken_is_told(project: Path, name: str) -> None:
     write(project / name, "nonsense [")
     assert run(project, f"--msdump-config={name}").returncode == 4
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("ignored", ["--ignore=sub", "--ignore-glob=*.toml"])
 def test_a_config_that_is_named_and_ignored_is_not_passed_over(project: Path, ignored: str) -> None:
     write(project / "sub/msdump.toml", SUITE)
@@ -77,6 +80,7 @@ def test_a_config_that_is_named_and_ignored_is_not_passed_over(project: Path, ig
     assert "10 failed" in done.stdout
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_sides_for_an_ignored_suite_file_are_not_passed_over(project: Path, workers: tuple[str, ...]) -> None:
     write(project / "sub/msdump.toml", SAME)
@@ -85,6 +89,7 @@ def test_sides_for_an_ignored_suite_file_are_not_passed_over(project: Path, work
     assert "10 failed" in done.stdout
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "table",
     [
@@ -100,6 +105,7 @@ def test_tool_msdump_is_found_however_toml_spells_it(project: Path, table: str) 
     assert run(project).returncode == 1
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("wrong", ["rigth", "rihgt"])
 def test_a_misspelled_side_in_pyproject_is_told(project: Path, wrong: str) -> None:
     write(project / "pyproject.toml", "[tool.msdump]\n" + SIDES.replace("right =", f"{wrong} ="))
@@ -108,6 +114,7 @@ def test_a_misspelled_side_in_pyproject_is_told(project: Path, wrong: str) -> No
     assert wrong in done.stdout + done.stderr
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("sides", [("", ""), ("", "x"), ("x", "")])
 def test_sides_that_are_empty_are_refused(project: Path, sides: tuple[str, str]) -> None:
     # What `--msdump-left=$RUN` becomes in a shell where RUN is not set.
@@ -115,11 +122,13 @@ def test_sides_that_are_empty_are_refused(project: Path, sides: tuple[str, str])
     assert run(project, f"--msdump-left={left}", f"--msdump-right={right}").returncode == 4
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("option", ["--msdump-config=", "--msdump-left="])
 def test_an_option_that_is_empty_is_refused(project: Path, option: str) -> None:
     assert run(project, option).returncode == 4
 
 
+@pytest.mark.e2e
 def test_a_skipped_item_is_not_run_and_not_passed(project: Path) -> None:
     write(
         project / "conftest.py",
@@ -136,6 +145,7 @@ def test_a_skipped_item_is_not_run_and_not_passed(project: Path) -> None:
     assert (results["complete"], results["counts"]["not_run"]) == (False, 4)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("selection", ["--msdump-select=nothing*", "--msdump-deselect=*", "--msdump-iteration=7"])
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_a_selection_of_nothing_fails(project: Path, selection: str, workers: tuple[str, ...]) -> None:

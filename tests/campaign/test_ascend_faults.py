@@ -60,6 +60,7 @@ def test_a_fault_fails_the_gate_and_is_named(fault: AscendFault, tmp_path: Path)
         assert fault.says.lower() in one_line(text).lower()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("what", "workers"),
     [*((what, ()) for what in BY_PYTEST), (BY_PYTEST[2], ("-n", "2"))],

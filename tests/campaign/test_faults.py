@@ -250,6 +250,7 @@ def test_a_fault_fails_the_gate_and_is_named(fault: Fault, tmp_path: Path) -> No
         assert fault.says.lower() in one_line(text).lower()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("what", "workers"),
     [*((what, ()) for what in BY_PYTEST), *((what, ("-n", "2")) for what in BY_PYTEST[:2] + BY_PYTEST[-2:])],

@@ -75,6 +75,7 @@ def printed_settings(text: str) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.e2e
 def test_a_script_runs_with_its_arguments_and_its_dump_is_opened(
     run: Callable[..., OpenDump], tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,12 +88,14 @@ def test_a_script_runs_with_its_arguments_and_its_dump_is_opened(
     assert "MINDSPORE_DUMP_CONFIG" not in os.environ
 
 
+@pytest.mark.e2e
 def test_what_is_dumped_can_be_said(run: Callable[..., OpenDump], capsys: pytest.CaptureFixture[str]) -> None:
     run(SCRIPT, iteration="0|2", kernels=["Conv2D"], outputs_only=True)
     settings = printed_settings(capsys.readouterr().out)
     assert [settings[key] for key in ("iteration", "kernels", "input_output", "dump_mode")] == ["0|2", ["Conv2D"], 2, 1]
 
 
+@pytest.mark.e2e
 def test_a_configuration_of_ones_own_keeps_its_keys(
     run: Callable[..., OpenDump], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,6 +116,7 @@ def test_a_configuration_of_ones_own_keeps_its_keys(
     assert printed_settings(capsys.readouterr().out) == {**common, "path": str(tmp_path / "dump")}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("target", "options", "value", "said"),
     [
@@ -138,6 +142,7 @@ def test_a_function_runs_in_another_process(
     assert f"function in {os.getpid()} " not in printed
 
 
+@pytest.mark.e2e
 def test_a_function_of_a_package_is_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,6 +164,7 @@ def test_a_function_of_a_package_is_found_by_its_name(
     assert capsys.readouterr().out.splitlines() == ["the writer of the user", "nets.small inner"]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("target", "options", "said"),
     [
@@ -194,6 +200,7 @@ def test_a_function_within_a_function_cannot_be_found(tmp_path: Path) -> None:
         record(inner, tmp_path / "dump")
 
 
+@pytest.mark.e2e
 def test_a_function_that_fails_is_told_with_its_traceback(tmp_path: Path, temporary: Path) -> None:
     with pytest.raises(
         ProgramError, match=r"(?s)^fails\(\) failed with exit code 1 .*ValueError: the network is wrong"
@@ -202,6 +209,7 @@ def test_a_function_that_fails_is_told_with_its_traceback(tmp_path: Path, tempor
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_a_script_that_hangs_says_where(run: Callable[..., OpenDump], temporary: Path) -> None:
     code = "import time, tempfile\ndef wait_for_data():\n    time.sleep(300)\ntempfile.mkdtemp()\nwait_for_data()"
     with pytest.raises(ProgramError, match=r"(?s)^train\.py did not end within its time limit of 1 s.*wait_for_data"):
@@ -209,17 +217,20 @@ def test_a_script_that_hangs_says_where(run: Callable[..., OpenDump], temporary:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_a_script_that_dumps_nothing_is_asked_for_graph_mode(run: Callable[..., OpenDump]) -> None:
     with pytest.raises(ProgramError, match=r"(?s)dumped nothing to .*graph mode.*\| loss 0\.3"):
         run("print('loss 0.3')")
 
 
+@pytest.mark.e2e
 def test_where_the_framework_is_absent_its_extra_is_named(run: Callable[..., OpenDump]) -> None:
     code = "import sys\nsys.modules['mindspore'] = None\nraise ModuleNotFoundError(\"No module named 'mindspore'\")"
     with pytest.raises(ConfigError, match=r"pip install 'pytest-msdump\[mindspore\]'"):
         run(code)
 
 
+@pytest.mark.e2e
 def test_a_path_that_mindspore_does_not_take_is_gone_round(tmp_path: Path) -> None:
     dump = opened(record(run_network, tmp_path / "john.doe" / "a dump"))
     assert dump.dump.root == tmp_path / "john.doe" / "a dump"

@@ -64,6 +64,7 @@ def sleeping(file: Path) -> str:
     )
 
 
+@pytest.mark.e2e
 def test_what_it_prints_is_shown_as_it_comes_and_its_end_is_kept(tmp_path: Path) -> None:
     shown: list[tuple[float, str]] = []
     ran = python(
@@ -78,11 +79,13 @@ def test_what_it_prints_is_shown_as_it_comes_and_its_end_is_kept(tmp_path: Path)
     assert ran.seconds >= 0.5
 
 
+@pytest.mark.e2e
 def test_what_it_prints_goes_to_the_tests_own_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     python("import sys; print('out', flush=True); print('err', file=sys.stderr)", tmp_path)
     assert capsys.readouterr().out == "out\nerr\n"
 
 
+@pytest.mark.e2e
 def test_an_exit_code_is_an_error_with_the_end_of_the_log(tmp_path: Path) -> None:
     with pytest.raises(
         ProgramError, match=r"^it failed with exit code 3 after \d+\.\d s; the end of what it"
@@ -93,16 +96,19 @@ def test_an_exit_code_is_an_error_with_the_end_of_the_log(tmp_path: Path) -> Non
     assert lines[2:] == [f"  | line {n}" for n in range(960, 1000)]
 
 
+@pytest.mark.e2e
 def test_an_exception_is_told_with_its_traceback(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=r"(?s)exit code 1 .*\| ValueError: no such layer"):
         python("raise ValueError('no such layer')", tmp_path)
 
 
+@pytest.mark.e2e
 def test_one_that_prints_nothing_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=r"it failed with exit code 7 after [\d.]+ s; it printed nothing$"):
         python("import os; os._exit(7)", tmp_path)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("name", "said"), [("SIGKILL", "SIGKILL (the system does that when memory runs out)"), ("SIGSEGV", "SIGSEGV")]
 )
@@ -119,6 +125,7 @@ def test_one_that_a_signal_ends_is_told_so(name: str, said: str, tmp_path: Path)
     assert str(caught.value).endswith("\n  | about to die")
 
 
+@pytest.mark.e2e
 def test_one_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(ProgramError, match=r"(?s)time limit of 2 s and was ended; .*\| before"):
@@ -126,6 +133,7 @@ def test_one_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.e2e
 def test_python_says_where_it_hangs(tmp_path: Path) -> None:
     code = "import time\ndef step_of_the_optimizer():\n    time.sleep(300)\nstep_of_the_optimizer()"
     with pytest.raises(ProgramError, match=r"(?s)did not end .*line 3 in step_of_the_optimizer"):
@@ -133,6 +141,7 @@ def test_python_says_where_it_hangs(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("core*"))
 
 
+@pytest.mark.e2e
 def test_one_that_minds_no_signal_is_ended_too(tmp_path: Path) -> None:
     code = """
         import os, pathlib, signal, time
@@ -147,6 +156,7 @@ def test_one_that_minds_no_signal_is_ended_too(tmp_path: Path) -> None:
 
 
 # The second leaves the group, the third has no variable that tells whose it is.
+@pytest.mark.e2e
 @pytest.mark.parametrize("how", ["", "start_new_session=True", "env={}"])
 @pytest.mark.parametrize("then", ["time.sleep(300)", "sys.exit(3)", "os.kill(os.getpid(), 9)"])
 def test_what_it_started_is_ended_with_it(how: str, then: str, tmp_path: Path) -> None:
@@ -156,6 +166,7 @@ def test_what_it_started_is_ended_with_it(how: str, then: str, tmp_path: Path) -
     assert not alive(pid)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("how", ["", "start_new_session=True", "stdout=subprocess.DEVNULL"])
 def test_what_a_good_program_leaves_running_is_ended(how: str, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
@@ -167,6 +178,7 @@ def test_what_a_good_program_leaves_running_is_ended(how: str, tmp_path: Path) -
     assert ("[msdump: it left 1 process running; ended]" in ran.printed) == ("session" not in how)
 
 
+@pytest.mark.e2e
 def test_children_that_end_soon_are_waited_for(tmp_path: Path) -> None:
     code = """
         import os, time
@@ -180,6 +192,7 @@ def test_children_that_end_soon_are_waited_for(tmp_path: Path) -> None:
     assert python(code, tmp_path).printed == "parent is done\nchild is done"
 
 
+@pytest.mark.e2e
 def test_a_fork_of_a_fork_is_ended(tmp_path: Path) -> None:
     code = """
         import os, pathlib, time
@@ -198,6 +211,7 @@ def test_a_fork_of_a_fork_is_ended(tmp_path: Path) -> None:
     assert not alive(tmp_path / "pid")
 
 
+@pytest.mark.e2e
 def test_an_interrupted_test_leaves_no_process(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
 
@@ -209,6 +223,7 @@ def test_an_interrupted_test_leaves_no_process(tmp_path: Path) -> None:
     assert not alive(pid)
 
 
+@pytest.mark.e2e
 def test_it_reads_nothing_from_the_keyboard(tmp_path: Path) -> None:
     keyboard, typed = os.pipe()
     before = os.dup(0)
@@ -222,18 +237,21 @@ def test_it_reads_nothing_from_the_keyboard(tmp_path: Path) -> None:
             os.close(descriptor)
 
 
+@pytest.mark.e2e
 def test_a_log_without_end_is_read_and_only_its_end_kept(tmp_path: Path) -> None:
     ran = python("import sys; sys.stdout.write('x' * 50_000_000 + 'end')", tmp_path, show=lambda _: None)
     assert len(ran.printed) < 20_000
     assert ran.printed.endswith("xend")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("command", [["/no/such/program"], ["/etc"], [], ["a\0b"]])
 def test_what_cannot_be_started_is_the_callers_error(command: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="it cannot be started: "):
         run_process(command, title="it", directory=tmp_path, timeout=1, environment={})
 
 
+@pytest.mark.e2e
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="it cannot be started in /no/such/folder: No such file"):
         python("", tmp_path, cwd="/no/such/folder")

@@ -57,6 +57,7 @@ def run(tmp_path: Path) -> Callable[..., OpenDump]:
     return run
 
 
+@pytest.mark.e2e
 def test_an_acl_program_reads_where_to_dump(run: Callable[..., OpenDump], tmp_path: Path, temporary: Path) -> None:
     dump = run(ACL_PROGRAM, "{config}", acl_json={"dump": {"dump_list": [], "dump_op_switch": "on"}})
     assert dump.dump.root == tmp_path / "dump"
@@ -64,6 +65,7 @@ def test_an_acl_program_reads_where_to_dump(run: Callable[..., OpenDump], tmp_pa
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_a_given_file_keeps_its_keys_but_for_the_path(
     run: Callable[..., OpenDump], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +78,7 @@ def test_a_given_file_keeps_its_keys_but_for_the_path(
     assert f"reads {read}" in capsys.readouterr().out
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("ends_well", [True, False])
 def test_a_configuration_in_a_fixed_place_is_put_back(
     ends_well: bool, run: Callable[..., OpenDump], tmp_path: Path
@@ -101,11 +104,13 @@ def test_what_a_broken_off_run_has_put_aside_is_not_lost(run: Callable[..., Open
     assert (tmp_path / "acl.json.before_msdump").read_text() == "precious"
 
 
+@pytest.mark.e2e
 def test_a_program_that_is_told_otherwise_gets_the_directory(run: Callable[..., OpenDump]) -> None:
     dump = run(WRITES_REFERENCE, "{directory}")
     np.testing.assert_array_equal(dump.read("conv1"), np.arange(6, dtype="float32"))
 
 
+@pytest.mark.e2e
 def test_a_program_of_mindspore_gets_its_configuration(run: Callable[..., OpenDump], tmp_path: Path) -> None:
     code = """
         import json, os, pathlib
@@ -121,6 +126,7 @@ def test_a_program_of_mindspore_gets_its_configuration(run: Callable[..., OpenDu
     assert (tmp_path / "v1.2/dump/rank_0").is_dir()
 
 
+@pytest.mark.e2e
 def test_a_program_that_dumps_nothing_is_told_with_what_it_printed(
     run: Callable[..., OpenDump], temporary: Path
 ) -> None:
@@ -133,6 +139,7 @@ def test_a_program_that_dumps_nothing_is_told_with_what_it_printed(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -145,6 +152,7 @@ def test_what_is_no_dump_is_told(code: str, said: str, run: Callable[..., OpenDu
         run(code, "{directory}")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("code", "said"), [("raise SystemExit('no device')", "no device"), ("import time; time.sleep(300)", "time limit")]
 )
@@ -157,11 +165,13 @@ def test_nothing_is_left_of_a_program_that_fails(
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_variables_are_added(run: Callable[..., OpenDump]) -> None:
     with pytest.raises(ProgramError, match="RANK_ID is 4"):
         run("import os; raise SystemExit(f\"RANK_ID is {os.environ['RANK_ID']}\")", env={"RANK_ID": "4"})
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -192,6 +202,7 @@ def test_a_command_is_a_list(command: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "dump").exists()
 
 
+@pytest.mark.e2e
 def test_a_folder_with_a_dump_in_it_is_not_dumped_to(run: Callable[..., OpenDump], tmp_path: Path) -> None:
     run(WRITES_REFERENCE, "{directory}")
     with pytest.raises(ConfigError, match=r"dump: is not empty \(it holds e\.g\. 'conv1\.0\.1700000000000000\.npy'\)"):

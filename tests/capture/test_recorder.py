@@ -62,12 +62,14 @@ def test_what_a_run_left_is_opened(tmp_path, monkeypatch):
     assert recorder.run(["true"]) == ("opened", tmp_path / "program")
 
 
+@pytest.mark.e2e
 def test_a_program_that_has_run_is_opened_with_its_log(tmp_path):
     seen = []
     Recorder(tmp_path, opened=seen.append).run([sys.executable, "-c", "print('printed')"], timeout=30)
     assert [(ran.directory, ran.printed) for ran in seen] == [(tmp_path / "program", "printed")]
 
 
+@pytest.mark.e2e
 def test_a_script_is_run_by_the_interpreter_that_is_named(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("import sys; print(sys.argv[1:])")
@@ -75,6 +77,7 @@ def test_a_script_is_run_by_the_interpreter_that_is_named(tmp_path):
     assert (ran.directory, ran.printed) == (tmp_path / "mindspore", "['--fast']")
 
 
+@pytest.mark.e2e
 def test_importing_the_room_loads_neither_numpy_nor_a_framework():
     code = (
         "import sys, pytest_msdump.capture as room; room.Recorder('x');"

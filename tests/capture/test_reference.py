@@ -170,6 +170,7 @@ def _ask(directory, counter, ready):
     keep_reference("a", slow, directory=directory)
 
 
+@pytest.mark.e2e
 def test_of_several_processes_one_makes_it(tmp_path):
     context = multiprocessing.get_context("fork")
     ready = context.Barrier(4)

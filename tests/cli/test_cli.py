@@ -90,6 +90,7 @@ def test_every_option_of_the_table_is_a_flag(capsys):
             assert option.cli_flags[-1] in text
 
 
+@pytest.mark.e2e
 def test_python_m_is_the_same_program():
     done = subprocess.run(
         [sys.executable, "-m", "pytest_msdump", "compare", "a"], capture_output=True, text=True, check=False

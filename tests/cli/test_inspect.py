@@ -157,6 +157,7 @@ def test_what_the_run_was_told_to_dump_is_said(capsys):
     assert f"asked for inputs and outputs of every operator, every iteration ({source})" in words
 
 
+@pytest.mark.e2e
 def test_a_reader_that_has_seen_enough_gets_no_traceback():
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest_msdump", "inspect", str(LENET)], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.e2e
+
 _THREADS = """
 import os, sys
 from pathlib import Path

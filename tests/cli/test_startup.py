@@ -93,6 +93,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.e2e
 def test_a_pair_of_files_that_agree_loads_nothing_it_has_no_use_for(folder: Path) -> None:
     code, modules, said = loaded(folder, "compare", "left.npy", "right.npy")
     # NumPy 1.26 loads some of it by itself.
@@ -110,6 +111,7 @@ def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, text: 
     assert cli._columns() == shutil.get_terminal_size().columns
 
 
+@pytest.mark.e2e
 def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:
     code, modules, said = loaded(folder, "compare", "wrong.npy", "right.npy")
     assert code == 1
@@ -117,6 +119,7 @@ def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:
     assert "pytest_msdump.localising" in modules
 
 
+@pytest.mark.e2e
 def test_forced_colours_are_there_and_the_words_are_the_same(folder: Path) -> None:
     _, _, plain = loaded(folder, "compare", "wrong.npy", "right.npy")
     _, _, coloured = loaded(folder, "compare", "wrong.npy", "right.npy", FORCE_COLOR="1", TERM="xterm-256color")
@@ -124,6 +127,7 @@ def test_forced_colours_are_there_and_the_words_are_the_same(folder: Path) -> No
     assert coloured.replace("\x1b[1;31m", "").replace("\x1b[0m", "") == plain
 
 
+@pytest.mark.e2e
 def test_a_pipe_is_as_wide_as_the_environment_says(folder: Path) -> None:
     said = {
         text: loaded(folder, "compare", "wrong.npy", "right.npy", COLUMNS=text)[2] for text in ("80", "0", "", "150")
@@ -153,6 +157,7 @@ def test_who_asks_for_the_version_gets_it_without_a_command(capsys: pytest.Captu
     assert capsys.readouterr().out.startswith("msdump ")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("words", "code"), [(("compare", "left.npy", "right.npy"), 0), (("compare", "left.npy"), 4)])
 def test_a_process_that_ends_with_the_command_searches_for_no_circles_at_its_end(
     folder: Path, words: tuple[str, ...], code: int
@@ -167,6 +172,7 @@ def test_a_process_that_goes_on_is_left_as_it_was(folder: Path) -> None:
     assert (gc.get_freeze_count(), gc.isenabled()) == (before, True)
 
 
+@pytest.mark.e2e
 def test_who_only_matches_names_needs_no_numpy(folder: Path) -> None:
     """Neither listing a dump nor pairing it looks at a value, whatever wrote it."""
     output = one_output(np.zeros(2, "f4"))

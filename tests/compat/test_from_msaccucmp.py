@@ -474,6 +474,7 @@ def place(case: Case, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("row", ROWS, ids=[f"{number}-{row.old[:60]}" for number, row in enumerate(ROWS)])
 def test_old_and_new_do_the_same(
     row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -36,6 +36,7 @@ def test_there_are_as_many_as_the_vendor_has_scripts() -> None:
     assert {"compare_vector", "inplace_layer_process", "msaccucmp", "mscmp_advisor"} <= set(PROGRAMS)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_runs_as_a_module(name: str, tmp_path) -> None:
     done = called(name, "-zzz", cwd=tmp_path)
@@ -65,6 +66,7 @@ def test_help_without_a_command_tells_the_commands(capsys) -> None:
     )
 
 
+@pytest.mark.e2e
 def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest_msdump.compat.msaccucmp", "compare", "--help"],

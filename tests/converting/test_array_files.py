@@ -90,6 +90,7 @@ def test_a_file_that_is_being_written_is_no_leftover(tmp_path: Path) -> None:
     assert (tmp_path / "a.bin").read_bytes() == b"half"
 
 
+@pytest.mark.e2e
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "mine.part").write_text("kept")
     (tmp_path / ".msdump-convert-notes.txt").write_text("kept")

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 from converting.deadly import deadly
 from readers import dumpmade
 
@@ -64,6 +65,7 @@ def run(tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@pytest.mark.e2e
 def test_after_kill_9_no_half_file_looks_whole_and_the_next_run_makes_all_of_it_good(tmp_path):
     elements = 100_000
     dump_of(tmp_path / "dump", 120, elements)
@@ -88,6 +90,7 @@ def test_after_kill_9_no_half_file_looks_whole_and_the_next_run_makes_all_of_it_
         np.testing.assert_array_equal(np.load(path), expected)
 
 
+@pytest.mark.e2e
 def test_a_large_tensor_takes_little_memory(tmp_path):
     elements, megabyte = 200 * 2**18, 2**20
     shape = (2, 2, elements // 64, 1, 16)

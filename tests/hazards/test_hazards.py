@@ -99,6 +99,7 @@ def run_pytest(folder: Path, left: Path, right: Path, *arguments: str) -> subpro
     )
 
 
+@pytest.mark.e2e
 def test_a_loop_passes_against_itself_and_names_its_occurrences(tmp_path: Path) -> None:
     (tmp_path / "right").symlink_to(HAZARDS / "while_loop")
     done = run_pytest(tmp_path, HAZARDS / "while_loop", tmp_path / "right", "--msdump-io=all")

@@ -21,6 +21,7 @@ LIVE_TESTS = {
 }
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("what", LIVE_TESTS)
 def test_a_live_lane_fails_where_its_framework_is_missing(
     what: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
@@ -47,6 +48,7 @@ def test_every_live_test_file_is_run_by_a_lane_that_demands_its_framework() -> N
     assert run == {path.name for path in LIVE.glob("test_*.py")}
 
 
+@pytest.mark.e2e
 def test_lanes_see_tracked_files_alone(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / ".ci").mkdir(parents=True)
@@ -72,6 +74,7 @@ def test_the_lanes_that_measure_with_the_kernel_demand_it(lane: str) -> None:
     assert "demand_kernel" in body[0]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("kernel", "code"), [("compiled", 0), ("numpy (it was not built)", 1)])
 def test_a_kernel_that_was_not_built_ends_a_lane(kernel: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "functions").write_text(SCRIPT.removesuffix('main "$@"\n'), "utf-8")
@@ -89,6 +92,7 @@ def test_a_kernel_that_was_not_built_ends_a_lane(kernel: str, code: int, tmp_pat
     assert done.returncode == code
 
 
+@pytest.mark.e2e
 def test_a_setuptools_that_is_too_old_is_refused_in_one_sentence(tmp_path: Path) -> None:
     shutil.copy(ROOT / "setup.py", tmp_path)
     (tmp_path / "setuptools.py").write_text('__version__ = "65.5.0"\nExtension = setup = None\n', "utf-8")

@@ -110,6 +110,7 @@ def asked(folder: Path) -> str:
     return subprocess.run([sys.executable, "-c", ASKING, folder], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("place", ["one-1.dist-info", "One-1.Dist-Info", "one.egg-info", "one.egg/EGG-INFO"])
 def test_a_package_is_found_wherever_it_was_installed(tmp_path, place):
     (tmp_path / "foreign_reader.py").write_text(FOREIGN)
@@ -124,10 +125,12 @@ def test_a_package_is_found_wherever_it_was_installed(tmp_path, place):
     assert asked(folder) == "True True\n"
 
 
+@pytest.mark.e2e
 def test_nobody_is_asked_where_no_package_names_the_group(tmp_path):
     assert asked(tmp_path) == "False False\n"
 
 
+@pytest.mark.e2e
 def test_a_package_in_an_archive_is_found(tmp_path):
     archive = tmp_path / "one.zip"
     with zipfile.ZipFile(archive, "w") as file:

@@ -343,6 +343,7 @@ def test_the_command_tells_both_pairs_and_each_entry_once(capsys: pytest.Capture
     assert joined.count("a wrong pair, unless the left put that out in its place") == 4
 
 
+@pytest.mark.e2e
 def test_in_pytest_the_failing_items_and_the_summary_tell_it_with_workers_too(
     swapped: Path, pytester: pytest.Pytester
 ) -> None:

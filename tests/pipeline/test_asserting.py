@@ -150,6 +150,7 @@ def test_an_empty_path_is_not_the_current_folder(lenet):
             use("")
 
 
+@pytest.mark.e2e
 def test_the_helpers_work_without_pytest():
     code = (
         "import sys; from pytest_msdump import assert_close; assert_close([1.0, 2.0], [1.0, 2.0]);"

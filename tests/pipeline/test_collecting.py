@@ -76,6 +76,7 @@ def test_what_somebody_else_has_frozen_stays_so(held_back):
     assert gc.get_freeze_count()
 
 
+@pytest.mark.e2e
 def test_what_is_left_to_the_end_is_not_taken_apart():
     # The collector may find it while there is one: whoever ends freezes what there is.
     program = (

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 ROOMS = ("cli", "graphs", "localising", "matching", "plugin", "scheduling", "settings", "suite")
 PROGRAM = """
@@ -16,6 +17,7 @@ print(record.verdict.outcome, record.comparison.elements, *sys.modules)
 """
 
 
+@pytest.mark.e2e
 def test_the_library_compares_two_files_with_few_modules(tmp_path):
     for side in ("left", "right"):
         np.save(tmp_path / f"{side}.npy", np.arange(7, dtype=np.float32))

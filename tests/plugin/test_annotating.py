@@ -43,6 +43,7 @@ def program(pytester: pytest.Pytester, result: Path) -> int:
     return int(source["line"])
 
 
+@pytest.mark.e2e
 def test_the_cause_is_an_error_at_its_line_and_the_rest_is_counted(pytester: pytest.Pytester, suite: Path) -> None:
     told = commands(pytester.runpytest(suite, *ASKED).stdout.str())
     place = "file=msdump.toml,line=1,title=msdump%3A Default/conv2-Conv2d/BiasAdd-op0%3Aoutput%3A0::DRIFT "

@@ -42,6 +42,7 @@ def test_the_first_five_that_fail_have_details_and_say_where(pytester, dumps):
     assert (folder / ".gitignore").read_text() == "*\n"
 
 
+@pytest.mark.e2e
 def test_with_workers_there_are_as_many(pytester, dumps):
     result = pytester.runpytest_subprocess(*dumps, "--msdump-detail=3", "-n", "2")
     assert result.ret == 1

@@ -45,6 +45,7 @@ def test_all_unfolds(pytester: pytest.Pytester, suite: Path) -> None:
     assert re.search(r"6 inherited: .*Default/fc2-Dense/BiasAdd-op0", text, re.DOTALL)
 
 
+@pytest.mark.e2e
 def test_workers_give_the_same_roles_and_the_same_lines(pytester: pytest.Pytester, suite: Path) -> None:
     alone = pytester.runpytest(suite)
     results = _results(pytester)
@@ -70,6 +71,7 @@ def test_other_styles_stay_what_they_are(pytester: pytest.Pytester, suite: Path,
     assert result.stdout.str().count(FOLDED) == (6 if style == "-q" else 0)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_the_bundle_is_written_by_one_process(pytester: pytest.Pytester, suite: Path, workers: list[str]) -> None:
     result = pytester.runpytest_subprocess(suite, "--msdump-bundle=bug", *workers)

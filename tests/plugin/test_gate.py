@@ -70,6 +70,7 @@ def test_verdicts_agree_with_what_is_known_of_the_ports(pytester, lenet, left, p
         assert failing == diverging
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_a_run_against_itself_passes_and_says_so(pytester, lenet, workers):
     target = str(lenet / "target")
@@ -83,6 +84,7 @@ def test_a_run_against_itself_passes_and_says_so(pytester, lenet, workers):
     assert sum(counts.values()) == 53
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 @pytest.mark.parametrize("kind", ["empty", "other names"])
 def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, workers):
@@ -95,6 +97,7 @@ def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, work
     result.stdout.fnmatch_lines(["COVERAGE: nothing was compared*", "*left tensors without a partner (23):*"])
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 @pytest.mark.parametrize(
     ("arguments", "line"),
@@ -128,6 +131,7 @@ def test_what_cannot_be_meant_is_one_line_and_exit_code_4(pytester, lenet, argum
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("bad")
 def test_results_are_the_same_with_and_without_workers(pytester):
     pytester.runpytest_subprocess("--msdump-report-dir=one", "--msdump-report=json,csv,html")
@@ -182,6 +186,7 @@ def test_lf_runs_the_failed_operators_again(pytester, lenet, kind):
     assert "passed" not in again.parseoutcomes()
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("bad")
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_junit_xml_has_a_case_for_each_operator(pytester, workers):
@@ -213,6 +218,7 @@ def test_collect_only_names_every_item_and_writes_nothing(pytester):
     assert not (pytester.path / "msdump-report").exists()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "name",
     [

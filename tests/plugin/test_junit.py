@@ -31,6 +31,7 @@ def cases(file: Path) -> dict[str, dict[str, str]]:
     return found
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("how", WORKERS)
 def test_roles_are_in_the_file(pytester: pytest.Pytester, suite: Path, how: tuple[str, ...]) -> None:
     pytester.runpytest_subprocess(suite, "--junitxml=junit.xml", *how).assert_outcomes(failed=7, passed=4)

@@ -39,12 +39,14 @@ def test_a_run_speaks_chinese_and_its_results_do_not(pytester: pytest.Pytester, 
     assert _results(pytester) == results
 
 
+@pytest.mark.e2e
 def test_workers_speak_as_their_controller_does(pytester: pytest.Pytester, suite: Path) -> None:
     pytester.makeini("[pytest]\nmsdump_lang = zh\n")
     text = pytester.runpytest_subprocess(suite, "-n2").stdout.str()
     assert all(word in text for word in CHINESE)
 
 
+@pytest.mark.e2e
 def test_the_locale_decides_unless_somebody_says_it(
     pytester: pytest.Pytester, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ norm_max = 0.05
 """
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("until", "limit", "verdict", "line"),
     [

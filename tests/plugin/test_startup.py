@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import sys
 
+import pytest
+
 HEAVY = ("numpy", "scipy", "rich")
 
 
+@pytest.mark.e2e
 def test_a_dormant_run_imports_nothing_heavy(pytester):
     pytester.makepyfile(
         f"""
@@ -22,6 +25,7 @@ def test_a_dormant_run_imports_nothing_heavy(pytester):
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.e2e
 def test_a_dormant_run_refuses_an_unknown_language(pytester):
     pytester.makepyfile("def test_something(): pass")
     result = pytester.runpytest_subprocess("-o", "msdump_lang=tlh")
@@ -44,12 +48,14 @@ def test_a_dormant_run_prints_and_writes_what_it_does_without_the_plugin(pyteste
     assert with_plugin == without
 
 
+@pytest.mark.e2e
 def test_p_no_msdump_switches_everything_off(pytester):
     pytester.makepyfile("def test_something(): pass")
     (pytester.path / "msdump.toml").write_text("[msdump]\nnonsense = 1\n", "utf-8")
     pytester.runpytest_subprocess("-p", "no:msdump").assert_outcomes(passed=1)
 
 
+@pytest.mark.e2e
 def test_importing_the_package_is_cheap(pytester):
     code = f"import pytest_msdump, sys; sys.exit(any(name in sys.modules for name in {(*HEAVY, 'pytest')!r}))"
     assert pytester.run(sys.executable, "-c", code).ret == 0

@@ -63,6 +63,7 @@ def test_a_rule_that_fits_is_told_in_each_row():
     assert "(same)" not in "\n".join(table(("m", "rule"), rows, width=80, flexible=1))
 
 
+@pytest.mark.e2e
 def test_a_command_can_be_pasted_whole():
     text = "pytest --msdump-left 'my runs/a' --msdump-right reference --msdump-select 'Default/conv2*'"
     lines = command(text, width=40)

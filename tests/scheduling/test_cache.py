@@ -320,6 +320,7 @@ main()
 """
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_who_finds_a_damaged_line_makes_no_difference(dumps, jobs):
     def notes():
@@ -336,6 +337,7 @@ def test_who_finds_a_damaged_line_makes_no_difference(dumps, jobs):
     assert notes() == ["cache: 4 of 4 pairs from earlier runs"]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_a_damaged_line_is_told_by_pytest_and_written_anew(pytester, monkeypatch, workers):
     monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
@@ -417,6 +419,7 @@ def test_pytest_has_it_in_its_own_cache_with_and_without_workers(pytester, monke
     assert json.loads(whole)["notes"]
 
 
+@pytest.mark.e2e
 def test_workers_of_xdist_read_it_and_the_controller_writes_it(pytester, monkeypatch):
     monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
     monkeypatch.delenv("CI", raising=False)
@@ -444,6 +447,7 @@ def unwritable(pytester, monkeypatch):
     return pytester
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_where_pytest_can_have_no_cache_there_is_our_own(unwritable, workers):
     ours = unwritable.path / ".msdump-cache"
@@ -458,6 +462,7 @@ def test_where_pytest_can_have_no_cache_there_is_our_own(unwritable, workers):
     assert results(unwritable.path)["notes"] == ["cache: 0 of 2 pairs from earlier runs"]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_where_no_cache_can_be_written_all_is_measured_and_that_is_said_once(unwritable, workers):
     (unwritable.path / ".msdump-cache").write_text("a file")

@@ -63,6 +63,7 @@ def copies(body: str, count: int, jobs: int, folder: Path, take: str = "list(cop
     )
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("count", "jobs"), [(0, 2), (1, 4), (5, 8), (100, 3), (3001, 2), (70_000, 9)])
 def test_every_number_comes_once_and_in_order(tmp_path: Path, count: int, jobs: int) -> None:
     found, again, is_childless = copies("return number * 7", count, jobs, tmp_path)
@@ -70,6 +71,7 @@ def test_every_number_comes_once_and_in_order(tmp_path: Path, count: int, jobs: 
     assert (again, is_childless) == (0, True)
 
 
+@pytest.mark.e2e
 def test_the_original_and_all_copies_work_and_each_number_is_worked_out_once(tmp_path: Path) -> None:
     body = "time.sleep(0.01); Path(f'{number} {os.getpid()}').touch(); return [os.getpid(), home]"
     found, again, _ = copies(body, 60, 3, tmp_path)
@@ -80,6 +82,7 @@ def test_the_original_and_all_copies_work_and_each_number_is_worked_out_once(tmp
     assert again == 0
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("when", ["len(before) == 1", "len(before) == 10", "number % 20 == 19", "True"])
 def test_what_a_killed_copy_had_is_worked_out_by_the_original(tmp_path: Path, when: str) -> None:
     """`again` counts, and so grows with each of these."""
@@ -100,6 +103,7 @@ def test_what_a_killed_copy_had_is_worked_out_by_the_original(tmp_path: Path, wh
     assert is_childless
 
 
+@pytest.mark.e2e
 def test_a_copy_that_is_killed_while_it_sends_is_not_believed(tmp_path: Path) -> None:
     """Half of a message is in the pipe, which is not as long as one."""
     later = "(time.sleep(0.5), os.kill(os.getppid(), signal.SIGKILL), os._exit(0))"
@@ -112,6 +116,7 @@ def test_a_copy_that_is_killed_while_it_sends_is_not_believed(tmp_path: Path) ->
     assert again >= 1
 
 
+@pytest.mark.e2e
 def test_a_copy_goes_on_while_the_original_is_busy(tmp_path: Path) -> None:
     """The original waits here until the copy, whose results no pipe holds, has done all the rest."""
     body = (
@@ -124,17 +129,20 @@ def test_a_copy_goes_on_while_the_original_is_busy(tmp_path: Path) -> None:
     assert [(number, is_late, len(text)) for number, is_late, text in found] == [(n, False, 200_000) for n in range(30)]
 
 
+@pytest.mark.e2e
 def test_what_is_raised_is_raised_where_its_number_comes_by(tmp_path: Path) -> None:
     take = "[]\ntry:\n    for number, _ in copies: found += [number]\nexcept ZeroDivisionError: found.append('raised')"
     found, *_ = copies("return 1 // (number - 7)", 20, 2, tmp_path, take)
     assert found == [*range(7), "raised"]
 
 
+@pytest.mark.e2e
 def test_who_looks_no_further_leaves_no_copy_behind(tmp_path: Path) -> None:
     *_, is_childless = copies("time.sleep(5 * (number > 20)); return number", 300, 2, tmp_path, "next(iter(copies))")
     assert is_childless
 
 
+@pytest.mark.e2e
 def test_a_process_with_threads_is_not_copied(tmp_path: Path) -> None:
     program = (
         "import json, threading\nfrom pytest_msdump.scheduling.copies import is_possible\n"
@@ -159,21 +167,25 @@ def made(body: str, folder: Path, take: str = "take()", before: str = "pass") ->
     )
 
 
+@pytest.mark.e2e
 def test_a_copy_makes_it_however_large_it_is_while_the_original_goes_on(tmp_path: Path) -> None:
     body = "while not Path('gone on').exists(): time.sleep(0.01)\n    return [os.getpid() != home, 'x' * 3_000_000]"
     (is_copy, text), is_childless = made(body, tmp_path, "(Path('gone on').touch(), take())[1]")
     assert (is_copy, len(text), is_childless) == (True, 3_000_000, True)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("body", ["os.kill(os.getpid(), signal.SIGKILL)", "raise ValueError(7)", "os._exit(0)"])
 def test_what_no_copy_could_make_is_left_to_who_asks(tmp_path: Path, body: str) -> None:
     assert made(body, tmp_path) == [None, True]
 
 
+@pytest.mark.e2e
 def test_who_does_not_ask_does_not_wait(tmp_path: Path) -> None:
     assert made("time.sleep(600)", tmp_path, "'nothing'") == ["nothing", True]
 
 
+@pytest.mark.e2e
 def test_beside_threads_nobody_makes_it(tmp_path: Path) -> None:
     thread = "event = threading.Event(); thread = threading.Thread(target=event.wait); thread.start()"
     found = made("Path('made').touch()", tmp_path, "(take(), event.set(), thread.join())[0]", thread)
@@ -207,6 +219,7 @@ def command(folder: Path, *words: str, here: str = "pass", before: str = "") -> 
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.e2e
 def test_the_report_is_the_same_to_the_byte(tmp_path: Path) -> None:
     write_pairs(tmp_path, [12, 40_000, 30, 7, 5000] * 8, drifting=(2, 24))
     file_of(tmp_path / "left", "op6").write_bytes(b"\x93NUMPY" + bytes(90))
@@ -234,6 +247,7 @@ _TABLE = (
 )
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("jobs", "bounds", "here", "makers"),
     [
@@ -257,6 +271,7 @@ def test_whoever_makes_the_table_it_is_the_same_to_the_byte(
     assert {file.name.removeprefix("table by ") for file in tmp_path.glob("table by *")} == makers
 
 
+@pytest.mark.e2e
 def test_a_killed_worker_is_told_and_loses_nothing(tmp_path: Path) -> None:
     write_pairs(tmp_path, [50] * 40, drifting=(9,))
     assert command(tmp_path)[0] == 1
@@ -291,6 +306,7 @@ _NO_MORE_PIPES = (
 )
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("before", "jobs", "most"),
     [
@@ -317,11 +333,13 @@ def test_where_there_is_no_room_for_all_copies_there_are_fewer(
     assert "ended early" not in said
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("before", [_NO_MORE_FORKS.format(most=0), _NO_MORE_PIPES.replace("== 3", "== 0")])
 def test_where_no_copy_can_be_made_nobody_makes_it_meanwhile(tmp_path: Path, before: str) -> None:
     assert made("return 7", tmp_path, before=before) == [None, True]
 
 
+@pytest.mark.e2e
 def test_what_copies_found_is_kept_in_the_cache(tmp_path: Path) -> None:
     write_pairs(tmp_path, [50] * 10)
     for file in [*(tmp_path / "left").iterdir(), *(tmp_path / "right").iterdir()]:
@@ -333,6 +351,7 @@ def test_what_copies_found_is_kept_in_the_cache(tmp_path: Path) -> None:
     assert "cache: 10 of 10 pairs from earlier runs" in said
 
 
+@pytest.mark.e2e
 def test_an_interrupt_ends_the_command_and_its_copies(tmp_path: Path) -> None:
     write_pairs(tmp_path, [50] * 4)
     with begun(tmp_path, "time.sleep(120)") as process:
@@ -344,6 +363,7 @@ def test_an_interrupt_ends_the_command_and_its_copies(tmp_path: Path) -> None:
     assert gone(workers(tmp_path))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("to_all", [True, False])
 def test_what_ends_the_command_ends_its_copies(tmp_path: Path, to_all: bool) -> None:
     write_pairs(tmp_path, [50] * 4)
@@ -355,6 +375,7 @@ def test_what_ends_the_command_ends_its_copies(tmp_path: Path, to_all: bool) -> 
     assert gone(workers(tmp_path))
 
 
+@pytest.mark.e2e
 def test_copies_end_when_the_command_was_killed(tmp_path: Path) -> None:
     # A copy would be busy for 50 seconds.
     write_pairs(tmp_path, [50] * 200)

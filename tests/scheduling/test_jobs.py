@@ -95,6 +95,7 @@ def test_nothing_is_measured_across_another_test(pytester):
     result.stdout.fnmatch_lines(["*op0 PASSED*", "*test_writes PASSED*", "*op1 FAILED*"])
 
 
+@pytest.mark.e2e
 def test_workers_of_xdist_report_the_same(pytester):
     write_pairs(pytester.path, [LARGE] * 4, drifting=(2,))
     sides = ("--msdump-left=left", "--msdump-right=right", "-p", "no:cacheprovider")
@@ -112,6 +113,7 @@ def test_interrupting_a_thread_ends_the_command_as_without_threads(tmp_path, mon
     assert not (tmp_path / "msdump-report").exists()
 
 
+@pytest.mark.e2e
 def test_who_interrupts_waits_for_no_thread(tmp_path):
     write_pairs(tmp_path, [LARGE] * 2)
     program = (

@@ -195,6 +195,7 @@ print(answer.record["elements"], answer.record["verdict"], most)
 """
 
 
+@pytest.mark.e2e
 def test_nothing_is_held_whole_however_large_it_is(tmp_path: Path) -> None:
     """Fault 20: a file larger than a quarter of the free memory left no worker to compare it."""
     count = 2**25

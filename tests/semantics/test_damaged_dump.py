@@ -125,6 +125,7 @@ def test_the_command_tells_each_and_compares_the_rest(
     assert f"{COUNT - 1} tensors: {COUNT - 4} pass, 3 error" in text
 
 
+@pytest.mark.e2e
 def test_pytest_tells_each_and_compares_the_rest(sides: tuple[Path, Path], side: str, tmp_path: Path) -> None:
     code, text = by_pytest(tmp_path, f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}", "-v")
     assert code == 1
@@ -138,6 +139,7 @@ def test_pytest_tells_each_and_compares_the_rest(sides: tuple[Path, Path], side:
     assert f"3 failed, {COUNT - 4 + 1} passed" in text
 
 
+@pytest.mark.e2e
 def test_a_removed_file_that_a_map_names_is_missing(
     sides: tuple[Path, Path], side: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

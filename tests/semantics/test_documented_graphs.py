@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from readers.dumpmade import one_output
 
+pytestmark = pytest.mark.e2e
+
 EXCERPTS = Path(__file__).parents[1] / "data" / "alexnet"
 SCOPE = "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d"
 FLAT, DATED = SCOPE.replace("/", "--"), "0/20210608115000/0/Net/0/0"

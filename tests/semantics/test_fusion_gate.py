@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.e2e
+
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FUSED = GOLDEN / "a_fusion_nchw"
 

@@ -64,6 +64,7 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
     return run_of(tmp_path / "run", bad="Concat-op0"), run_of(tmp_path / "reference", graphs=False)
 
 
+@pytest.mark.e2e
 def test_a_failure_names_the_line_that_made_the_operator(tmp_path, sides):
     code, text, results = gate(tmp_path, "--msdump-left", str(sides[0]), "--msdump-right", str(sides[1]))
     assert code == 1
@@ -136,6 +137,7 @@ def suite(folder: Path, graph_file: str, *, left: str = "run") -> None:
     (folder / "msdump.toml").write_text(text)
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("sides")
 def test_a_graph_kept_outside_of_the_tree_tells_lines_and_that_it_is_not_the_final_one(tmp_path):
     run_of(tmp_path / "other", graphs=False, bad="Mul-op0")
@@ -149,6 +151,7 @@ def test_a_graph_kept_outside_of_the_tree_tells_lines_and_that_it_is_not_the_fin
     assert mul["source"]["line"] == 14
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("sides")
 @pytest.mark.parametrize("kind", ["missing.ir", "random.ir", "random.pb", "random.txt"])
 def test_a_file_that_is_no_graph_is_a_usage_error(tmp_path, kind):

@@ -279,6 +279,7 @@ def gate(folder: Path, *arguments: str) -> tuple[int, str]:
     return ran.returncode, " ".join((ran.stdout + ran.stderr).split())
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("unseen", SIDES)
 def test_pytest_judges_by_statistics_and_says_so(tmp_path: Path, unseen: str) -> None:
     good = {"a": NOISE, "b": ACTIVE, "c": LOGITS}

@@ -172,6 +172,7 @@ def test_fault_16_one_bad_operator_stops_no_other(tmp_path):
     }
 
 
+@pytest.mark.e2e
 def test_fault_20_a_file_larger_than_memory_would_like_is_compared(tmp_path):
     """The vendor's tool starts no worker when one file is more than a quarter of what is free; here nothing is held."""
     for side, factor in (("left", 1.0), ("right", 1.0001)):
@@ -218,6 +219,7 @@ def test_fault_26_every_row_has_a_cell_under_each_title(tmp_path):
     assert {len(row) for row in rows} == {len(titles)}
 
 
+@pytest.mark.e2e
 def test_fault_27_nothing_of_the_vendor_is_needed_to_read_a_dump(tmp_path):
     answer = golden("g2_pb_right", tmp_path, "-f", str(GOLDEN / "g2_pb_right" / "fusion.json"))
     assert answer.code == 0

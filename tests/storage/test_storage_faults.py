@@ -263,6 +263,7 @@ def test_what_is_not_installed_is_said_with_the_command_that_installs_it(monkeyp
     assert len(told.strip().splitlines()) == 1
 
 
+@pytest.mark.e2e
 def test_without_a_url_fsspec_is_not_loaded_and_nothing_is_made(lenet, tmp_path):
     program = (
         "import sys\nfrom pytest_msdump.cli import main\n"
@@ -278,6 +279,7 @@ def test_without_a_url_fsspec_is_not_loaded_and_nothing_is_made(lenet, tmp_path)
     assert list((tmp_path / "t").iterdir()) == []
 
 
+@pytest.mark.e2e
 def test_what_was_made_is_removed_with_the_process_that_made_it_and_no_other(tmp_path):
     program = (
         "import os\nfrom pytest_msdump.storage.standins import standins\n"

@@ -24,6 +24,8 @@ from pytest_msdump.reporting.records import to_json
 from pytest_msdump.storage.standins import standins
 from pytest_msdump.suite import load_suite
 
+pytestmark = pytest.mark.e2e
+
 TESTS = Path(__file__).parents[1]
 
 

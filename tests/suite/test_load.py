@@ -379,6 +379,7 @@ def test_messages_call_a_file_by_its_path_below_the_working_folder(tmp_path: Pat
     assert str(excinfo.value).startswith(f"{file}: [msdump] io: ")
 
 
+@pytest.mark.e2e
 def test_loading_imports_no_numpy() -> None:
     program = "import sys, pytest_msdump.suite; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
