@@ -190,7 +190,7 @@ class Policy:
 
     def threshold_label(self, text: str, bound: float) -> str:
         """Return the command line's words for one threshold."""
-        return f"{self.threshold_flag}={text}={bound_text(bound)}"
+        return f"{self.threshold_flag} {text}={bound_text(bound)}"
 
     def _check_what_is_left_out(self) -> None:
         """Refuse a limit on a metric that is not measured: it could only be left unchecked, or fail everything."""

@@ -286,7 +286,7 @@ def test_options_are_refused_by_their_flags(tmp_path: Path, options: dict[str, A
 
 
 def test_a_limit_that_nothing_meets_is_refused_on_the_command_line_too(tmp_path: Path) -> None:
-    assert refusal(tmp_path, f"[msdump]\n{SIDES}", threshold=["cosine=2"]).startswith("--msdump-threshold=cosine=2")
+    assert refusal(tmp_path, f"[msdump]\n{SIDES}", threshold=["cosine=2"]).startswith("--msdump-threshold cosine=2")
 
 
 def test_options_are_refused_as_they_are_spelled_elsewhere(tmp_path: Path) -> None:
