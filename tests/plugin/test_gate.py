@@ -75,7 +75,7 @@ def test_verdicts_agree_with_what_is_known_of_the_ports(pytester, lenet, left, p
 def test_a_run_against_itself_passes_and_says_so(pytester, lenet, workers):
     target = str(lenet / "target")
     result = pytester.runpytest_subprocess(
-        "--msdump-left", target, "--msdump-right", target, "--msdump-io=all", *workers
+        f"--msdump-left={target}", f"--msdump-right={target}", "--msdump-io=all", *workers
     )
     result.assert_outcomes(passed=24)
     result.stdout.fnmatch_lines(["the two sides are identical*"])
@@ -91,7 +91,7 @@ def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, work
     right = pytester.mkdir("right")
     if kind == "other names":
         shutil.copy(next((lenet / "reference").glob("conv1.*")), right)
-    result = pytester.runpytest_subprocess("--msdump-left", str(lenet / "target"), "--msdump-right", "right", *workers)
+    result = pytester.runpytest_subprocess(f"--msdump-left={lenet / 'target'}", "--msdump-right=right", *workers)
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["COVERAGE: nothing was compared*", "*left tensors without a partner (23):*"])
@@ -177,7 +177,7 @@ def test_lf_runs_the_failed_operators_again(pytester, lenet, kind):
         write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
         arguments, failing = [], 7
     else:
-        arguments = ["--msdump-left", str(lenet / "target_bad"), "--msdump-right", str(lenet / "target"), "."]
+        arguments = [f"--msdump-left={lenet / 'target_bad'}", f"--msdump-right={lenet / 'target'}", "."]
         failing = 10
     first = pytester.runpytest(*arguments)
     assert first.parseoutcomes()["failed"] == failing
@@ -245,7 +245,7 @@ def test_a_name_that_nobody_knows_is_pytests_own_error(pytester):
 
 def test_the_printed_command_runs_just_the_failed_item(pytester, lenet):
     left, right = str(lenet / "target_bad"), str(lenet / "target")
-    result = pytester.runpytest("--msdump-left", left, "--msdump-right", right, "--msdump-profile=strict", "-x")
+    result = pytester.runpytest(f"--msdump-left={left}", f"--msdump-right={right}", "--msdump-profile=strict", "-x")
     lines = result.stdout.lines
     start = next(number for number, line in enumerate(lines) if line.startswith("re-run just this:"))
     words: list[str] = []
@@ -261,7 +261,7 @@ def test_the_printed_command_runs_just_the_failed_item(pytester, lenet):
 
 @pytest.mark.usefixtures("bad")
 def test_the_command_line_overrides_the_file_and_makes_no_second_set(pytester, lenet):
-    result = pytester.runpytest("--msdump-left", str(lenet / "target"))
+    result = pytester.runpytest(f"--msdump-left={lenet / 'target'}")
     result.assert_outcomes(passed=11)
     assert Path(results(pytester)["left"]["directory"]) == lenet / "target"
 
@@ -309,7 +309,7 @@ def test_a_report_that_cannot_be_written_fails_the_run(pytester, lenet):
 
 def test_the_header_says_which_side_is_which_and_warns_when_they_look_swapped(pytester, lenet):
     left, right = str(lenet / "reference"), str(lenet / "target")
-    result = pytester.runpytest("--msdump-left", left, "--msdump-right", right)
+    result = pytester.runpytest(f"--msdump-left={left}", f"--msdump-right={right}")
     result.stdout.fnmatch_lines(
         [f"msdump: left  = under test  {left}*", f"*right = reference   {right}*", "*the sides look swapped*"]
     )
@@ -338,7 +338,7 @@ def test_min_coverage_is_a_gate(pytester, lenet):
 
 def test_granularity_tensor_makes_an_item_of_each_tensor(pytester, lenet):
     target = str(lenet / "target")
-    options = ["--msdump-left", target, "--msdump-right", target, "--msdump-io=all", "--msdump-granularity=tensor"]
+    options = [f"--msdump-left={target}", f"--msdump-right={target}", "--msdump-io=all", "--msdump-granularity=tensor"]
     pytester.runpytest(*options).assert_outcomes(passed=54)
 
 
@@ -358,6 +358,6 @@ def test_a_broken_file_is_an_error_of_its_own_pair(pytester, lenet):
 
 def test_a_selection_of_nothing_fails_and_names_the_selection(pytester, lenet):
     target = str(lenet / "target")
-    result = pytester.runpytest("--msdump-left", target, "--msdump-right", target, "--msdump-select", "nobody*")
+    result = pytester.runpytest(f"--msdump-left={target}", f"--msdump-right={target}", "--msdump-select=nobody*")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*none is within the selection*"])
