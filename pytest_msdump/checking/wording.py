@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorSpec
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["bytes_text", "counted", "frame_lines", "listed", "shape_text", "spec_text", "where_text", "wrapped"]
 
@@ -49,7 +49,7 @@ def bytes_text(size: int) -> str:
 def where_text(at: Coordinates) -> str:
     """Write coordinates as ``rank 0, net Lenet, …``; the first occurrence goes without saying."""
     return ", ".join(
-        _SHOWN[name].format(one_line_text(str(value)))
+        _SHOWN[name].format(terminal_text(str(value)))
         for name in COORDINATES
         if (value := getattr(at, name)) is not None and (name, value) != ("occurrence", 0)
     )
@@ -75,7 +75,7 @@ def wrapped(text: str, width: int, *, indent: int) -> Iterator[str]:
     """Break a sentence into lines; words are never broken, so that names and paths can be copied."""
     margin = " " * indent
     yield from wrap(
-        one_line_text(text),
+        terminal_text(text),
         width,
         initial_indent=margin,
         subsequent_indent=margin,
@@ -86,7 +86,7 @@ def wrapped(text: str, width: int, *, indent: int) -> Iterator[str]:
 
 def frame_lines(frame: SourceFrame, width: int, *, indent: int) -> Iterator[str]:
     """Write a place in the program and its code, on one line where that fits."""
-    place, code = f"{' ' * indent}{one_line_text(frame.place)}", one_line_text(frame.text)
+    place, code = f"{' ' * indent}{terminal_text(frame.place)}", terminal_text(frame.text)
     if not code or len(place) + 2 + len(code) <= width:
         yield f"{place}  {code}".rstrip()
         return

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from pytest_msdump.cli.numpy_alone import keep_numpy_alone
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import terminal_lines
 from pytest_msdump.pipeline.collecting import collector_at_rest
 
 __all__ = ["main"]
@@ -110,10 +111,10 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
         sys.stdout.flush()
         return code
     except ConfigError as error:
-        print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - a command's one line of error
+        print(terminal_lines(f"msdump: {error}"), file=sys.stderr)  # noqa: T201 - a command's one line of error
         return _USAGE
     except MsdumpError as error:
-        print(f"msdump: {error}", file=sys.stderr)  # noqa: T201 - as above
+        print(terminal_lines(f"msdump: {error}"), file=sys.stderr)  # noqa: T201 - as above
         return _FAILED
     except BrokenPipeError:
         # Whoever read the output has seen enough (`| head`); the interpreter must not try to flush the rest.

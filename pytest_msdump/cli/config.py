@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_lines, terminal_text
 from pytest_msdump.facts.config_keys import MODES
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
     if wrong:
         raise ConfigError(wrong[0].sentence)
     for finding in findings:
-        print(f"warning: {finding.sentence}", file=sys.stderr)  # noqa: T201 - what is printed may be a file's content
+        print(terminal_text(f"warning: {finding.sentence}"), file=sys.stderr)  # noqa: T201 - what is printed may be a file's content
     return document
 
 
@@ -216,4 +217,4 @@ def _operators(files: Sequence[str]) -> tuple[list[str] | None, list[str]]:
 
 def _say(lines: Iterable[str]) -> None:
     for line in lines:
-        print(line)  # noqa: T201 - what the command is for
+        print(terminal_lines(line))  # noqa: T201 - what the command is for

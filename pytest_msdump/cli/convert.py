@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.cli.convert_dump import add_dump_arguments, refuse_dump_arguments, to_dumps
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
@@ -184,8 +185,6 @@ def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int,
 
 def _told(outcomes: Sequence[Outcome], failed_list: Path | None, found: _Found, out: Path) -> int:
     """Say what was done and what was not; return the exit code."""
-    from pytest_msdump.reporting.numbers import one_line_text
-
     failed = [outcome for outcome in outcomes if outcome.failures]
     written = sum(len(outcome.written) for outcome in outcomes)
     if found.unexplained:
@@ -197,7 +196,7 @@ def _told(outcomes: Sequence[Outcome], failed_list: Path | None, found: _Found, 
     if failed_list is not None:
         _say(f"{_files(len(failed))} of {len(outcomes)} failed; all reasons are in {failed_list}")
     done = f"converted {len(outcomes) - len(failed)} of {_files(len(outcomes))}: {_files(written)} in {out}"
-    print(one_line_text(done))  # noqa: T201 - what the command is for
+    print(terminal_text(done))  # noqa: T201 - what the command is for
     return int(bool(failed) or not written)
 
 
@@ -206,6 +205,4 @@ def _files(count: int) -> str:
 
 
 def _say(sentence: str) -> None:
-    from pytest_msdump.reporting.numbers import one_line_text
-
-    print(one_line_text(f"msdump convert: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
+    print(terminal_text(f"msdump convert: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import terminal_text
 
 if TYPE_CHECKING:
     from pytest_msdump.converting.arrays_to_dumps import Said
@@ -93,7 +94,7 @@ def _told(outcomes: Sequence[Outcome], failed_list: Path | None, out: Path) -> i
         _say(f"FAILED {outcome.path}: {outcome.failures[0][1]}")
     if failed_list is not None:
         _say(f"{_files(len(failed))} of {len(outcomes)} failed; all reasons are in {failed_list}")
-    print(f"wrote {len(outcomes) - len(failed)} of {_files(len(outcomes))} into {out}")  # noqa: T201 - what was done
+    print(f"wrote {len(outcomes) - len(failed)} of {_files(len(outcomes))} into {terminal_text(str(out))}")  # noqa: T201 - what was done
     return int(bool(failed))
 
 
@@ -153,6 +154,4 @@ def _files(count: int) -> str:
 
 
 def _say(sentence: str) -> None:
-    from pytest_msdump.reporting.numbers import one_line_text
-
-    print(one_line_text(f"msdump convert: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
+    print(terminal_text(f"msdump convert: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ def detail_gate(
 
     code = gate(narrowed, write, say=say)
     for lines in (lines for detail in details for lines in (detail.top_absolute, detail.top_relative) if prints_top):
-        print("\n".join(["", *lines]))  # noqa: T201 - what was asked for
+        print("\n".join(["", *map(terminal_text, lines)]))  # noqa: T201 - what was asked for
     for sentence in refused:
-        print(f"no details: {sentence}", file=sys.stderr)  # noqa: T201 - a command talks
+        print(terminal_text(f"no details: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
     return max(code, int(bool(refused)))
 
 
@@ -203,7 +203,7 @@ def tell_failing(planned: Plan, report: Report) -> None:
     close_slots(planned.suite.report_dir, run)
     written = [(address, found) for address, found in told if isinstance(found, Path)]
     for address, path in written:
-        print(f"details of {one_line_text(address)}: {os.path.relpath(path)}")  # noqa: T201 - a command talks
+        print(f"details of {terminal_text(address)}: {os.path.relpath(path)}")  # noqa: T201 - a command talks
     rest = len(told) - len(written)
     if rest:
         print(f"{rest} more failing tensors have no details; --detail N for the first N")  # noqa: T201 - as above

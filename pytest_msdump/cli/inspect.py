@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import printed_json, terminal_lines, terminal_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:
@@ -177,16 +177,16 @@ def _save(target: Path, parsed: argparse.Namespace) -> int:
     if not target.is_file():
         raise ConfigError(f"--save-txt: {target} is no file; give one tensor file")
     for path in save_text(target, Path(parsed.save_txt), with_header=parsed.txt_header):
-        print(path)  # noqa: T201 - what the command is for
+        print(terminal_text(str(path)))  # noqa: T201 - what the command is for
     return 0
 
 
 def _tell(parsed: argparse.Namespace, entry: Any, lines: Any) -> None:
     """Print JSON or text, whichever was asked for; only that one is made."""
     if parsed.json:
-        print(json.dumps(entry(), indent=2, allow_nan=False))  # noqa: T201 - what the command is for
+        print(printed_json(entry()))  # noqa: T201 - what the command is for
         return
     width = max(_NARROWEST, shutil.get_terminal_size((_WITHOUT_TERMINAL, 24)).columns)
     told: Iterable[str] = lines(width)
     for line in told:
-        print(line)  # noqa: T201 - as above
+        print(terminal_lines(line))  # noqa: T201 - as above

@@ -8,13 +8,14 @@ from itertools import pairwise
 from pytest_msdump.checking.histogram import Histogram
 from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
 from pytest_msdump.cli.inspect_text import arguments_lines, operator_lines
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.graphs.source_lines import frames_of
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.pipeline.file_headers import TensorHeader
 from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
 from pytest_msdump.readers.opdebug_files import OverflowFile
-from pytest_msdump.reporting.numbers import index_text, number, one_line_text
+from pytest_msdump.reporting.numbers import index_text, number
 
 __all__ = ["file_lines"]
 
@@ -37,7 +38,7 @@ _COUNTS = (
 
 def file_lines(found: InspectedFile, *, width: int, everything: bool = False) -> Iterator[str]:
     """Yield all lines about a file."""
-    yield f"msdump inspect: {one_line_text(str(found.path))}"
+    yield f"msdump inspect: {terminal_text(str(found.path))}"
     yield from wrapped(f"{bytes_text(found.size)}; {_kind(found)}", width, indent=2)
     most = None if everything else _MOST_ROWS
     if found.graph is not None:
@@ -68,7 +69,7 @@ def _graph(graph: OperatorGraph, width: int, most: int | None) -> Iterator[str]:
     for note in graph.notes:
         yield from wrapped(note, width, indent=2)
     for place, operator in list(enumerate(graph.operators, 1))[:most]:
-        yield f"  {place:>4}  {one_line_text(operator.name)}  ({operator.op_type})"
+        yield f"  {place:>4}  {terminal_text(operator.name)}  ({operator.op_type})"
     yield from _more(len(graph.operators), most, "operator")
 
 
@@ -77,7 +78,7 @@ def _table(table: StatisticTables, width: int, most: int | None) -> Iterator[str
     for note in table.notes:
         yield from wrapped(note, width, indent=2)
     for row in table.rows[:most]:
-        yield f"  {one_line_text(row.key.address)}  {spec_text(row.spec)}"
+        yield f"  {terminal_text(row.key.address)}  {spec_text(row.spec)}"
         values = row.statistics.values if row.statistics else {}
         told = ", ".join(f"{name} {_number(value)}" for name, value in values.items())
         yield from wrapped(told, width, indent=4)
@@ -104,14 +105,14 @@ def _tensors(found: InspectedFile, width: int) -> Iterator[str]:
         told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.header.fields)
         yield from wrapped(f"header: {told}", width, indent=2)
     op = found.tensors[0].ref.key.op
-    yield f"  {one_line_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
+    yield f"  {terminal_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
     where = where_text(op.at)
     if where:
         yield f"  {where}"
     if found.is_older:
         yield "  of an earlier run into the same directory"
     if op.true_name and op.true_name != op.name:
-        yield f"  in file names: {one_line_text(op.name)}"
+        yield f"  in file names: {terminal_text(op.name)}"
     for entry in found.tensors[0].ref.overflows:
         ids = f"task {entry.task_id}, stream {entry.stream_id}"
         yield from wrapped(f"{entry.unit} reports an overflow of {ids}: {entry.words}", width, indent=2)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.checking.wording import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.graphs.source_lines import user_frames
 from pytest_msdump.model.arguments import KernelArguments
 from pytest_msdump.model.dump import Dump
@@ -15,7 +16,6 @@ from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.pipeline.arguments import kernel_args_of
 from pytest_msdump.pipeline.placing import PlacedOperator
 from pytest_msdump.pipeline.surveying import Survey, SurveyedOperator
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["arguments_lines", "line_lines", "operator_lines", "survey_lines"]
 
@@ -90,13 +90,13 @@ def _values_text(values: Sequence[int | str]) -> str:
         else:
             runs.append([value])
     texts = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
-    return one_line_text(", ".join(texts))
+    return terminal_text(", ".join(texts))
 
 
 def _unreadable(found: Survey, width: int, everything: bool) -> Iterator[str]:
     shown = found.unreadable if everything else found.unreadable[:_MOST_UNREADABLE]
     for ref, problem in shown:
-        yield f"  - {one_line_text(ref.key.address)} cannot be read"
+        yield f"  - {terminal_text(ref.key.address)} cannot be read"
         yield from wrapped(problem, width, indent=4)
     if len(shown) < len(found.unreadable):
         yield f"  - and {len(found.unreadable) - len(shown)} more that cannot be read; --all tells them all"
@@ -111,14 +111,14 @@ def _table(operators: Sequence[SurveyedOperator], width: int) -> Iterator[str]:
             str(row.outputs),
             str(row.tensors),
             bytes_text(row.size),
-            one_line_text(row.op_type or "-"),
+            terminal_text(row.op_type or "-"),
             f"{row.dtype} {shape_text(row.shape)}" if row.dtype else "varies, or cannot be read",
         )
         for number, row in enumerate(operators, 1)
     ]
     titles = ("op", "in", "out", "tensors", "size", "type", "first output")
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    names = [one_line_text(row.label) for row in operators]
+    names = [terminal_text(row.label) for row in operators]
     facts = [_row(cells, widths) for cells in rows]
     if max(len(line) for line in facts) + 2 + max(map(len, names)) <= width:
         yield f"{_row(titles, widths)}  operator"
@@ -142,12 +142,12 @@ def line_lines(
 ) -> Iterator[str]:
     """Yield all lines about what a line of the program made."""
     yield f"msdump inspect: {dump.root} (reader {dump.reader})"
-    yield f"  {one_line_text(where)} made {counted(len(found), 'operator')}"
+    yield f"  {terminal_text(where)} made {counted(len(found), 'operator')}"
     for note in dump.notes:
         yield from wrapped(note, width, indent=2)
     for placed in found:
         yield ""
-        yield f"{one_line_text(placed.operator.name)}  ({placed.operator.op_type})"
+        yield f"{terminal_text(placed.operator.name)}  ({placed.operator.op_type})"
         yield from operator_lines(placed, width=width)
         # Each iteration has its own file; the first tells of the operator.
         arguments = kernel_args_of(dump, placed.refs[0]) if placed.refs else None
@@ -177,7 +177,7 @@ def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
         yield from _slot(operator, "output", slot, width)
         takers = placed.takers.get(slot, ())
         for name, taken in takers:
-            yield f"      to   {one_line_text(name)} input {taken}"
+            yield f"      to   {terminal_text(name)} input {taken}"
         if not takers:
             yield "      to   nobody in this graph"
 
@@ -189,7 +189,7 @@ def arguments_lines(arguments: KernelArguments | None, *, width: int) -> Iterato
     if arguments.note:
         yield from wrapped(f"kernel arguments: {arguments.source} {arguments.note}", width, indent=2)
         return
-    yield f"  kernel arguments ({one_line_text(arguments.source)})"
+    yield f"  kernel arguments ({terminal_text(arguments.source)})"
     yield from _values_lines(arguments.values, width)
 
 
@@ -223,8 +223,8 @@ def _at_slot(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None
 
 def _producer(edge: Edge | None, constant: str | None) -> str:
     if edge is None:
-        return f"the constant {one_line_text(constant)}" if constant else "a constant, or nothing"
-    name = one_line_text(edge.producer)
+        return f"the constant {terminal_text(constant)}" if constant else "a constant, or nothing"
+    name = terminal_text(edge.producer)
     return f"{name} (a weight or an input of the network)" if edge.is_parameter else f"{name} output {edge.slot}"
 
 
@@ -233,6 +233,6 @@ def _files(dump: Dump, placed: PlacedOperator, most: int | None) -> Iterator[str
     if not files:
         yield "  not dumped"
     for path in files[:most]:
-        yield f"  {one_line_text(os.path.relpath(path, dump.root))}"
+        yield f"  {terminal_text(os.path.relpath(path, dump.root))}"
     if most is not None and len(files) > most:
         yield f"  and {counted(len(files) - most, 'more file')}; --all lists them all"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_msdump.checking.wording import counted, where_text, wrapped
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistic, StatisticDifference
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
 from pytest_msdump.pipeline.verifying import verifiable, verify
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.values import encode
 
 __all__ = ["Verified", "verified", "verify_entry", "verify_lines"]
@@ -64,7 +64,7 @@ def verify_lines(found: Verified, *, width: int, everything: bool = False) -> It
 
 
 def _tensor(ref: TensorRef, differences: Sequence[StatisticDifference], width: int) -> Iterator[str]:
-    yield f"DIFFERS  {one_line_text(ref.key.address)}"
+    yield f"DIFFERS  {terminal_text(ref.key.address)}"
     where = where_text(ref.key.op.at)
     if where:
         yield f"         {where}"
@@ -75,10 +75,10 @@ def _tensor(ref: TensorRef, differences: Sequence[StatisticDifference], width: i
             what = difference.what.replace("_", " ")
             text = f"{what}: {_text(difference.saved)} in the table, {_text(difference.computed)} in the tensor"
             yield from wrapped(text, width, indent=9)
-    yield f"         {one_line_text(str(ref.source.path))}"
+    yield f"         {terminal_text(str(ref.source.path))}"
     table = ref.statistics.source if ref.statistics else None
     if table is not None:
-        yield f"         {one_line_text(str(table.path))}" + (f", line {table.part}" if table.part else "")
+        yield f"         {terminal_text(str(table.path))}" + (f", line {table.part}" if table.part else "")
 
 
 def _text(value: Statistic) -> str:

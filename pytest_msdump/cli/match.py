@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import printed_json, terminal_text
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _tell(parsed: argparse.Namespace, planned: Plan) -> int:
 
     report = match_text.as_report(planned)
     if parsed.json:
-        print(json.dumps(match_text.match_entry(planned, report), indent=2, allow_nan=False))  # noqa: T201 - what it is for
+        print(printed_json(match_text.match_entry(planned, report)))  # noqa: T201 - what it is for
     else:
         width = max(_NARROWEST, shutil.get_terminal_size((_WITHOUT_TERMINAL, 24)).columns)
         lines = match_text.match_lines(planned.pairing.pairs, report, width=width)
@@ -104,7 +104,7 @@ def _suggest(planned: Plan, progress: Progress) -> int:
     shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
     for line in map_lines(found, shared):
         print(line)  # noqa: T201 - what it is for
-    print(f"msdump match: {summary(found)}", file=sys.stderr)  # noqa: T201 - beside what goes into a file
+    print(terminal_text(f"msdump match: {summary(found)}"), file=sys.stderr)  # noqa: T201 - beside what goes into a file
     return int(bool(planned.pairing.unmatched_right) and not any(one.is_clear for one in found.suggestions))
 
 

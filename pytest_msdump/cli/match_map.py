@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.localising.suggest import Fit, Suggestion
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.suggesting import Suggested
 from pytest_msdump.pipeline.suggestion_entries import what_speaks_for
 from pytest_msdump.reporting.map_entry import map_entry_lines
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["map_lines", "summary"]
 
@@ -50,11 +50,11 @@ def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
     if alone:
         yield ""
         yield "# no suggestion for these right tensors:"
-        yield from (f"#   {one_line_text(ref.key.address)}" for ref in alone)
+        yield from (f"#   {terminal_text(ref.key.address)}" for ref in alone)
     if found.unread:
         yield ""
         yield "# not looked at:"
-        yield from (f"#   {one_line_text(f'{one.side}: {one.address}: {one.reason}')}" for one in found.unread)
+        yield from (f"#   {terminal_text(f'{one.side}: {one.address}: {one.reason}')}" for one in found.unread)
 
 
 def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -
 
 
 def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iterator[str]:
-    name = one_line_text(found.right[one.right].key.address)
+    name = terminal_text(found.right[one.right].key.address)
     yield ""
     yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
     for fit in one.fits:

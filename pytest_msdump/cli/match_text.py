@@ -7,11 +7,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.matching.meeting import Key, raw_key
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.assemble import assemble
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.record_names import relative_file
 from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
@@ -139,8 +139,8 @@ def _rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
         kind = (pair.how, pair.by, id(pair.transform), pair.note)
         how = said.get(kind) or said.setdefault(kind, _how(pair))
         left = pair.left.key
-        address = one_line_text(left.address) + where[id(left.op.at)]
-        rows.append((str(pair.order + 1), address, one_line_text(pair.right.key.address), how))
+        address = terminal_text(left.address) + where[id(left.op.at)]
+        rows.append((str(pair.order + 1), address, terminal_text(pair.right.key.address), how))
     return rows
 
 
@@ -179,7 +179,7 @@ def _how(pair: Pair) -> str:
             said.append(name if value is True else f"{name} {value}")
     if pair.note:
         said.append(pair.note)
-    return one_line_text("; ".join(said))
+    return terminal_text("; ".join(said))
 
 
 def _varying(places: Iterable[Key]) -> tuple[int, ...]:
@@ -192,7 +192,7 @@ def _varying(places: Iterable[Key]) -> tuple[int, ...]:
 
 def _at(place: Key, numbers: Iterable[int]) -> str:
     told = ", ".join([f"{COORDINATES[number]} {place[number]}" for number in numbers if place[number] is not None])
-    return f" [{one_line_text(told)}]" if told else ""
+    return f" [{terminal_text(told)}]" if told else ""
 
 
 def _missing(report: Report, width: int) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _missing(report: Report, width: int) -> Iterator[str]:
     yield f"asked for, but not paired ({len(report.missing)})"
     for entry in report.missing:
         text = f"{entry['left']} <-> {entry['right']}: {entry['reason']}{_nearest(entry)}"
-        yield from _hanging(f"  {one_line_text(text)}", width, 4)
+        yield from _hanging(f"  {terminal_text(text)}", width, 4)
 
 
 def _alone(alone: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
@@ -212,9 +212,9 @@ def _alone(alone: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     for entry in alone:
         by_reason.setdefault(entry["reason"], []).append(entry)
     for reason, entries in by_reason.items():
-        yield from _hanging(f"  {one_line_text(reason)} ({len(entries)}):", width, 4)
+        yield from _hanging(f"  {terminal_text(reason)} ({len(entries)}):", width, 4)
         for entry in entries:
-            text = f"{one_line_text(entry['address'])}{_at(_place(entry), varying)}{_nearest(entry)}"
+            text = f"{terminal_text(entry['address'])}{_at(_place(entry), varying)}{_nearest(entry)}"
             yield from _hanging(f"    {text}", width, 6)
 
 
@@ -224,7 +224,7 @@ def _place(entry: Mapping[str, Any]) -> Key:
 
 def _nearest(entry: Mapping[str, Any]) -> str:
     """Whom it may have meant."""
-    names = ", ".join(one_line_text(name) for name in entry["candidates"])
+    names = ", ".join(terminal_text(name) for name in entry["candidates"])
     return f" (nearest: {names})" if names else ""
 
 

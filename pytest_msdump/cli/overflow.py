@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.checking.wording import frame_lines, where_text
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def run(parsed: argparse.Namespace) -> int:
     dump = index(as_path(parsed.directory or parsed.dump), allow_incomplete=allowed)
     found = find_overflows(dump, watch=Progress("msdump overflow", quiet=parsed.quiet))
     for line in _told(found):
-        print(line)  # noqa: T201 - what the command is for
+        print(terminal_text(line))  # noqa: T201 - what the command is for
     if parsed.out is not None:
         _write(found, Path(parsed.out), parsed.first)
     return int(not found.is_clean)
@@ -75,7 +76,7 @@ def _write(found: Overflows, directory: Path, first: int) -> None:
 
     # Local time without a zone, as the vendor's file names have it.
     files = write_overflow_files(found, directory, first=first, now=datetime.now())
-    print(f"wrote {_number(len(files), 'file')} to {directory}")  # noqa: T201 - what the command is for
+    print(f"wrote {_number(len(files), 'file')} to {terminal_text(str(directory))}")  # noqa: T201 - what the command is for
 
 
 def _told(found: Overflows) -> Iterator[str]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_text
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -36,7 +37,6 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.reference is not None:
         return _check(parsed)
     from pytest_msdump.converting.prototxt import rewire_file
-    from pytest_msdump.reporting.numbers import one_line_text
 
     out = Path(parsed.out) if parsed.out is not None else None
     target, rewired = rewire_file(Path(parsed.file), out=out, phase=parsed.phase)
@@ -45,13 +45,12 @@ def run(parsed: argparse.Namespace) -> int:
     count = len(rewired.renamed)
     said = f"{count} in-place {'top' if count == 1 else 'tops'} renamed" if count else "no layer is in place: a copy"
     for line in (*lines, f"wrote {target} ({said})"):
-        print(one_line_text(line))  # noqa: T201 - what the command is for
+        print(terminal_text(line))  # noqa: T201 - what the command is for
     return 0
 
 
 def _check(parsed: argparse.Namespace) -> int:
     from pytest_msdump.capture.caffe_shared import shared_bytes
-    from pytest_msdump.reporting.numbers import one_line_text
 
     if parsed.out is not None:
         raise ConfigError("--reference writes nothing: leave --out out")
@@ -59,5 +58,5 @@ def _check(parsed: argparse.Namespace) -> int:
     lines = [f"{one.layer}: its file holds the bytes of {one.over}, which is in place on {one.blob}" for one in found]
     advice = f"make the reference again with what 'msdump prototxt {parsed.file}' writes"
     for line in [*lines, advice if found else "no layer holds the bytes of another in place on it"]:
-        print(one_line_text(line))  # noqa: T201 - what the command is for
+        print(terminal_text(line))  # noqa: T201 - what the command is for
     return int(bool(found))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_line, terminal_text
 
 if TYPE_CHECKING:
     from pytest_msdump.converting.renaming import RenamePlan
@@ -59,7 +59,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.dry_run:
         _say([f"{count} would be renamed; nothing was changed"])
     else:
-        shown = shlex.join(["msdump", "rename", str(folder), "--undo", os.path.relpath(undo)])
+        shown = shell_line(["msdump", "rename", str(folder), "--undo", os.path.relpath(undo)])
         _say([f"{count} renamed; to take it back: {shown}"])
     return 0
 
@@ -91,7 +91,5 @@ def _files(count: int) -> str:
 
 
 def _say(lines: Iterable[str]) -> None:
-    from pytest_msdump.reporting.numbers import one_line_text
-
     for line in lines:
-        print(one_line_text(line))  # noqa: T201 - what the command is for
+        print(terminal_text(line))  # noqa: T201 - what the command is for

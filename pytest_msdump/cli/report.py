@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.settings import REPORT_KINDS, parse_report
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
@@ -37,7 +38,7 @@ def run(parsed: argparse.Namespace) -> int:
     report = report_from(read_json(file), place=parsed.file)
     out = file.parent if parsed.out is None else Path(parsed.out)
     for written in write_report(report, kinds, out):
-        print(os.path.relpath(written))  # noqa: T201 - what a command is asked for
+        print(terminal_text(os.path.relpath(written)))  # noqa: T201 - what a command is asked for
     tell_github([report] if "github" in kinds else [])
     if not report.complete:
         print(ENGLISH("not_complete" if report.ended else "not_ended"), file=sys.stderr)  # noqa: T201 - as above

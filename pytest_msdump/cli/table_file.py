@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import csv_line, terminal_text
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.reporting.atomic import in_utf8, write_file
-from pytest_msdump.reporting.csv_report import csv_line
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["TableFile", "csv_text", "plain_text", "table_file", "write_table"]
 
@@ -73,7 +72,7 @@ def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence
 
 
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
-    """Return the rows as CSV. Cells are quoted where CSV needs it, whatever character they begin with."""
+    """Return the rows as CSV. Cells are quoted where CSV needs it, and none is a formula."""
     return "".join([f"{csv_line(row)}\n" for row in rows])
 
 
@@ -85,4 +84,4 @@ def plain_text(rows: Iterable[Sequence[str]]) -> str:
     >>> plain_text([["LeftOp", "RightOp"], ["a\nb", ""]])
     'LeftOp RightOp\na\\nb NaN\n'
     """
-    return "".join(" ".join(one_line_text(cell) or _EMPTY for cell in row) + "\n" for row in rows)
+    return "".join(" ".join(terminal_text(cell) or _EMPTY for cell in row) + "\n" for row in rows)

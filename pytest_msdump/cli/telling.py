@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.compiled import chosen
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
@@ -147,7 +148,7 @@ def _width() -> int:
 
 def _say(lines: Iterable[str]) -> None:
     """Print lines; on a terminal, or where colour is forced, those that begin with a verdict in its colour."""
-    parts = [part for text in lines for part in text.split("\n")]
+    parts = [terminal_text(part) for text in lines for part in text.split("\n")]
     if not sys.stdout.isatty() and not any(os.environ.get(name) for name in _FORCING):
         for part in parts:
             print(part)  # noqa: T201 - a command talks

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_text
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -43,7 +44,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"--folder '{parsed.folder}': tfdbg takes no path with blanks; give another folder")
     commands = print_commands(read_listing(_text(name), source=name), first=_first(parsed.time), folder=parsed.folder)
     # All or none: half of a list would be taken for the whole.
-    print("\n".join(list(commands)))  # noqa: T201 - what the command is for
+    print("\n".join(map(terminal_text, commands)))  # noqa: T201 - what the command is for
     return 0
 
 

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.escape import terminal_lines
 from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Arguments", "Flag", "Grammar", "run_program"]
@@ -162,10 +163,10 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
         sys.stdout.flush()
         return code
     except ConfigError as error:
-        print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - a command's one line of error
+        print(terminal_lines(f"{program}: {error}"), file=sys.stderr)  # noqa: T201 - a command's one line of error
         return _USAGE
     except MsdumpError as error:
-        print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - as above
+        print(terminal_lines(f"{program}: {error}"), file=sys.stderr)  # noqa: T201 - as above
         return _FAILED
     except BrokenPipeError:
         # As in `cli.main`: who reads has seen enough.

@@ -8,7 +8,6 @@ Ascend "Accuracy Comparison Tool", ``msaccucmp.py convert``, release 26.2.0.
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from pytest_msdump.cli import convert
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar
 from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.escape import shell_line
 
 __all__ = ["GRAMMAR", "run_convert"]
 
@@ -54,7 +54,7 @@ def run_convert(program: str, words: Sequence[str]) -> int:
         said(program, "-v changes nothing: dump files tell what they are")
     options = _options(program, arguments)
     code = convert.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
-    said(program, f"the same as: {shlex.join(_new_spelling(options))}")
+    said(program, f"the same as: {shell_line(_new_spelling(options))}")
     return code
 
 

@@ -9,7 +9,6 @@ Ascend "Accuracy Comparison Tool", "How Do I Convert an .npy File into a Dump Fi
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from pytest_msdump.cli import convert
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
 from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.escape import shell_line
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -72,7 +72,7 @@ def _run(words: Sequence[str]) -> int:
     parsed = parser.parse_args(["SRC", f"--out={out}", *more])
     parsed.sources = [source]
     code = convert.run(parsed)
-    said(_PROGRAM, f"the same as: {shlex.join(['msdump', 'convert', source, '--out', out, *more])}")
+    said(_PROGRAM, f"the same as: {shell_line(['msdump', 'convert', source, '--out', out, *more])}")
     return code
 
 

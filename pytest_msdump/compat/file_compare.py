@@ -7,7 +7,6 @@ References
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from pytest_msdump.compat.arguments import Flag, Grammar
 from pytest_msdump.compat.outputs import output_folder, written
 from pytest_msdump.compat.suites import said, vendor_suite
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_line
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_table import ALGORITHMS, Columns, vendor_table
 
@@ -60,7 +60,7 @@ def run_file_compare(program: str, words: Sequence[str]) -> int:
     suite = vendor_suite({"left": left, "right": right, "report_dir": str(reports)}, {"left": "-m", "right": "-g"})
     planned = plan(suite)
     typed = ["msdump", "compare", left, right, "--io", "all", "--report-dir", str(reports)]
-    said(program, f"the same gate as: {shlex.join(typed)}")
+    said(program, f"the same gate as: {shell_line(typed)}")
     return gate(planned, lambda report: [written(_free(folder), _text(report))])
 
 

@@ -8,12 +8,12 @@ Ascend "Accuracy Comparison Tool", "Preparing .npy Data of a Caffe Model", the s
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 
 from pytest_msdump.cli import prototxt
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
 from pytest_msdump.compat.suites import said
+from pytest_msdump.escape import shell_line
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     file = GRAMMAR.parse(words).values["file"]
     code = prototxt.run(argparse.Namespace(file=file, out=None, phase="TEST", reference=None))
-    said(_PROGRAM, f"the same as: {shlex.join(['msdump', 'prototxt', file])}")
+    said(_PROGRAM, f"the same as: {shell_line(['msdump', 'prototxt', file])}")
     return code
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pytest_msdump.compat.arguments import Flag, Grammar, run_program
 from pytest_msdump.compat.outputs import output_folder, written
 from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["GRAMMAR", "main"]
@@ -63,11 +63,11 @@ def _run(words: Sequence[str]) -> int:
     inputs = frozenset(filter(None, map(str.strip, (arguments.get("inputs") or "").split(";"))))
     found = advice(titles, rows, inputs=inputs)
     path = written(output_folder(arguments.get("out")) / "advisor_summary.txt", found.lines)
-    print(found.lines, end="")  # noqa: T201 - what the command is for
+    print(terminal_lines(found.lines), end="")  # noqa: T201 - what the command is for
     said(_PROGRAM, f"wrote {path}")
     reports = [table.parent / name for name in _REPORTS if (table.parent / name).is_file()]
     if reports:
-        said(_PROGRAM, f"the same gate as: {shlex.join(['msdump', 'check', str(reports[0])])}")
+        said(_PROGRAM, f"the same gate as: {shell_line(['msdump', 'check', str(reports[0])])}")
     else:
         said(_PROGRAM, "msdump compare says the same at its end: first failing")
     return int(not found.is_fine)

@@ -8,13 +8,13 @@ Ascend "Accuracy Comparison Tool", ``msaccucmp.py overflow``, release 26.2.0.
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
 
 from pytest_msdump.cli import overflow
 from pytest_msdump.compat.arguments import Flag, Grammar
 from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_line
 
 __all__ = ["GRAMMAR", "run_overflow"]
 
@@ -44,5 +44,5 @@ def run_overflow(program: str, words: Sequence[str]) -> int:
         raise ConfigError(f"-n {first}: give a number from 1 to 5")
     options = {"directory": dump, "dump": None, "out": out, "first": int(first)}
     code = overflow.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
-    said(program, f"the same as: {shlex.join(['msdump', 'overflow', dump, '--out', out, '-n', first])}")
+    said(program, f"the same as: {shell_line(['msdump', 'overflow', dump, '--out', out, '-n', first])}")
     return code

@@ -7,7 +7,6 @@ Ascend "Accuracy Comparison Tool", "How Do I Convert the Format of a Dump File?"
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
 from pytest_msdump.compat.outputs import output_folder
 from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.escape import shell_line, terminal_text
 
 if TYPE_CHECKING:
     from pytest_msdump.converting.shape_conversion import Converted
@@ -77,7 +77,7 @@ def _run(words: Sequence[str]) -> int:
         remove_leftovers(folder)
         lengths = "x".join(map(str, done.view.shape))
         name = ".".join([path.name, io, str(index), *([lengths] if lengths else []), "npy"])
-        print(write_view(done.view, folder / name))  # noqa: T201 - the result
+        print(terminal_text(str(write_view(done.view, folder / name))))  # noqa: T201 - the result
     _tell(arguments, done, f"*:{io}:{index}")
     return 0
 
@@ -137,9 +137,9 @@ def _tell(arguments: Arguments, done: Converted, glob: str) -> None:
     if done.source == done.wanted:
         said(_PROGRAM, f"the tensor is in {done.wanted} already: it was copied as it is, padding and all")
     if done.with_padding:
-        said(_PROGRAM, f"whole blocks of channels were kept; without the padding: {shlex.join(words)}")
+        said(_PROGRAM, f"whole blocks of channels were kept; without the padding: {shell_line(words)}")
     else:
-        said(_PROGRAM, f"the same as: {shlex.join(words)}")
+        said(_PROGRAM, f"the same as: {shell_line(words)}")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_msdump.compat.arguments import Arguments
+from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.suite import Suite, load_suite
 
@@ -47,9 +47,9 @@ def new_spelling(arguments: Arguments, *more: str) -> str:
     for name, flag in _NEW_FLAGS.items():
         if name in arguments:
             words += [flag, arguments.values[name]]
-    return shlex.join([*words, *more])
+    return shell_line([*words, *more])
 
 
 def said(program: str, sentence: str) -> None:
     """Tell a person something that is no result."""
-    print(f"{program}: {sentence}", file=sys.stderr)  # noqa: T201 - a command talks
+    print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks

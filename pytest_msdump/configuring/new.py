@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_word
 
 __all__ = ["acl_lines", "around_step", "new_acl", "new_config", "script_lines"]
 
@@ -105,7 +105,7 @@ def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str
         The step, counted from 1, after which nothing is dumped any more.
     """
     yield "# before the script starts, and before mindspore.communication.init():"
-    yield f"export MINDSPORE_DUMP_CONFIG={shlex.quote(file)}"
+    yield f"export MINDSPORE_DUMP_CONFIG={shell_word(file)}"
     if mode == "ge":
         yield "export ENABLE_MS_GE_DUMP=1"
     yield ""

@@ -10,9 +10,9 @@ from pathlib import Path
 from pytest_msdump.converting.array_files import whole_file
 from pytest_msdump.converting.one_file import Outcome
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.readers.sidefiles import MAPPING, read_mapping
 from pytest_msdump.reporting.atomic import in_utf8
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["FAILED_LIST", "write_failed_list", "write_mappings"]
 
@@ -47,7 +47,7 @@ def write_failed_list(outcomes: Iterable[Outcome], out: Path) -> Path | None:
             lines = [",".join([str(outcome.path), *labels])]
             lines += [f"# {label}: {reason}" if label else f"# {reason}" for label, reason in outcome.failures]
             # A name with a line break in it would look like two.
-            stream.write("".join(f"{one_line_text(line)}\n" for line in lines).encode())
+            stream.write("".join(f"{terminal_text(line)}\n" for line in lines).encode())
     return path
 
 

@@ -13,6 +13,7 @@ from pytest_msdump.detailing.style import OWN, Style
 from pytest_msdump.detailing.summary import NOTHING_SEEN, extents_of
 from pytest_msdump.detailing.tables import heading, lines
 from pytest_msdump.detailing.top import Top, by_absolute, by_relative
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.readers.npy_writer import write_npy
@@ -143,7 +144,7 @@ def detail_views(
 
 def _plain(name: str) -> str:
     """A name on one line; of several, without the commas between them."""
-    return "".join(char if char.isprintable() or char > "\x7f" else " " for char in name).replace(",", " ")
+    return terminal_text(name).replace(",", " ")
 
 
 def _blocks(left: TensorView, right: TensorView) -> Iterator[Elements]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_word
 from pytest_msdump.graphs.circles import operators_in_circles
 from pytest_msdump.graphs.ge_operator import named_operator
 from pytest_msdump.graphs.json_fields import checked, document, may_hold_long_number, need, text_of
@@ -72,9 +73,7 @@ def _refuse_model(path: Path, data: bytes) -> None:
 
 
 def _command(model: Path) -> str:
-    import shlex
-
-    return f"atc --mode=1 --om={shlex.quote(str(model))} --json={shlex.quote(str(model.with_suffix('.json')))}"
+    return f"atc --mode=1 --om={shell_word(str(model))} --json={shell_word(str(model.with_suffix('.json')))}"
 
 
 def parse_model(data: str | bytes, *, source: str) -> OperatorGraph:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from pytest_msdump.converting.array_files import whole_file, write_view
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import OpKey, TensorRef
@@ -21,7 +21,6 @@ from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_logical, open_view
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.roles import role_line, with_causes_first
 
 __all__ = ["MOST_CAUSES", "write_bundle"]
@@ -103,7 +102,7 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
     op = pairs[0].left.key.op
     folder = directory / _folder_name(records[0]["order"], op.label)
     told = [record for record in records if "role" in record] or records
-    yield f"{folder.name}  {one_line_text(op.label)}"
+    yield f"{folder.name}  {terminal_text(op.label)}"
     yield f"  {role_line(told[0])}"
     for pair in pairs:
         yield from _written(folder, f"{pair.left.key.io}_{pair.left.key.slot}", pair, plan.extras)
@@ -132,7 +131,7 @@ def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[st
                 write_view(view, path)
     except (MsdumpError, OSError) as error:
         _check_folder(folder)
-        yield f"  {name} was not written as it was compared: {one_line_text(str(error))}"
+        yield f"  {name} was not written as it was compared: {terminal_text(str(error))}"
         for side, ref in (("left", pair.left), ("right", pair.right)):
             yield from _alone(folder, f"{name}_{side}", ref)
     else:
@@ -159,7 +158,7 @@ def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:
             write_view(view, path)
     except (MsdumpError, OSError) as error:
         _check_folder(folder)
-        yield f"  {name} was not written: {one_line_text(str(error))}"
+        yield f"  {name} was not written: {terminal_text(str(error))}"
     else:
         yield f"  {path.name}"
 
@@ -178,7 +177,7 @@ def _limits(record: Mapping[str, Any]) -> dict[str, Any]:
 def _command(report: Report, op: OpKey, pairs: Sequence[Pair]) -> str:
     """The command that compares this operator again."""
     io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
-    return shlex.join(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
+    return shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
 
 
 def _folder_name(order: int, label: str) -> str:

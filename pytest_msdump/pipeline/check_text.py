@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from pytest_msdump.checking.hits import Hit
 from pytest_msdump.checking.wording import counted, frame_lines, listed, where_text, wrapped
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import Coordinates, OpKey
 from pytest_msdump.pipeline.checking import Checked
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["check_lines"]
 
@@ -56,11 +56,11 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
         yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all tells them all"
     for path, sentence in checked.reports:
         yield ""
-        yield f"REPORTED  {one_line_text(str(path))}"
+        yield f"REPORTED  {terminal_text(str(path))}"
         yield from wrapped(sentence, width, indent=10)
     for ref, problem in checked.unreadable:
         yield ""
-        yield f"UNREADABLE  {one_line_text(ref.key.address)}"
+        yield f"UNREADABLE  {terminal_text(ref.key.address)}"
         yield from wrapped(problem, width, indent=12)
 
 
@@ -85,7 +85,7 @@ def _in_any_iteration(op: OpKey) -> OpKey:
 
 
 def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterator[str]:
-    yield f"HIT  {one_line_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
+    yield f"HIT  {terminal_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
     where = where_text(op.at)
     yield f"     {place}" + (f"; {where}" if where else "")
     line = hits[0].ref.line
@@ -98,7 +98,7 @@ def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterato
         yield f"     {io}:{slot}  {check}: {CHECKS[check].says}"
         yield from wrapped(f"{same[0].sentence}{_repeated(same)}", width, indent=15)
     for file in dict.fromkeys(same[0].ref.source.path for same in repeats.values()):
-        yield f"     {one_line_text(str(file))}"
+        yield f"     {terminal_text(str(file))}"
 
 
 def _repeated(same: Sequence[Hit]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["Wanted", "chosen_pairs", "only", "wanted"]
 
@@ -82,7 +82,7 @@ def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
     known = sorted({(key.io, key.slot) for key in [*(pair.left.key for _, pair in named), *(a.ref.key for a in alone)]})
     tensor = choice.io if choice.slot is None else f"{choice.io} {choice.slot}"
     raise ConfigError(
-        f"operator {one_line_text(choice.operator)} has no {tensor}; it has {', '.join(f'{io} {n}' for io, n in known)}"
+        f"operator {terminal_text(choice.operator)} has no {tensor}; it has {', '.join(f'{io} {n}' for io, n in known)}"
     )
 
 
@@ -115,7 +115,7 @@ def _names(key: TensorKey) -> Iterator[str]:
 
 def _no_partner(one: Unmatched) -> str:
     candidates = f"; did you mean {', '.join(one.candidates)}?" if one.candidates else ""
-    return f"{one_line_text(one.ref.key.address)} has no partner: {one.reason}{candidates}"
+    return f"{terminal_text(one.ref.key.address)} has no partner: {one.reason}{candidates}"
 
 
 def _unknown(plan: Plan, operator: str) -> str:
@@ -125,4 +125,4 @@ def _unknown(plan: Plan, operator: str) -> str:
     hint = nearest(operator, names)
     if hint.startswith("known: ") and len(names) > _MOST_LISTED:
         hint = f"known: {', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} more"
-    return one_line_text(f"no operator is called '{operator}' among those that are selected; {hint}")
+    return terminal_text(f"no operator is called '{operator}' among those that are selected; {hint}")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.detail import detail_pair, detail_stems
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.atomic import make_directory
-from pytest_msdump.reporting.numbers import one_line_text
 
 __all__ = ["FOLDER", "close_slots", "details_of_failing", "left_out"]
 
@@ -52,7 +52,7 @@ def details_of_failing(
             slot = _taken(directory, run, plan.suite.detail)
             told.append((pair.left.key.address, _written(plan, number, directory, slot)))
         except (MsdumpError, OSError) as error:
-            told.append((pair.left.key.address, one_line_text(str(error))))
+            told.append((pair.left.key.address, terminal_text(str(error))))
     return told
 
 

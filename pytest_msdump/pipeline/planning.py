@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
@@ -17,7 +18,6 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, Tens
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.settings import parse_spec
 
 if TYPE_CHECKING:
@@ -252,4 +252,4 @@ def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool) -> str
         for coordinate in varying
         if getattr(key.op.at, coordinate) is not None
     ]
-    return one_line_text(name).replace("::", ":_:") + (f"[{'-'.join(shown)}]" if shown else "")
+    return terminal_text(name.replace("::", ":_:")) + (f"[{'-'.join(shown)}]" if shown else "")

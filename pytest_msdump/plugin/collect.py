@@ -11,6 +11,7 @@ import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import terminal_lines, terminal_text
 from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
@@ -123,8 +124,8 @@ class _GateFailureError(Exception):
 
     def __init__(self, text: str, line: str) -> None:
         super().__init__(line)
-        self.text = text
-        self.line = line
+        self.text = terminal_lines(text)
+        self.line = terminal_text(line)
 
 
 class OperatorItem(_GateItem):

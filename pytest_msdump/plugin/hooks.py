@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import terminal_lines
 from pytest_msdump.plugin.ignore_dumps import DUMPS, find_dumps
 from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
 from pytest_msdump.plugin.sources import refuse_lost_files
@@ -36,7 +37,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         refuse_lost_files(early_config)
         early_config.stash[DUMPS] = find_dumps(early_config)
     except MsdumpError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(terminal_lines(str(error))) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         config.stash[GATE].prepare()
     except MsdumpError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(terminal_lines(str(error))) from None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -96,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     try:
         config.stash[GATE].check_collected(items)
     except MsdumpError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(terminal_lines(str(error))) from None
 
 
 @pytest.hookimpl(tryfirst=True)

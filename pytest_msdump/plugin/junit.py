@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from _pytest.junitxml import xml_key
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.roles import with_causes_first
 from pytest_msdump.reporting.tally import first_failing
 
@@ -82,5 +82,5 @@ def _add(case: Any, name: str, value: str) -> None:
 
 
 def _short(text: str) -> str:
-    plain = one_line_text(text)
+    plain = terminal_text(text)
     return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 1]}…"

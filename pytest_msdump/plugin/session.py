@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -276,8 +275,8 @@ class Gate:
             if (source.file in files if source.is_suite_file else NODE_OF_COMMAND_LINE in places)
         ]
 
-    def rerun_command(self, source: Source, name: str, select: str) -> str:
-        """The shell command that runs just this item again."""
+    def rerun_command(self, source: Source, name: str, select: str) -> list[str]:
+        """The words of the shell command that runs just this item again."""
         given = [
             f"--msdump-{option.replace('_', '-')}" + ("" if value is True else f"={value}")
             for option, values in self.options.items()
@@ -286,8 +285,8 @@ class Gate:
         ]
         if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
-            return shlex.join(["pytest", f"{path}::{name}", *given])
-        return shlex.join(["pytest", *given, f"--msdump-select={glob.escape(select)}"])
+            return ["pytest", f"{path}::{name}", *given]
+        return ["pytest", *given, f"--msdump-select={glob.escape(select)}"]
 
 
 def sent_with(report: pytest.TestReport) -> Mapping[str, Any] | None:

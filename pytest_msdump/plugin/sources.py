@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_line
 from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS
 
 __all__ = [
@@ -147,7 +148,7 @@ def refuse_lost_files(config: pytest.Config) -> None:
         if taken != meant:
             raise ConfigError(
                 f"after a space pytest takes the value of {values[0].partition('=')[0]} for a path of tests, too, and "
-                f"uses {_listed(taken)} as {what} instead of {_listed(meant)}; type {shlex.join(values)}"
+                f"uses {_listed(taken)} as {what} instead of {_listed(meant)}; type {shell_line(values)}"
             )
 
 

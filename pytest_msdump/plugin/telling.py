@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
@@ -44,7 +45,9 @@ __all__ = [
 _OF_THE_RUN = ("gitlab",)
 
 
-def failure(gate: Gate, plan: Plan, records: Sequence[Mapping[str, Any]], command: str, width: int) -> tuple[str, str]:
+def failure(
+    gate: Gate, plan: Plan, records: Sequence[Mapping[str, Any]], command: Sequence[str], width: int
+) -> tuple[str, str]:
     """The full text of a failed item, and its one line."""
     say = Phrases(gate.language)
     text = failure_text(
@@ -175,15 +178,17 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             terminal.line("")
         if len(gate.reports) > 1 or terminal.verbosity < 0:
             left, right = (shown_path(side.directory) for side in (report.left, report.right))
-            terminal.line(say("both_sides", left=left, right=right))
+            terminal.line(terminal_text(say("both_sides", left=left, right=right)))
         shown = [shown_path(file) for file in files]
         unfolded = gate.config.option.msdump_all
         for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded, say=say):
-            terminal.line(line)
-    for line in [*gate.detail_lines, *_for_github(gate)]:
+            terminal.line(terminal_text(line))
+    for line in gate.detail_lines:
+        terminal.line(terminal_text(line))
+    for line in _for_github(gate):
         terminal.line(line)
     for error in gate.unwritten:
-        terminal.line(f"ERROR: {error}", red=True)
+        terminal.line(terminal_text(f"ERROR: {error}"), red=True)
     if gate.foreign:
         terminal.line(say("foreign_results", n=gate.foreign), red=True)
 

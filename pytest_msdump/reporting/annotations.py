@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.failure import one_line
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.tally import coverage_problems
 
@@ -71,7 +71,7 @@ def _of(report: Report, locate: Locate) -> Iterator[Annotation]:
     suite = locate(None)
     for number, problem in enumerate(coverage_problems(report)):
         identity = ("coverage", suite[0] or "", str(number))
-        yield Annotation("coverage", "fail", suite, identity, "msdump: coverage", (one_line_text(problem),))
+        yield Annotation("coverage", "fail", suite, identity, "msdump: coverage", (terminal_text(problem),))
     for record in report.records:
         if record["verdict"] in FAILING:
             yield _of_record(record, suite, locate)
@@ -85,7 +85,7 @@ def _of_record(record: Entry, suite: Place, locate: Locate) -> Annotation:
         verdict=record["verdict"],
         place=locate(record),
         identity=("tensor", suite[0] or "", left, right, *(str(record[name]) for name in COORDINATES)),
-        title=f"msdump: {one_line_text(left)}",
+        title=f"msdump: {terminal_text(left)}",
         lines=tuple(line for line in (one_line(record), role) if line),
         folded=folded_line([record]) is not None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import labelled
 
@@ -33,11 +33,11 @@ def argument_lines(record: Entry, width: int, say: Phrases = ENGLISH) -> list[st
     for one in differing[:_MOST_LISTED]:
         both = say("both_sides", left=_value(one["left"], say), right=_value(one["right"], say))
         text = say("after_label", label=f"{one['kind']} {one['name']}", text=both)
-        lines += labelled(say("differs"), one_line_text(text), width=width)
+        lines += labelled(say("differs"), terminal_text(text), width=width)
     if len(differing) > _MOST_LISTED:
         lines += labelled("", say("more_differ", n=len(differing) - _MOST_LISTED), width=width)
     for text in _saved(record.get("kernel_args", {}), say):
-        lines += labelled(say("arguments"), one_line_text(text), width=width)
+        lines += labelled(say("arguments"), terminal_text(text), width=width)
     return lines
 
 

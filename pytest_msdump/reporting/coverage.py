@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import filled, labelled, table
@@ -65,8 +65,8 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
 def _holds(side: SideInfo, say: Phrases) -> str:
     """A side in a few words."""
     if side.reader == "empty":
-        return say("holds_nothing", directory=one_line_text(side.directory))
-    return say("holds", directory=one_line_text(side.directory), n=side.tensors, reader=side.reader)
+        return say("holds_nothing", directory=terminal_text(side.directory))
+    return say("holds", directory=terminal_text(side.directory), n=side.tensors, reader=side.reader)
 
 
 def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
 def _alone(side: str, alone: Sequence[Mapping[str, Any]], width: int, say: Phrases) -> Iterator[str]:
     """One side's tensors without a partner: how many for which reason, and the first of them."""
     yield f"  {say(f'alone_{side}', n=len(alone))}"
-    reasons = Counter(one_line_text(retold(entry["reason"], say)) for entry in alone).most_common()
+    reasons = Counter(terminal_text(retold(entry["reason"], say)) for entry in alone).most_common()
     rows = [(reason, str(count)) for reason, count in reasons[:_SHOWN_REASONS]]
     yield from table(
         (say("reason"), say("tensors")), rows, width=width, right=(1,), flexible=0, indent=4, same=say("same")
@@ -120,7 +120,7 @@ def _example(report: Report, say: Phrases) -> tuple[str, str]:
     """Two addresses to show a map entry with: a left tensor and the right one whose name is nearest."""
     for entry in report.unmatched:
         if entry["side"] == "left" and entry["candidates"]:
-            return one_line_text(entry["address"]), one_line_text(entry["candidates"][0])
+            return terminal_text(entry["address"]), terminal_text(entry["candidates"][0])
     return say("the_left_operator"), say("the_right_operator")
 
 
@@ -132,11 +132,11 @@ def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:
 
 def _indented(text: str, width: int) -> list[str]:
     """An entry of a list."""
-    first, *others = filled(one_line_text(text), width - 6)
+    first, *others = filled(terminal_text(text), width - 6)
     return [f"    {first}", *(f"      {line}" for line in others)]
 
 
 def _hanging(text: str, width: int) -> list[str]:
     """A sentence, its further lines indented."""
-    first, *others = filled(one_line_text(text), width - 2)
+    first, *others = filled(terminal_text(text), width - 2)
     return [first, *(f"  {line}" for line in others)]

@@ -11,20 +11,18 @@ Ascend "Accuracy Comparison Tool", network-wide comparison result, release 26.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_msdump.escape import csv_line
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import in_utf8, write_file
 from pytest_msdump.reporting.vendor_cells import UNDEFINED, number_cells, number_text
 from pytest_msdump.reporting.vendor_table import Columns, columns_for, parts_of, titles_of, vendor_table
 
-__all__ = ["TITLES", "csv_content", "csv_line", "csv_rows", "write_csv"]
+__all__ = ["TITLES", "csv_content", "csv_rows", "write_csv"]
 
 TITLES = titles_of(Columns())
-
-_QUOTED = frozenset(',"\r\n')
 
 
 def write_csv(report: Report, directory: Path, content: bytes | None = None) -> Path:
@@ -68,33 +66,6 @@ def csv_content(report: Report) -> bytes:
 def csv_rows(report: Report) -> list[tuple[str, ...]]:
     """Return the table without its titles: by operator in execution order, then what only the right side has."""
     return vendor_table(report)[1]
-
-
-def csv_line(cells: Sequence[str]) -> str:
-    """Return a line of CSV without its end: its cells, quoted where CSV needs it, as Python 3.13 writes them.
-
-    Notes
-    -----
-    `csv` looks at each character in turn, leaves a carriage return without quotes before Python 3.13, and before 3.11
-    refuses a cell with a NUL.
-
-    Examples
-    --------
-    >>> csv_line(["Conv2D", "[1,16,8,8]", 'an "a" in it', "NaN"])
-    'Conv2D,"[1,16,8,8]","an ""a"" in it",NaN'
-    """
-    together = "".join(cells)
-    if not together and len(cells) == 1:
-        # An empty line would be no line at all.
-        return '""'
-    # Of nearly all cells a comma is the only character that they are quoted for.
-    if '"' not in together and "\n" not in together and "\r" not in together:
-        return ",".join([f'"{cell}"' if "," in cell else cell for cell in cells])
-    return ",".join([cell if _QUOTED.isdisjoint(cell) else _quoted(cell) for cell in cells])
-
-
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"'
 
 
 # What stands behind the numbers of a pair within its limits is alike in very many rows.

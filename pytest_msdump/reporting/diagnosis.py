@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import labelled
@@ -29,6 +29,6 @@ def diagnosis_lines(record: Mapping[str, Any], width: int, say: Phrases = ENGLIS
     for entry in told:
         title = say(f"looks_{entry['id']}") if entry["id"] in DIAGNOSES else entry["id"]
         title = say("in_brackets", text=title, aside=say(f"confidence_{entry['confidence']}"))
-        text = one_line_text(say("after_label", label=title, text=retold(entry["evidence"], say)))
+        text = terminal_text(say("after_label", label=title, text=retold(entry["evidence"], say)))
         lines += labelled(say("looks_like"), text, width=width)
     return lines

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Scalar
-from pytest_msdump.reporting.numbers import beside, index_text, number, one_line_text, plain, told_apart
+from pytest_msdump.reporting.numbers import beside, index_text, number, plain, told_apart
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.tables import columns, filled, labelled, table
@@ -86,13 +87,13 @@ def sentences(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the findings that the table does not tell already, and the notes."""
     lines, told = [], set()
     for finding in record["findings"]:
-        sentence = one_line_text(finding_text(finding, record, say))
+        sentence = terminal_text(finding_text(finding, record, say))
         if sentence not in told and not _in_table(finding, record["checks"]):
             told.add(sentence)
             lines += labelled(_told(finding["outcome"], say), sentence, width=width)
     for note in record["notes"]:
-        if one_line_text(note) not in told:
-            lines += labelled(say("told_note"), one_line_text(note), width=width)
+        if terminal_text(note) not in told:
+            lines += labelled(say("told_note"), terminal_text(note), width=width)
     left_out = record.get("right_zero_mismatch", 0)
     if left_out and not any(finding["metric"] in RELATIVE_METRICS for finding in record["findings"]):
         lines += labelled(say("told_note"), say("zeros_left_out", n=left_out), width=width)
@@ -103,7 +104,7 @@ def sentences(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
 
 def _told(outcome: str, say: Phrases) -> str:
     """What stands before a sentence; a file of somebody else's may hold any word."""
-    return say(f"told_{outcome}") if outcome in _TOLD else one_line_text(outcome)
+    return say(f"told_{outcome}") if outcome in _TOLD else terminal_text(outcome)
 
 
 def would_pass(record: Entry, width: int, say: Phrases = ENGLISH) -> list[str]:
@@ -133,7 +134,7 @@ def _table_row(check: Entry, width: int, say: Phrases) -> tuple[str, ...]:
         measured = decode(check["value"])
         if not isinstance(measured, complex):
             value, bound = beside(measured, limit)
-    metric, rule = _named(check["metric"], width), one_line_text(check["rule"] or "")
+    metric, rule = _named(check["metric"], width), terminal_text(check["rule"] or "")
     return metric, value, f"{sign} {bound}", rule, say(f"is_{check['outcome']}")
 
 

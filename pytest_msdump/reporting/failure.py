@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
-from pytest_msdump.reporting.numbers import index_text, number, one_line_text
+from pytest_msdump.reporting.numbers import index_text, number
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.sentences import finding_text
@@ -32,7 +33,7 @@ def failure_text(
     *,
     operators: int,
     width: int = 80,
-    rerun: str | None = None,
+    rerun: Sequence[str] = (),
     left_root: str = "",
     right_root: str = "",
     say: Phrases = ENGLISH,
@@ -47,8 +48,8 @@ def failure_text(
         Number of left operators, for "op 5 of 14".
     width : int
         Columns to fill; less than 80 counts as 80.
-    rerun : str, optional
-        The shell command that runs just this item.
+    rerun : sequence of str
+        The words of the shell command that runs just this item.
     left_root, right_root : str
         The two dumps as the user named them; they are put before the file names.
     say : Phrases
@@ -94,9 +95,9 @@ def one_line(record: Entry, say: Phrases = ENGLISH) -> str:
     --------
     ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
     """
-    verdict, address = record["verdict"], one_line_text(record["left"]["address"])
+    verdict, address = record["verdict"], terminal_text(record["left"]["address"])
     told = [finding for finding in record["findings"] if finding["outcome"] == verdict]
-    parts = [one_line_text(finding_text(told[0], record, say))] if told else []
+    parts = [terminal_text(finding_text(told[0], record, say))] if told else []
     if len(told) > 1:
         parts.append(say("and_more", n=len(told) - 1))
     if not told and (record["elements"] is not None or "statistics" in record):
@@ -118,7 +119,7 @@ def _where_in_run(text: str, record: Entry, say: Phrases) -> str:
 def _short_line(record: Entry) -> str:
     """The line of the program, by the bare name of its file."""
     source = record.get("source")
-    return f" [{one_line_text(source['file'].rpartition('/')[2])}:{source['line']}]" if source else ""
+    return f" [{terminal_text(source['file'].rpartition('/')[2])}:{source['line']}]" if source else ""
 
 
 def _largest_error(record: Entry, told: Sequence[Entry], say: Phrases) -> list[str]:
@@ -159,12 +160,12 @@ def _heading(record: Entry, operators: int, width: int, say: Phrases) -> Iterato
 
     word = say(record["verdict"].upper())
     indent = " " * (columns(word) + 2)
-    first, *rest = pieces(one_line_text(record["left"]["address"]), width - len(indent))
+    first, *rest = pieces(terminal_text(record["left"]["address"]), width - len(indent))
     yield f"{word}  {first}"
     for parts in ((_place(record, operators, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
         text = say.joined((part for part in parts if part), "between_clauses")
-        rest += filled(one_line_text(text), width - len(indent)) if text else []
-    rest += [part for text in _made_by(record, say) for part in pieces(one_line_text(text), width - len(indent))]
+        rest += filled(terminal_text(text), width - len(indent)) if text else []
+    rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
     rest += filled(role_line(record, say), width - len(indent)) if "role" in record else []
     rest += filled(suspicious_line(record, say), width - len(indent)) if "suspicious" in record else []
     yield from (indent + line for line in rest)
@@ -231,14 +232,14 @@ def _side(label: str, side: Entry, root: str, width: int, say: Phrases) -> Itera
     """One side: its file, whole, and what is in it."""
     title = say(label)
     start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
-    path = one_line_text(_path(root, side["file"]))
+    path = terminal_text(_path(root, side["file"]))
     path = say("row_of_file", file=path, row=side["row"]) if "row" in side else path
     described = [side["dtype"] or say("dtype_unknown")]
     described += [side["memory_format"]] if side["memory_format"] else []
     described.append(say("shape_unknown") if side["shape"] is None else _shape(side["shape"]))
     if "logical_shape" in side:
         described.append(f"-> {_shape(side['logical_shape'])}")
-    lines = [*pieces(path, width - column), *filled(one_line_text(" ".join(described)), width - column)]
+    lines = [*pieces(path, width - column), *filled(terminal_text(" ".join(described)), width - column)]
     yield start + lines[0]
     yield from (" " * column + line for line in lines[1:])
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_msdump.escape import github_command
 from pytest_msdump.reporting.annotations import Annotation
 
 __all__ = ["github_lines"]
 
 # GitHub shows ten errors of a step, and passes over the others in silence.
 _MOST = 10
-
-_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def github_lines(found: Sequence[Annotation]) -> Iterator[str]:
@@ -33,18 +31,9 @@ def github_lines(found: Sequence[Annotation]) -> Iterator[str]:
     for one in told[:_MOST]:
         file, line = one.place
         place = {} if file is None else {"file": file, "line": str(line)}
-        yield _command("error", {**place, "title": one.title}, "\n".join(one.lines))
+        yield github_command("error", {**place, "title": one.title}, "\n".join(one.lines))
     rest, folded = len(told[_MOST:]), len(found) - len(told)
     parts = [f"{rest} more failing"] if rest else []
     parts += [f"{folded} inherited"] if folded else []
     if parts:
-        yield _command("notice", {"title": "msdump"}, f"and {', '.join(parts)}; results.json has them all")
-
-
-def _command(name: str, properties: dict[str, str], message: str) -> str:
-    told = ",".join(f"{key}={_escaped(value, _PROPERTY)}" for key, value in properties.items())
-    return f"::{name} {told}::{_escaped(message, _DATA)}"
-
-
-def _escaped(text: str, escapes: dict[str, str]) -> str:
-    return "".join(escapes.get(char, char) for char in text)
+        yield github_command("notice", {"title": "msdump"}, f"and {', '.join(parts)}; results.json has them all")

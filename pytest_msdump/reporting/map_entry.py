@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from pytest_msdump.escape import toml_value
 
 __all__ = ["map_entry_lines"]
 
@@ -22,9 +23,4 @@ def map_entry_lines(entry: Mapping[str, Any]) -> list[str]:
     >>> map_entry_lines({"left": "conv1", "right": "c", "transpose": [0, 3, 1, 2], "reshape": True})[1:]
     ['left = "conv1"', 'right = "c"', 'transpose = [0, 3, 1, 2]', 'reshape = true']
     """
-    return ["[[msdump.map]]", *(f"{name} = {_value(value)}" for name, value in entry.items())]
-
-
-def _value(value: Any) -> str:
-    """A value of TOML: JSON's, but that DEL is escaped as well."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return ["[[msdump.map]]", *(f"{name} = {toml_value(value)}" for name, value in entry.items())]

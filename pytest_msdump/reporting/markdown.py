@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import markdown_code
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import in_utf8, write_file
 from pytest_msdump.reporting.failure import one_line
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.tally import counts, coverage_problems, incomplete_sides, partial_runs, percent
 
 __all__ = ["append_summary", "markdown_text", "write_markdown"]
@@ -78,7 +78,9 @@ def _verdict(report: Report) -> Iterator[str]:
     yield ""
     total = len(report.records)
     yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(told) or 'nothing was compared'}."
-    yield from (f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {_code(problem)}" for problem in problems)
+    yield from (
+        f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {markdown_code(problem)}" for problem in problems
+    )
     yield from (f"\n**{sentence}**" for sentence in (*incomplete_sides(report), *partial_runs(report)))
 
 
@@ -97,8 +99,8 @@ def _failing(report: Report) -> Iterator[str]:
     yield "|---:|---|---|"
     for record in listed[:_LISTED]:
         source = record.get("source")
-        line = _code(f"{source['file']}:{source['line']}") if source else ""
-        yield f"| {record['order'] + 1} | {_code(one_line(record))} | {line} |"
+        line = markdown_code(f"{source['file']}:{source['line']}") if source else ""
+        yield f"| {record['order'] + 1} | {markdown_code(one_line(record))} | {line} |"
     if len(listed) > _LISTED:
         yield ""
         yield f"and {len(listed) - _LISTED} more"
@@ -118,18 +120,9 @@ def _compared(report: Report) -> Iterator[str]:
     yield f"| left, under test | {_side(report.left)} |"
     yield f"| right, reference | {_side(report.right)} |"
     yield f"| matched | {paired} of {total} right tensors ({percent(coverage.get('value') or 0.0)}) |"
-    yield f"| profile | {_code(report.profile)} |"
+    yield f"| profile | {markdown_code(report.profile)} |"
 
 
 def _side(side: SideInfo) -> str:
     known = ", ".join(f"{name} {value}" for name, value in side.labels.items())
-    return _code(side.directory) + (f" {_code(known)}" if known else "")
-
-
-def _code(text: str) -> str:
-    """Text that nothing in it can turn into markup: as many backquotes around it as it does not hold."""
-    plain = one_line_text(text).replace("|", "\\|")
-    longest = max((len(run) for run in "".join(c if c == "`" else " " for c in plain).split()), default=0)
-    fence = "`" * (longest + 1)
-    gap = " " if plain.startswith("`") or plain.endswith("`") else ""
-    return f"{fence}{gap}{plain}{gap}{fence}"
+    return markdown_code(side.directory) + (f" {markdown_code(known)}" if known else "")

@@ -1,4 +1,4 @@
-"""Numbers, indexes and names as people read them. Plain ASCII, one line, never a printed array."""
+"""Numbers and indexes as people read them. Plain ASCII, one line, never a printed array."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pytest_msdump.model.comparison import Scalar
 
-__all__ = ["beside", "index_text", "number", "one_line_text", "plain", "told_apart"]
+__all__ = ["beside", "index_text", "number", "plain", "told_apart"]
 
 _LONGEST_INTEGER_DIGITS = 24
 
@@ -80,13 +80,6 @@ def told_apart(left: Scalar, right: Scalar) -> tuple[str, str]:
 def index_text(index: Sequence[int]) -> str:
     """Write an index as it is typed; a 0-d tensor's only element has the index ``[]``."""
     return f"[{', '.join(map(str, index))}]"
-
-
-def one_line_text(text: str) -> str:
-    """Write any text on one line: file names may hold line breaks, escape sequences and bytes that are no UTF-8."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def _not_quite_one(value: float, digits: int) -> str:

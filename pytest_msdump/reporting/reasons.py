@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.messages import MESSAGES
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 __all__ = ["reason_of", "reason_text"]
@@ -18,8 +18,8 @@ def reason_of(record: Mapping[str, Any], say: Phrases) -> str:
     """Return why a failing record has its role; records of an older version have the English sentence alone."""
     why = record.get("role_why")
     if say == ENGLISH or why is None or f"why_{why['why']}" not in MESSAGES:
-        return one_line_text(record["role_reason"])
-    return one_line_text(reason_text(why, say))
+        return terminal_text(record["role_reason"])
+    return terminal_text(reason_text(why, say))
 
 
 def reason_text(why: Mapping[str, Any], say: Phrases = ENGLISH) -> str:

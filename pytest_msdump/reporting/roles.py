@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.numbers import number, one_line_text
+from pytest_msdump.reporting.numbers import number
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
 
@@ -213,15 +214,15 @@ def _label(record: Entry) -> str:
 def _operator_of(address: str) -> str:
     """The operator of an address."""
     parts = address.rsplit(":", 2)
-    return one_line_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
+    return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    first, *others = filled(one_line_text(text), width - 2)
+    first, *others = filled(terminal_text(text), width - 2)
     return [first, *(f"  {line}" for line in others)]
 
 
 def _indented(text: str, width: int, indent: int) -> Iterator[str]:
-    first, *others = filled(one_line_text(text), width - indent - 2)
+    first, *others = filled(terminal_text(text), width - indent - 2)
     yield " " * indent + first
     yield from (" " * (indent + 2) + line for line in others)

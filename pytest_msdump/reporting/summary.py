@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_msdump.reporting.numbers import one_line_text
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import role_lines
 from pytest_msdump.reporting.tables import filled
@@ -85,7 +85,7 @@ def header_lines(
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:
         lines.append(f"        {say('sides_look_swapped', reader=right.reader)}")
     for name, side in (("left", left), ("right", right)):
-        told = [one_line_text(note) for note in side.notes]
+        told = [terminal_text(note) for note in side.notes]
         told += [_unexplained(side.unexplained, say)] if side.unexplained else []
         lines += [f"        {say('after_label', label=say(name), text=text)}" for text in told]
     return lines
@@ -147,7 +147,7 @@ def summary_lines(
     for sentence in incomplete_sides(report, say):
         lines += _wrapped(sentence, width)
     for note in report.notes:
-        lines += _wrapped(one_line_text(note), width)
+        lines += _wrapped(terminal_text(note), width)
     if files:
         lines += _wrapped(say("reports", files=say.joined(files, "between_names")), width)
     return [*lines, *_alarm(report.coverage, width, say)]
@@ -159,12 +159,12 @@ def _side(side: SideInfo, say: Phrases) -> str:
     known = [_LABELS.get(name, "{name} {value}").format(name=name, value=side.labels[name]) for name in names]
     reader = say("reader", reader=side.reader)
     about = say.joined((part for part in (say.joined(known), reader) if part), "between_clauses")
-    return one_line_text(say("side", directory=side.directory, about=about))
+    return terminal_text(say("side", directory=side.directory, about=about))
 
 
 def _unexplained(files: Sequence[str], say: Phrases) -> str:
     """Files that belong to no dump."""
-    return say("not_understood", n=len(files), names=say.named(map(one_line_text, files), _SHOWN_FILES))
+    return say("not_understood", n=len(files), names=say.named(map(terminal_text, files), _SHOWN_FILES))
 
 
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
@@ -186,7 +186,7 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
     counted = Counter((entry["side"], entry["reason"]) for entry in report.unmatched).most_common()
     for (side, reason), count in counted[:_SHOWN_REASONS]:
         first, *others = filled(
-            say("after_label", label=say(f"count_of_{side}", n=count), text=one_line_text(retold(reason, say))),
+            say("after_label", label=say(f"count_of_{side}", n=count), text=terminal_text(retold(reason, say))),
             width - 4,
         )
         yield f"  {first}"

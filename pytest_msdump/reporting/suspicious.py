@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.verdict import FAILING
-from pytest_msdump.reporting.numbers import one_line_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
 
@@ -27,7 +27,7 @@ def suspicious_line(record: Entry, say: Phrases = ENGLISH) -> str:
         return ""
     from pytest_msdump.reporting.fits import fit_text
 
-    names = [one_line_text(one["address"]) for one in found]
+    names = [terminal_text(one["address"]) for one in found]
     doubt = found[0].get("doubt")
     fields = {"names": say.joined(names, "between_names"), "why": fit_text(found[0], say)}
     text = say(f"better_{found[0]['side']}", **fields)
@@ -73,10 +73,10 @@ def _entries(records: Sequence[Entry], say: Phrases) -> Iterator[str]:
             if lines and tuple(lines) not in seen:
                 seen.add(tuple(lines))
                 if record["how"] == "mapped" and record["by"]:
-                    yield f"    # {say('in_place_of', entry=one_line_text(record['by']))}"
+                    yield f"    # {say('in_place_of', entry=terminal_text(record['by']))}"
                 yield from (f"    {line}" for line in lines)
 
 
 def _indented(text: str, width: int) -> list[str]:
-    first, *others = filled(one_line_text(text), width - 4)
+    first, *others = filled(terminal_text(text), width - 4)
     return [f"  {first}", *(f"    {line}" for line in others)]

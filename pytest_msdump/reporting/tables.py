@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_msdump.escape import shell_word
 from pytest_msdump.lazy_expression import expression
 
 __all__ = ["columns", "command", "filled", "labelled", "pieces", "table"]
@@ -195,24 +196,18 @@ def _fitting(name: str, width: int) -> int:
 
 
 def _break_at(head: str) -> int:
-    """Where to break: after a strong separator, else a weak one, else at the end."""
-    for separators in ("/.", "_-:,="):
+    """Where to break: after a separator, the stronger ones first, else at the end."""
+    for separators in ("/.", "=", "_-:,"):
         end = 1 + max(head.rfind(separator) for separator in separators)
         if end > len(head) // 2:
             return end
     return len(head)
 
 
-def command(text: str, *, width: int) -> list[str]:
+def command(words: Sequence[str], *, width: int) -> list[str]:
     r"""Break a shell command into lines that end in ``\``, so that it can be pasted whole."""
-    import shlex
-
-    try:
-        words = [shlex.quote(word) for word in shlex.split(text)]
-    except ValueError:
-        return [text]
     lines = [""]
-    for word in words:
+    for word in map(shell_word, words):
         if lines[-1] and columns(lines[-1]) + columns(word) + len("  \\") > width:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word

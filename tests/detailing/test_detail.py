@@ -135,7 +135,7 @@ def test_a_name_that_is_too_long_is_replaced_and_recorded(tmp_path):
 def test_a_name_cannot_lead_out_of_the_folder(tmp_path):
     found = write_detail([1.0], [2.0], directory=tmp_path / "in", name="../../a\\b:c\n")
     assert {file.parent for file in found.files} == {tmp_path / "in"}
-    assert found.summary["LeftOp"] == "../../a\\b:c "
+    assert found.summary["LeftOp"] == "../../a\\b:c\\n"
 
 
 @pytest.mark.parametrize("number", [0, -1, 10_001, True, 1.5])

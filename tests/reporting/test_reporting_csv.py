@@ -5,17 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reporting import samples
 
+from pytest_msdump.escape import csv_line
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.reporting.assemble import assemble
-from pytest_msdump.reporting.csv_report import TITLES, csv_content, csv_line, csv_rows, write_csv
+from pytest_msdump.reporting.csv_report import TITLES, csv_content, csv_rows, write_csv
 from pytest_msdump.reporting.records import not_run, to_json, written
 from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells, number_text
 
@@ -135,17 +135,30 @@ def test_the_side_without_a_partner_is_a_star_and_the_right_ones_come_last():
 
 
 @pytest.mark.parametrize(
-    "name", ["=1+2", "-conv", "@a", "a,b", 'say "x"', "two\nlines", "名前", "caf\udce9", "caf\udce9 \ud800-\udfff"]
+    ("name", "shown"),
+    [
+        ("a,b", "a,b"),
+        ('say "x"', 'say "x"'),
+        ("名前", "名前"),
+        ("conv1-Conv2d/BiasAdd-op0", "conv1-Conv2d/BiasAdd-op0"),
+        ("-1", "-1"),
+        ("=1+2", "'=1+2"),
+        ("-conv", "'-conv"),
+        ("+conv", "'+conv"),
+        ("@a", "'@a"),
+        ("＝a", "'＝a"),
+        ("two\nlines", r"two\nlines"),
+        ("caf\udce9 \ud800-\udfff", r"caf\udce9 \ud800-\udfff"),
+    ],
 )
-def test_any_name_is_written_whole_and_stops_no_later_row(tmp_path, name):
+def test_any_name_is_one_cell_that_is_no_formula_and_stops_no_later_row(tmp_path, name, shown):
     pair = samples.pair(left=samples.left_ref(name))
     records = [samples.entry(samples.drifted(pair=pair)), samples.entry(samples.passed())]
     content = write_csv(a_report(records), tmp_path).read_bytes()
-    text = content.decode("utf-8", errors="surrogateescape")
+    text = content.decode("utf-8")
     titles, first, second = csv.reader(io.StringIO(text, newline=""))
     assert tuple(titles) == TITLES
-    # JSON may name what no file can be called.
-    assert first[2] == name.replace("\ud800-\udfff", "\\ud800-\\udfff")
+    assert first[2] == shown
     assert second[-2] == "pass"
 
 
@@ -203,32 +216,28 @@ def by_csv(rows):
     return text.getvalue()
 
 
-CELLS = st.text(st.sampled_from(',"\n\r\0 ;=a名\udce9'), max_size=4)
-NOT_ALIKE_EVERYWHERE = frozenset("\r\0")
+CELLS = st.text(st.sampled_from('," ;a=名'), max_size=4).filter(lambda cell: cell[:1] != "=")
 
 
 @given(st.lists(CELLS, min_size=1, max_size=4))
 def test_a_line_is_that_of_the_standard_library(cells):
-    if sys.version_info >= (3, 13) or NOT_ALIKE_EVERYWHERE.isdisjoint("".join(cells)):
-        assert csv_line(cells) + "\n" == by_csv([cells])
+    assert csv_line(cells) + "\n" == by_csv([cells])
 
 
 @given(st.lists(CELLS, min_size=1, max_size=4))
 def test_a_line_is_read_as_it_was(cells):
-    # Python 3.10 reads no NUL.
-    cells = [cell.replace("\0", "") for cell in cells] if sys.version_info < (3, 11) else cells
     assert list(csv.reader(io.StringIO(csv_line(cells) + "\n", newline=""), strict=True)) == [cells]
 
 
 def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
     alone = [Unmatched("left", samples.left_ref("c"), 'nobody, "really"')]
-    names = ["a,b", 'say "x"', "two\nlines", "caf\udce9", "usual"]
+    names = ["a,b", 'say "x"', "名前", "usual"]
     pairs = [samples.pair(left=samples.left_ref(name), order=number) for number, name in enumerate(names)]
     records = [samples.entry(samples.drifted(pair=pair)) for pair in pairs]
     records += [
         samples.entry(samples.unreadable()),
         samples.entry(samples.passed())
-        | {"custom": {"cosine_similarity": {"value": 'own, "1"', "message": "why\nnot"}}},
+        | {"custom": {"cosine_similarity": {"value": 'own, "1"', "message": "why not"}}},
     ]
     report = a_report(records, alone, names=[*names, "c"])
     text = csv_content(report).decode("utf-8", errors="surrogateescape")

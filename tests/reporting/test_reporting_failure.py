@@ -25,7 +25,12 @@ from pytest_msdump.reporting.records import not_run
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 
 GOLDEN = Path(__file__).parent / "golden"
-RERUN = "pytest --msdump-left=target_bad --msdump-right=reference --msdump-select='Default/conv2-Conv2d/BiasAdd-op0'"
+RERUN = [
+    "pytest",
+    "--msdump-left=target_bad",
+    "--msdump-right=reference",
+    "--msdump-select=Default/conv2-Conv2d/BiasAdd-op0",
+]
 
 
 def said(*records, width=80, rerun=None):

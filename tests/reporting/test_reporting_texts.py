@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import shlex
 import subprocess
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.reporting.numbers import beside, number, one_line_text, told_apart
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.reporting.numbers import beside, number, told_apart
 from pytest_msdump.reporting.tables import columns, command, filled, labelled, pieces, table
 
 names = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=300)
@@ -65,18 +65,24 @@ def test_a_rule_that_fits_is_told_in_each_row():
 
 @pytest.mark.e2e
 def test_a_command_can_be_pasted_whole():
-    text = "pytest --msdump-left 'my runs/a' --msdump-right reference --msdump-select 'Default/conv2*'"
-    lines = command(text, width=40)
+    words = ["pytest", "--msdump-left=my runs/a", "--msdump-right=reference", "--msdump-select=Default/conv2*"]
+    lines = command(words, width=40)
     assert len(lines) > 2
     assert all(line.endswith(" \\") for line in lines[:-1])
     pasted = "\n".join(["printf '%s\\n' \\", *lines])
     printed = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == shlex.split(text)
+    assert printed.splitlines() == words
     assert max(map(len, lines)) <= 40
 
 
-def test_a_command_that_is_no_shell_is_left_alone():
-    assert command("say 'what", width=10) == ["say 'what"]
+@pytest.mark.parametrize(
+    "word", ["a\nb", "it's\x1b[31m\\", "::error file=a::b", "caf\udce9", "名\u202e前", "$(x) `y` $z", "", "\t!"]
+)
+def test_a_word_of_a_command_reaches_the_program_as_it_is(word):
+    (line,) = command(["printf", "%s", word], width=80)
+    assert line.isprintable()
+    printed = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
+    assert printed == word.encode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +127,8 @@ def test_exact_integers_read_differently():
 
 
 def test_no_name_can_break_a_line_or_colour_the_terminal():
-    assert one_line_text("a\nb\x1b[31mc\udce9") == "a\\nb\\x1b[31mc\\udce9"
-    assert one_line_text("名前 é") == "名前 é"
+    assert terminal_text("a\nb\x1b[31mc\udce9") == "a\\nb\\x1b[31mc\\udce9"
+    assert terminal_text("名前 é") == "名前 é"
 
 
 def test_chinese_is_broken_between_characters_and_no_line_begins_with_a_comma():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pytest_msdump.escape import html_json, html_text
 from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING
@@ -89,7 +88,7 @@ def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _
 <body>
 <main id="page">{_first_paint(values, problems)}</main>
 <noscript>The rest of this page is drawn by JavaScript. results.json beside it holds the same for programs.</noscript>
-<script type="application/json" id="data">{_json(data)}</script>
+<script type="application/json" id="data">{html_json(data)}</script>
 <script>{script}</script>
 </body>
 </html>
@@ -108,7 +107,7 @@ def _first_paint(values: Mapping[str, Any], problems: Mapping[str, Sequence[str]
 
 def _named(values: Mapping[str, Any]) -> str:
     """Both directories in few words; names are anybody's, so they are escaped."""
-    return escape(" / ".join(Path(values[side]["directory"]).name for side in ("left", "right")))
+    return html_text(" / ".join(Path(values[side]["directory"]).name for side in ("left", "right")))
 
 
 def _asset(name: str) -> str:
@@ -119,9 +118,3 @@ def _asset(name: str) -> str:
 def _digest(text: str) -> str:
     """How a policy names what may run."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def _json(values: Any) -> str:
-    """JSON without any character that HTML knows: nothing in it can end the element it stands in."""
-    text = json.dumps(values, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

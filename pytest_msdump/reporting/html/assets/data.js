@@ -155,5 +155,11 @@ function rerunCommand(row) {
 }
 
 function quoted(word) {
-  return /^[A-Za-z0-9@%+=:,./_-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
+  if (/^[A-Za-z0-9@%+=:,./_-]+$/.test(word)) return word;
+  if (!UNPRINTABLE.test(word)) return `'${word.replaceAll("'", "'\"'\"'")}'`;
+  const bytes = (char) => [...new TextEncoder().encode(char)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+  const inside = (char) => (UNPRINTABLE.test(char) ? bytes(char) : /['\\]/.test(char) ? `\\${char}` : char);
+  return `$'${[...word].map(inside).join("")}'`;
 }
+
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;

@@ -146,7 +146,7 @@ function redrawTable() {
 function csvText() {
   const cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   // A cell that a spreadsheet would take for a formula begins with a quote.
-  const safe = (text) => cell(/^[=+\-@\t]/.test(text) && !/^-?[\d.]+(e-?\d+)?$/i.test(text) ? `'${text}` : text);
+  const safe = (text) => cell(/^[=+\-@\t＝＋－＠]/.test(text) && !/^-?[\d.]+(e-?\d+)?$/i.test(text) ? `'${text}` : text);
   const listed = COLUMNS.filter((column) => chosenColumns.has(column.id) && !(column.when && !column.when()));
   return [listed.map((column) => column.id).join(","), ...grid.rows.map((row) => listed.map((column) => safe(String(column.text(row)))).join(","))].join("\n") + "\n";
 }
