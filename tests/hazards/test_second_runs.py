@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from readers.dumpmade import one_output
 from semantics.gate import ask
 
+from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"
@@ -151,6 +153,65 @@ def test_layers_of_a_list_are_compared_each_by_itself(tmp_path: Path) -> None:
         "features.0.1:output:0": "fail",
         "features.0.2:output:0": "pass",
     }
+
+
+ARRAY, CONTAINER = b"", one_output(np.arange(1.0, 7.0, dtype="<f4"))
+LAYOUTS = {
+    "mindspore": ("rank_0/Net/0/0/Add.{op}.1.1.{time}.output.0.DefaultFormat.Float32.npy", ARRAY),
+    "mindspore, one directory": ("Add.{op}.1.1.{time}.output.0.DefaultFormat.npy", ARRAY),
+    "ascend": ("Add.{op}.1.1.{time}", CONTAINER),
+    "ascend without a stream": ("Add.{op}.1.{time}", CONTAINER),
+    "ascend by MindSpore": ("rank_0/Net/0/0/Add.{op}.1.1.{time}", CONTAINER),
+    "ascend by CANN": ("20260131235959/0/Net/1/0/Add.{op}.1.1.{time}", CONTAINER),
+    "converted": ("Add.{op}.1.1.{time}.output.0.6.npy", ARRAY),
+    "npy folder": ("{op}.0.{time}.npy", ARRAY),
+    "npy folder of iterations": ("0/{op}.0.{time}.npy", ARRAY),
+    "pb folder": ("{op}.0.{time}.pb", b""),
+    "statistics": (
+        "Add.{op}.1.1.{time}.csv",
+        b"Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\nOutput,0,24,DT_FLOAT,ND,6,6.0\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("later", [("b",), ("b", "c")])
+def test_in_every_layout_a_newer_file_replaces_its_own_tensor_in_its_place(
+    tmp_path: Path, layout: str, later: tuple[str, ...]
+) -> None:
+    form, content = LAYOUTS[layout]
+    for start, ops in ((START, ("a", "b", "c", "d")), (START + MINUTE_US, later)):
+        for number, op in enumerate(ops):
+            file = tmp_path / form.format(op=op, time=start + number * 100)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix == ".npy":
+                np.save(file, np.arange(1.0, 7.0, dtype="f4"))
+            else:
+                file.write_bytes(content)
+    dump = index(tmp_path)
+    assert [(ref.key.op.name, ref.place) for ref in dump.refs] == [("a", 0), ("b", 1), ("c", 2), ("d", 3)]
+    newer = {ref.key.op.name for ref in dump.refs if (ref.source.timestamp or 0) >= START + MINUTE_US}
+    assert newer == set(later)
+    assert [ref.key.op.name for ref in dump.older] == list(later)
+    assert dump.partial is not None
+    assert (dump.partial.newer, dump.partial.tensors) == (len(later), 4)
+    assert any(f"partial second run: {len(later)} of 4 tensors" in note for note in dump.notes)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_every_layout_numbers_that_are_no_times_hide_no_file(tmp_path: Path, layout: str) -> None:
+    form, content = LAYOUTS[layout]
+    for time in (START, *range(3)):
+        file = tmp_path / form.format(op="features" if time < START else "head", time=time)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".npy":
+            np.save(file, np.arange(1.0, 7.0, dtype="f4"))
+        else:
+            file.write_bytes(content)
+    dump = index(tmp_path)
+    assert dump.older == ()
+    assert [ref.key.op.at.occurrence for ref in dump.refs] == [0] * 4
+    assert dump.partial is None
 
 
 # -- occurrences that met no partner --------------------------------------------------------------------------------

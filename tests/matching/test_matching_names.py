@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
+from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
+from pytest_msdump.model.tensor import TensorKey, TensorRef
 
 
 def test_true_names_pair_before_mangled_ones() -> None:
@@ -165,6 +167,18 @@ def test_a_second_file_of_the_same_address_is_told_and_does_not_disturb_the_firs
     pairing = pair_dumps(dump(run_tensor("a"), run_tensor("a")), dump(tensor("a")))
     assert len(pairing.pairs) == 1
     assert pairing.unmatched_left[0].reason == "another tensor of this side has the same address at the same place"
+    assert pairing.pairs[0].uncompared == (1, 0)
+
+
+def test_an_operator_whose_file_has_the_name_of_another_ones_is_no_occurrence_of_it() -> None:
+    left = [replace(run_tensor("a_b_c"), key=_truly(run_tensor("a_b_c"), name)) for name in ("a/b_c", "a_b/c")]
+    pairing = pair_dumps(dump(*left), dump(tensor("a/b_c")))
+    assert [pair.uncompared for pair in pairing.pairs] == [(0, 0)]
+    assert len(pairing.unmatched_left) == 1
+
+
+def _truly(ref: TensorRef, name: str) -> TensorKey:
+    return replace(ref.key, op=replace(ref.key.op, true_name=name))
 
 
 def test_older_runs_are_unmatched_and_not_in_the_total() -> None:

@@ -168,6 +168,18 @@ def test_a_missing_slice_is_an_error_never_the_rest_alone(tmp_path, skip, text):
         opened(ref)
 
 
+def test_numbers_that_are_no_times_never_make_two_runs_of_slices(tmp_path):
+    write_slices(tmp_path, np.arange(12, dtype="<f4").reshape(4, 3), 0, [2])
+    for file in list(tmp_path.iterdir()):
+        for time in ("1", "2"):
+            file.with_name(file.name.replace(file.name.split(".")[4], time)).write_bytes(file.read_bytes())
+        file.unlink()
+    put(tmp_path, f"Add.other.1.1.{TIME}", one_output(np.ones(3, "<f4")))
+    (ref,) = [ref for ref in index(tmp_path).refs if ref.key.op.name != "other"]
+    with pytest.raises(TensorFileError, match="4 of 2 slices"):
+        opened(ref)
+
+
 def test_a_slice_too_many_is_an_error(tmp_path):
     write_threads(tmp_path, np.ones((8, 2), "<f4"), 0, [2, 4, 6], total=3)
     (ref,) = index(tmp_path).refs

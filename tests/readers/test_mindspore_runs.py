@@ -58,6 +58,12 @@ def test_steps_whose_files_overlap_in_time_are_told_apart_when_all_repeat_alike(
     ]
 
 
+def test_numbers_that_are_no_times_tell_no_steps():
+    repeats = sort_out_runs(ROOT, runs("a", "b", "a", "b", start=1 - START))
+    assert {(ref.key.op.at.iteration, ref.key.op.at.occurrence) for ref in repeats.newest} == {(0, 0)}
+    assert repeats.notes == ()
+
+
 def test_all_tensors_of_a_dump_file_belong_to_one_step():
     refs = [tensor("a", time, io=io) for time in (1, 2) for io in ("input", "output")]
     assert {(ref.key.io, ref.key.op.at.iteration) for ref in sort_out_runs(ROOT, refs).newest} == {
