@@ -115,7 +115,7 @@ class TestCheck:
         wide = [f"--threshold={limit}" for limit in ("cosine=0.3", "rel_euclid=2", "norm_max=3")]
         assert main(["check", saved, *wide]) == 0
         assert main(["check", saved, *wide, "--threshold=max_abs=1"]) == 1
-        assert "max_absolute_error 1.37497 is above 1 (--threshold=max_abs=1)" in capsys.readouterr().out.replace(
+        assert "max_absolute_error 1.37497 is above 1 (--threshold max_abs=1)" in capsys.readouterr().out.replace(
             "\n  ", " "
         )
 

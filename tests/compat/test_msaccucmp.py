@@ -215,13 +215,13 @@ def test_a_table_that_cannot_be_written_leaves_nothing_behind(two, monkeypatch, 
 
 @pytest.mark.parametrize("sign", "-+=@%")
 def test_a_name_of_any_first_letter_loses_no_row(two, sign):
-    """Fault 17: such an operator ended the table, and the rest of the rows were lost."""
+    """Fault 17: such an operator ended the table, and the rest of the rows were lost. No cell is a formula here."""
     values = np.float32([1, 2, 3])
     for side in ("L", "R"):
         shutil.rmtree(two / side)
         write_reference(two / side, {"first": values, f"{sign}odd": values, "last": values})
     assert compare() == 0
-    assert [row["NPUDump"] for row in table()] == ["first", f"{sign}odd", "last"]
+    assert [row["NPUDump"] for row in table()] == ["first", f"{'' if sign == '%' else chr(39)}{sign}odd", "last"]
     assert {row["Verdict"] for row in table()} == {"pass"}
 
 

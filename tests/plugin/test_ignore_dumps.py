@@ -151,6 +151,7 @@ def test_no_code_runs_of_the_directory_that_mindspore_dumps_to(pytester, left, r
     assert not ran.exists()
 
 
+@pytest.mark.e2e
 def test_no_code_of_a_dump_runs_in_workers(pytester, left, ran):
     pytester.makepyfile(_TEST)
     _by_suite_file_collected_later(left)

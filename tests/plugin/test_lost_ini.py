@@ -131,6 +131,7 @@ def test_an_empty_pyproject_decides_nothing(pytester, project, sides):
     pytester.runpytest(*_spaced(sides)).assert_outcomes(passed=2)
 
 
+@pytest.mark.e2e
 def test_workers_are_no_exception(pytester, project, sides):
     (project / "pytest.ini").write_text(_STRICT, "utf-8")
     _assert_refused(pytester.runpytest_subprocess("-n1", *_spaced(sides)), sides, "pytest.ini")

@@ -78,6 +78,7 @@ def test_a_command_can_be_pasted_whole():
 @pytest.mark.parametrize(
     "word", ["a\nb", "it's\x1b[31m\\", "::error file=a::b", "caf\udce9", "名\u202e前", "$(x) `y` $z", "", "\t!"]
 )
+@pytest.mark.e2e
 def test_a_word_of_a_command_reaches_the_program_as_it_is(word):
     (line,) = command(["printf", "%s", word], width=80)
     assert line.isprintable()

@@ -65,6 +65,7 @@ NAMES = (
     "{0} %s {label} \\n \\x1b",
     "long" + "\x1b[31m::error::" * 300,
 )
+pytestmark = pytest.mark.e2e
 SIDES = ("left", "right")
 _COMMAND = re.compile(
     r"##\[|##vso\[|::(error|warning|notice|debug|group|add-mask|set-output|stop-commands|save-state)[ :]", re.IGNORECASE
