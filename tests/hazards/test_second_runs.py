@@ -14,6 +14,7 @@ import pytest
 from readers.dumpmade import one_output
 from semantics.gate import ask
 
+from pytest_msdump.cli import main
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
@@ -86,6 +87,7 @@ def test_one_newer_file_never_hides_a_drifted_relu(lenet: Path, side: str, repea
     assert said in after
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_one_newer_file_never_hides_a_drifted_relu_from_pytest(lenet: Path, side: str) -> None:
     again(files_of(lenet / side, "Parameter.conv1_weight")[0])
@@ -262,6 +264,7 @@ def test_a_second_drifted_file_a_moment_later_fails_in_strict(lenet: Path) -> No
     assert ask(lenet / "left", lenet / "right", *STRICT).code == 1
 
 
+@pytest.mark.e2e
 def test_a_second_drifted_file_a_moment_later_fails_in_strict_in_pytest(lenet: Path) -> None:
     again(files_of(lenet / "left", "relu1-ReLU")[0], later_us=1, change=3.0)
     code, text, results = by_pytest(lenet)
@@ -278,10 +281,7 @@ def test_a_saved_result_is_judged_with_its_uncompared_occurrences_again(tmp_path
     assert ask(tmp_path / "left", tmp_path / "right").code == 0
     saved = tmp_path / "reports" / "results.json"
     for profile, code in (("default", 0), ("strict", 1)):
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest_msdump", "check", str(saved), "--profile", profile], check=False
-        )
-        assert done.returncode == code
+        assert main(["check", str(saved), "--profile", profile]) == code
 
 
 def test_selection_and_align_that_leave_occurrences_out_stay_silent(tmp_path: Path) -> None:
