@@ -33,6 +33,9 @@ _DEVIATION_OF_PEAK = 2.0**-20
 # Larger numbers are lowered by so many powers of two, exactly, and added up by themselves: no sum may overflow.
 _LARGE, _LOWERING = 2.0**500, 600
 
+# Two float64 buffers of this size stay in a core's second cache.
+_TILE_ELEMENTS = 2**15
+
 
 def with_exact_moments(partial: Partial, blocks: Iterable[_Block]) -> Partial:
     """Return what was found, with means and deviations that hold.
@@ -49,7 +52,7 @@ def with_exact_moments(partial: Partial, blocks: Iterable[_Block]) -> Partial:
         (side, part, _Exact(found))
         for side, parts in enumerate(sides)
         for part, found in enumerate(parts)
-        if _is_doubtful(found)
+        if _has_doubtful_mean(found) or _has_doubtful_deviation(found)
     ]
     if not sought:
         return partial
@@ -69,21 +72,24 @@ def with_exact_moments(partial: Partial, blocks: Iterable[_Block]) -> Partial:
     return partial._replace(left=left_parts, right=right_parts)
 
 
-def _is_doubtful(found: Moments) -> bool:
-    """Whether a mean or a deviation may be wrong by more than a billionth part of itself."""
+def _has_doubtful_mean(found: Moments) -> bool:
+    """Whether the mean may be wrong by more than a billionth part of itself."""
     if found.elements < 2 or found.minimum == found.maximum:
         return False
     high, low, exponent = found.total
-    total = high + low
-    mean_squares = Sum(total * total / found.elements, 0.0, 2 * exponent)
-    return (
-        mean_squares.root_of_ratio(found.squares) < _MEAN_OF_ROOT_SQUARE
-        or found.deviation < _DEVIATION_OF_PEAK * found.peak
-    )
+    mean_squares = Sum((high + low) ** 2 / found.elements, 0.0, 2 * exponent)
+    return mean_squares.root_of_ratio(found.squares) < _MEAN_OF_ROOT_SQUARE
+
+
+def _has_doubtful_deviation(found: Moments) -> bool:
+    """Whether the deviation may be wrong by more than a billionth part of itself."""
+    if found.elements < 2 or found.minimum == found.maximum:
+        return False
+    return found.deviation < _DEVIATION_OF_PEAK * found.peak
 
 
 class _Exact:
-    """The total of a side exactly, and squared deviations from a number near its mean, block by block."""
+    """The total of a side exactly, and where it is asked for, squared deviations from a number near its mean."""
 
     def __init__(self, near: Moments) -> None:
         self._near = near
@@ -91,37 +97,41 @@ class _Exact:
         mean = min(max(near.mean, near.minimum), near.maximum)
         # Of integers an integer, so that deviations from it are exact.
         self._centre = int(mean) if isinstance(near.minimum, int) else mean
-        self._total, self._squares = Fraction(), Sum()
+        self._total = Fraction()
+        self._squares = Sum() if _has_doubtful_deviation(near) else None
 
     def add(self, block: Array) -> None:
         """Add finite elements of a block."""
-        if not block.size:
-            return
-        if is_wide(block):
-            self._total += int(np.add.reduce(block >> block.dtype.type(32))) << 32
-            self._total += int(np.add.reduce(block & block.dtype.type(0xFFFFFFFF)))
-            apart = _distances(block, int(self._centre)).astype(np.float64)
-        else:
-            values = block.astype(np.float64)
-            self._total += exact_total(values)
-            scale = math.ldexp(1.0, -self._exponent)
-            apart = values * scale - self._centre * scale
-        self._squares = self._squares.merge(Sum(inner(apart, apart), 0.0, 0))
+        for start in range(0, block.size, _TILE_ELEMENTS):
+            tile = block[start : start + _TILE_ELEMENTS]
+            if self._squares is not None:
+                apart = self._apart(tile)
+                self._squares = self._squares.merge(Sum(inner(apart, apart)))
+            if is_wide(tile):
+                self._total += int(np.add.reduce(tile >> tile.dtype.type(32))) << 32
+                self._total += int(np.add.reduce(tile & tile.dtype.type(0xFFFFFFFF)))
+            else:
+                self._total += exact_total(tile.astype(np.float64))
+
+    def _apart(self, tile: Array) -> Doubles:
+        """Return how far elements are from the centre, scaled so that their squares fit float64."""
+        if is_wide(tile):
+            return _distances(tile, int(self._centre)).astype(np.float64)
+        scale = math.ldexp(1.0, -self._exponent)
+        scaled: Doubles = tile.astype(np.float64) * scale
+        return np.subtract(scaled, self._centre * scale, out=scaled)
 
     def moments(self) -> Moments:
         """Return the moments of all elements that were added."""
         near, total = self._near, self._total
+        found = near._replace(total=_sum_of(total))
+        if self._squares is None:
+            return found
         exponent = 0 if isinstance(near.minimum, int) else self._exponent
         # Σ(x − c)² is n·(mean − c)² more than the squared deviations.
         beside = (total - near.elements * Fraction(self._centre)) / Fraction(2) ** exponent
         deviations = self._squares.merge(Sum(-float(beside * beside / near.elements)))
-        return Moments(
-            near.elements,
-            _sum_of(total),
-            Sum(max(deviations.high + deviations.low, 0.0), 0.0, 2 * exponent),
-            near.minimum,
-            near.maximum,
-        )
+        return found._replace(deviations=Sum(max(deviations.high + deviations.low, 0.0), 0.0, 2 * exponent))
 
 
 def _sum_of(total: Fraction) -> Sum:
@@ -138,7 +148,7 @@ def _distances(block: Array, centre: int) -> Array:
 
 
 def exact_total(values: Doubles) -> Fraction:
-    """Return the sum of finite numbers without any rounding.
+    """Return the sum of finite numbers without any rounding. They are overwritten.
 
     References
     ----------
@@ -151,17 +161,16 @@ def exact_total(values: Doubles) -> Fraction:
     Fraction(1, 1)
     """
     total, size = Fraction(), values.size
-    if not size:
-        return total
-    large = np.abs(values) >= _LARGE
-    if large.any():
-        total = exact_total(values[large] * 2.0**-_LOWERING) * 2**_LOWERING
-        values = np.where(large, 0.0, values)
-    rest, added = values, np.empty(size)
-    while largest := max(-float(np.minimum.reduce(rest)), float(np.maximum.reduce(rest))):
+    added = np.empty(size)
+    while size and (largest := max(-float(np.minimum.reduce(values)), float(np.maximum.reduce(values)))):
+        if largest >= _LARGE:
+            large = np.abs(values) >= _LARGE
+            total += exact_total(values[large] * 2.0**-_LOWERING) * 2**_LOWERING
+            values[large] = 0.0
+            continue
         beyond = math.ldexp(1.0, math.frexp(largest)[1] + size.bit_length())
-        np.add(rest, beyond, out=added)
+        np.add(values, beyond, out=added)
         np.subtract(added, beyond, out=added)
         total += Fraction(float(np.add.reduce(added)))
-        rest = rest - added
+        np.subtract(values, added, out=values)
     return total

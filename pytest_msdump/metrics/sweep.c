@@ -657,7 +657,8 @@ INLINE int is_marked(const Lanes *marks)
 }
 
 /* Whether an element of a whole group goes beyond what was found. Marks only tell that one may: where a few values are
- * all there is, as of integers, or one ratio is everywhere, most groups hold another one of the farthest.
+ * all there is, as of integers, or one ratio is everywhere, most groups hold another one of the farthest. What is next to
+ * 0 may seem to go beyond.
  */
 INLINE int goes_beyond(const RawDouble *restrict left, const RawDouble *restrict right, const Job *job,
                        const Found *found, const int forbidden)
@@ -667,7 +668,7 @@ INLINE int goes_beyond(const RawDouble *restrict left, const RawDouble *restrict
     const double worst = floor_of(found, job, 0), worst_forbidden = floor_of(found, job, 1);
     uint64_t beyond = 0;
     for (int i = 0; i < GROUP; i++) {
-        double a = fabs(left[i] - right[i]), m = fabs(right[i]), relative = relative_of(left[i], a, m, job);
+        double a = fabs(left[i] - right[i]), m = fabs(right[i]), relative = m == 0.0 ? 0.0 : a / m;
         double allowed = forbidden ? 0.0 : m * scale.rtol + scale.atol, score = allowed == 0.0 ? a : a / allowed;
         beyond |= (uint64_t)(a > largest) | (uint64_t)(relative > largest_relative) |
                   (uint64_t)(score > (allowed == 0.0 ? worst_forbidden : worst));
@@ -744,6 +745,8 @@ INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict 
     const double near = sweeping->near_zero;
     /* Where nothing can be subnormal (`shared`), nothing is lifted. */
     const double lift = shared ? 1.0 : LIFTING;
+    /* So that a product is 0 only where a factor is. */
+    const double far = shared ? 1.0 : 0x1p600;
     Lanes any;
     Errors e = *errors;
     EACH_LANE any.v[j] = 0.0;
@@ -785,16 +788,19 @@ INLINE int add_errors(const RawDouble *restrict left, const RawDouble *restrict 
                 double x0 = a0 != 0.0 ? 1.0 : 0.0, x1 = a1 != 0.0 ? 1.0 : 0.0;
                 double x2 = a2 != 0.0 ? 1.0 : 0.0, x3 = a3 != 0.0 ? 1.0 : 0.0;
                 /* One side is 0, and the other at most next to it. */
-                double y0 = ((m0 == 0.0) | (l0 == 0.0)) & (a0 <= near) ? x0 : 0.0;
-                double y1 = ((m1 == 0.0) | (l1 == 0.0)) & (a1 <= near) ? x1 : 0.0;
-                double y2 = ((m2 == 0.0) | (l2 == 0.0)) & (a2 <= near) ? x2 : 0.0;
-                double y3 = ((m3 == 0.0) | (l3 == 0.0)) & (a3 <= near) ? x3 : 0.0;
-                double z0 = m0 == 0.0 ? x0 - y0 : 0.0, z1 = m1 == 0.0 ? x1 - y1 : 0.0;
-                double z2 = m2 == 0.0 ? x2 - y2 : 0.0, z3 = m3 == 0.0 ? x3 - y3 : 0.0;
+                double c0 = a0 > near ? 0.0 : 1.0, c1 = a1 > near ? 0.0 : 1.0;
+                double c2 = a2 > near ? 0.0 : 1.0, c3 = a3 > near ? 0.0 : 1.0;
+                double s0 = (l0 * far) * (r0 * far) == 0.0 ? 1.0 : 0.0, s1 = (l1 * far) * (r1 * far) == 0.0 ? 1.0 : 0.0;
+                double s2 = (l2 * far) * (r2 * far) == 0.0 ? 1.0 : 0.0, s3 = (l3 * far) * (r3 * far) == 0.0 ? 1.0 : 0.0;
+                /* Products of 0 and 1: GCC makes no vectors of conditions inside of conditions. */
+                double y0 = x0 * c0 * s0, y1 = x1 * c1 * s1, y2 = x2 * c2 * s2, y3 = x3 * c3 * s3;
+                double z0 = m0 == 0.0 ? x0 : 0.0, z1 = m1 == 0.0 ? x1 : 0.0;
+                double z2 = m2 == 0.0 ? x2 : 0.0, z3 = m3 == 0.0 ? x3 : 0.0;
                 e.near_zero.v[j] += (y0 + y1) + (y2 + y3);
-                e.right_zero.v[j] += (z0 + z1) + (z2 + z3);
-                n0 = (m0 == 0.0) | (y0 != 0.0) ? 0.0 : a0, n1 = (m1 == 0.0) | (y1 != 0.0) ? 0.0 : a1;
-                n2 = (m2 == 0.0) | (y2 != 0.0) ? 0.0 : a2, n3 = (m3 == 0.0) | (y3 != 0.0) ? 0.0 : a3;
+                e.right_zero.v[j] += (z0 * (1.0 - y0) + z1 * (1.0 - y1)) + (z2 * (1.0 - y2) + z3 * (1.0 - y3));
+                n0 = m0 == 0.0 ? 0.0 : a0, n1 = m1 == 0.0 ? 0.0 : a1;
+                n2 = m2 == 0.0 ? 0.0 : a2, n3 = m3 == 0.0 ? 0.0 : a3;
+                n0 *= 1.0 - y0, n1 *= 1.0 - y1, n2 *= 1.0 - y2, n3 *= 1.0 - y3;
                 d0 = m0 == 0.0 ? 1.0 : m0, d1 = m1 == 0.0 ? 1.0 : m1;
                 d2 = m2 == 0.0 ? 1.0 : m2, d3 = m3 == 0.0 ? 1.0 : m3;
             }
