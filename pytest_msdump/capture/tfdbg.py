@@ -19,7 +19,7 @@ from pytest_msdump.lazy_dataclass import dataclass
 __all__ = ["Listed", "print_commands", "read_listing"]
 
 _LINE = re.compile(r"\s*\[\s*([0-9.]+)(?: ms)?\]\s+(?:\S+\s+\S+\s+)?([^\s:]+):([0-9]{1,9})\s*")
-_COUNT = re.compile(r"(\d+) dumped tensor\(s\)")
+_COUNT = re.compile(r"(?<![0-9])([0-9]{1,18}) dumped tensor\(s\)")
 _LONGEST_NAME_BYTES = 255
 
 

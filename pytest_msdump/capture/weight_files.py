@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -28,6 +29,10 @@ Array = npt.NDArray[Any]
 # A member that numpy.load shows as an array of bytes.
 _ABOUT = "msdump.json"
 _SCHEMA = 1
+# What zipfile, numpy and json raise of damaged files; RuntimeError of members that are encrypted or packed otherwise.
+_DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -81,7 +86,7 @@ def load(path: Path) -> Weights | dict[str, Array]:
         return arrays if about is None else _weights(arrays, json.loads(about.tobytes())["weights"])
     except FileNotFoundError as error:
         raise DumpNotFoundError(f"{path}: no such file; save the weights first") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise TensorFileError(f"{path}: is no .npz of weights, or is damaged ({error}); save it again") from error
 
 

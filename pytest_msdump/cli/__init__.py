@@ -120,6 +120,11 @@ def main(argv: Sequence[str] | None = None, *, commands: Sequence[ModuleType] | 
         # Whoever read the output has seen enough (`| head`); the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
+    except OSError as error:
+        # A path that was typed and that no file can have, or a disk that fails where nothing can be said of it.
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}: "
+        print(f"msdump: {where}{error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
+        return _USAGE
     except KeyboardInterrupt:
         print("msdump: interrupted", file=sys.stderr)  # noqa: T201 - as above
         return _INTERRUPTED

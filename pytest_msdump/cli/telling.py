@@ -27,6 +27,7 @@ __all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]
 
 # Of what is no terminal, and what makes one of it for rich.
 _USUAL_WIDTH = 80
+_MOST_DIGITS = 5
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 
 _IN_FULL = 3
@@ -138,8 +139,8 @@ def _failures(
 def _width() -> int:
     """How many columns there are: as the environment says, else as whatever of this process is a terminal has."""
     said = os.environ.get("COLUMNS", "")
-    if said.isdigit() and int(said):
-        return int(said)
+    if said.isascii() and said.isdigit() and int(said[:_MOST_DIGITS]):
+        return int(said[:_MOST_DIGITS])
     for stream in range(3):
         with suppress(OSError):
             return os.get_terminal_size(stream).columns or _USUAL_WIDTH

@@ -172,6 +172,11 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
         # As in `cli.main`: who reads has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
+    except OSError as error:
+        # As in `cli.main`: a path that no file can have, or a disk that fails.
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}: "
+        print(f"{program}: {where}{error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
+        return _USAGE
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)  # noqa: T201 - as above
         return _INTERRUPTED

@@ -159,7 +159,7 @@ def _model_findings(
             if key not in ACL_MODEL_KEYS:
                 yield ConfigFinding(WARNING, place, f"unknown key {key!r}; {nearest(str(key), ACL_MODEL_KEYS)}")
         layers = model.get("layer", [])
-        if not isinstance(layers, list):
+        if not isinstance(layers, list) or not all(isinstance(layer, str) for layer in layers):
             yield ConfigFinding(REFUSED, place, "layer must be an array of operator names")
             continue
         if "layer" in model and not layers:
@@ -193,7 +193,8 @@ def _path_findings(path: object, environ: Mapping[str, str]) -> Iterator[ConfigF
         yield ConfigFinding(WARNING, "dump.dump_path", f"{', '.join(unset)} is not set here, so {path!r} means nothing")
         return
     folder = Path(_VARIABLE.sub(lambda match: environ[match[1]], path))
-    if not folder.is_dir():
+    # False of a name that no folder can have, where `Path.is_dir` raises.
+    if not os.path.isdir(folder):  # noqa: PTH112
         yield ConfigFinding(WARNING, "dump.dump_path", f"{folder} is not there; make it before the program starts")
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield ConfigFinding(WARNING, "dump.dump_path", f"{folder} cannot be written to")

@@ -8,11 +8,14 @@ from typing import Any
 from pytest_msdump.configuring.check import is_acl
 from pytest_msdump.configuring.finding import Setting
 from pytest_msdump.facts.config_keys import ACL_KEYS, DUMP_KEYS, ConfigKey
+from pytest_msdump.lazy_expression import expression
 
 __all__ = ["Explained", "explain"]
 
 # (key, value as JSON has it, what the key means)
 Explained = tuple[str, str, str]
+
+_STEP = expression(r"[0-9]{1,18}")
 
 
 def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained]:
@@ -55,8 +58,8 @@ def _steps(text: str) -> str:
     told = []
     for part in text.split("|"):
         first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            told.append(f"{part!r} (nothing)")
+        if not all(map(_STEP.fullmatch, (first, last or first))):
+            told.append(f"{part!r:.60} (nothing)")
         elif last:
             told.append(f"steps {int(first) + 1} to {int(last) + 1}")
         else:

@@ -7,6 +7,7 @@ Ascend "Accuracy Comparison Tool", ``msaccucmp.py convert``, release 26.2.0.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 
@@ -134,4 +135,6 @@ def short_name(name: str) -> str | None:
     if len(os.fsencode(name)) < _TOO_LONG:
         return None
     # No one's secret depends on it: the vendor's way of naming, so that both tools give one file one name.
-    return uuid.uuid3(uuid.NAMESPACE_DNS, name).hex + os.path.splitext(name)[1]  # noqa: PTH122
+    # `uuid.uuid3` does the same, of names that are UTF-8 alone.
+    digest = hashlib.md5(uuid.NAMESPACE_DNS.bytes + os.fsencode(name), usedforsecurity=False).digest()
+    return uuid.UUID(bytes=digest, version=3).hex + os.path.splitext(name)[1]  # noqa: PTH122

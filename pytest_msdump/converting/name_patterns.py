@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.lazy_tuple import NamedTuple
@@ -52,7 +53,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
     """
     is_template = "(?P<" not in pattern
     try:
-        expression = re.compile(_from_template(pattern) if is_template else pattern, re.DOTALL)
+        with warnings.catch_warnings():
+            # What a later Python may read in another way is an expression still.
+            warnings.simplefilter("ignore")
+            expression = re.compile(_from_template(pattern) if is_template else pattern, re.DOTALL)
     except (re.error, OverflowError, RecursionError) as error:
         raise ConfigError(f"--pattern '{pattern}': is no regular expression: {error}") from error
     for name in expression.groupindex:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.lazy_dataclass import replace
+from pytest_msdump.lazy_expression import expression
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import TensorKey, mangle
@@ -15,6 +16,7 @@ from pytest_msdump.pipeline.planning import Plan
 __all__ = ["Wanted", "chosen_pairs", "only", "wanted"]
 
 _MOST_LISTED = 20
+_SLOT = expression(r"[0-9]{1,9}")
 
 
 class Wanted(NamedTuple):
@@ -39,7 +41,7 @@ def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
     (Wanted(operator='a:b', io='output', slot=None), Wanted(operator='conv1', io='input', slot=2))
     """
     operator, *rest = text.rsplit(":", 2)
-    if len(rest) != 2 or rest[0] not in ("input", "output") or not (rest[1].isascii() and rest[1].isdigit()):
+    if len(rest) != 2 or rest[0] not in ("input", "output") or not _SLOT.fullmatch(rest[1]):
         return Wanted(text, io or "output", slot)
     if io not in (None, rest[0]) or slot not in (None, int(rest[1])):
         raise ConfigError(f"{text} is one tensor, and {io or rest[0]} {'' if slot is None else slot} another; say one")

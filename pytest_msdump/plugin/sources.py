@@ -89,7 +89,8 @@ def find_source(config: pytest.Config, named: str | None) -> Source | None:
     """The suite that --msdump-config names, else rootdir's msdump.toml, else pyproject's [tool.msdump]."""
     if named is not None:
         file = absolute(config, named)
-        if not file.exists():
+        # False of a name that no file can have, where `Path.exists` raises.
+        if not os.path.exists(file):  # noqa: PTH110
             raise ConfigError(f"--msdump-config: there is no file {file}; give a suite file or a pyproject.toml")
         return _from_pyproject(file) if file.name == "pyproject.toml" else Source(file, None)
     return _project_suite(config.rootpath)

@@ -35,6 +35,8 @@ _CANN_TYPE = "DT_"
 _IO = ("input", "output")
 # What float64 can hold.
 _MOST_DIGITS = 17
+_MOST_LISTED, _LONGEST_SHOWN = 8, 40
+_LONGEST_LABEL = 2**12
 
 
 class TableRow(NamedTuple):
@@ -120,7 +122,9 @@ def _problems(unreadable: Sequence[str], unknown: Sequence[str]) -> tuple[str, .
         count = "1 row" if len(unreadable) == 1 else f"{len(unreadable)} rows"
         problems.append(f"has {count} that cannot be read, e.g. {unreadable[0]}")
     if unknown:
-        problems.append(f"has columns that are not known here and are left out: {', '.join(unknown)}")
+        names = [f"{name[:_LONGEST_SHOWN]}…" if len(name) > _LONGEST_SHOWN else name for name in unknown[:_MOST_LISTED]]
+        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+        problems.append(f"has columns that are not known here and are left out: {', '.join(names)}{more}")
     return tuple(problems)
 
 
@@ -165,6 +169,9 @@ def _row(line: int, cells: Sequence[str], columns: _Columns | None) -> tuple[Tab
             f"{len(cells)} fields under a header of {columns.width}; the run was probably killed while writing"
         )
     told = {name: cells[place].strip() for name, place in columns.labels.items()}
+    longest = max(told, key=lambda name: len(told[name]))
+    if len(told[longest]) > _LONGEST_LABEL:
+        raise _UnreadableRowError(f"{longest} '{told[longest][:40]}…' has {len(told[longest])} letters")
     io = told["io"].lower()
     if io not in _IO:
         raise _UnreadableRowError(f"'{told['io'][:40]}' is neither input nor output")

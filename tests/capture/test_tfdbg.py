@@ -109,3 +109,10 @@ def test_what_cannot_be_meant_is_exit_code_4(words, tmp_path, monkeypatch, capsy
     assert main(["tfdbg", *words]) == 4
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
+
+
+def test_a_count_beyond_all_numbers_is_no_count():
+    text = LISTING.partition("\n")[2]
+    assert len(read_listing(f"{'9' * 5000} dumped tensor(s):\n{text}", source="list")) == len(
+        read_listing(LISTING, source="list")
+    )

@@ -318,7 +318,9 @@ def test_a_file_of_numpys_own_is_read_as_the_framework_that_is_said(tmp_path: Pa
     assert list(read_weights(tmp_path / "w.npz", framework="keras")) == ["bn.running_mean"]
 
 
-@pytest.mark.parametrize("kind", ["cut", "text", "lies", "object", "halves", "framework", "bits"])
+@pytest.mark.parametrize(
+    "kind", ["cut", "text", "lies", "object", "halves", "framework", "bits", "flipped", "encrypted", "packed", "ended"]
+)
 def test_a_damaged_file_is_refused_with_its_path(kind: str, tmp_path: Path) -> None:
     path = save_weights({"a": numbers(3), "b": brain()}, tmp_path / "w.npz")
     content = path.read_bytes()
@@ -327,6 +329,19 @@ def test_a_damaged_file_is_refused_with_its_path(kind: str, tmp_path: Path) -> N
         path.write_bytes(content[: len(content) // 2])
     elif kind == "text":
         path.write_text("no zip")
+    elif kind in ("flipped", "encrypted", "packed", "ended"):
+        # A member that cannot be unpacked, is said to be encrypted or packed by a method of its own, or is empty.
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.npy", b"" if kind == "ended" else bytes(200))
+        content = bytearray(path.read_bytes())
+        place = content.index(b"PK\x01\x02")
+        if kind == "flipped":
+            content[30 + len("a.npy")] ^= 0xFF
+        elif kind == "encrypted":
+            content[6], content[place + 8] = 1, 1
+        elif kind == "packed":
+            content[8], content[place + 10] = 99, 99
+        path.write_bytes(content)
     elif kind == "lies":
         # A header that claims more than there is memory, over 12 bytes; no check sum tells it.
         with zipfile.ZipFile(path, "w") as archive:

@@ -162,3 +162,11 @@ class TestCheck:
         file.write_text(file.read_text("utf-8")[:-100], "utf-8")
         assert main(["check", saved]) == 4
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("columns", ["\N{SUPERSCRIPT TWO}", "9" * 5000, "-1", "", "x"])
+def test_a_width_that_is_no_number_is_no_reason_to_fail(lenet, tmp_path, columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    write_suite(tmp_path / "msdump.toml", lenet, "target")
+    assert main(["compare"]) == 0
+    assert "matched" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.pipeline.choosing import wanted
 from pytest_msdump.testing.builder import write_reference
 
 
@@ -102,3 +103,8 @@ def test_the_first_failing_tensors_can_be_asked_for(two, capsys):
     assert "details of x_b:output:0: msdump-report/detail/x_b_output_0_summary.txt" in out
     assert "1 more failing tensor" in out
     assert not list((two / "msdump-report" / "detail").glob(".*"))
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\N{SUPERSCRIPT TWO}"])
+def test_a_slot_that_is_no_number_belongs_to_the_name(number):
+    assert wanted(f"a:output:{number}") == (f"a:output:{number}", "output", None)

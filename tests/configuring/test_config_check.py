@@ -411,3 +411,24 @@ def test_a_version_that_is_none_is_refused(text):
 def test_an_unknown_mode_is_refused_with_all_there_are():
     with pytest.raises(ConfigError, match=r"unknown mode 'npu'; known: cpu, gpu"):
         checked_mode("npu")
+
+
+@pytest.mark.parametrize("steps", ["9" * 5000, "0-" + "9" * 5000, "\N{SUPERSCRIPT TWO}", "1-\N{SUPERSCRIPT TWO}"])
+def test_steps_that_are_no_numbers_mean_nothing(steps):
+    document = copy.deepcopy(R15_SYNC)
+    document["common_dump_settings"]["iteration"] = steps
+    (told,) = [meaning for key, _, meaning in explain(document, Setting((1, 5))) if key.endswith("iteration")]
+    assert "(nothing)" in told
+    assert len(told) < 300
+
+
+@pytest.mark.parametrize("layers", [[["a"]], [3], ["a", None]])
+def test_layers_that_are_no_names_are_refused(layers):
+    document = {"dump": {"dump_path": "/d", "dump_list": [{"model_name": "m", "layer": layers}]}}
+    said = [(one.level, one.sentence) for one in check_config(document, Setting(), names=["a"])]
+    assert (REFUSED, "layer must be an array of operator names") in said
+
+
+def test_a_folder_that_cannot_be_one_is_said_not_to_be_there():
+    document = {"dump": {"dump_path": "x" * 5000, "dump_list": []}}
+    assert any("is not there" in one.sentence for one in check_config(document, Setting()))

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.converting import renaming
+from pytest_msdump.converting.file_names import short_name
 from pytest_msdump.converting.name_patterns import compiled, parts_of
 from pytest_msdump.converting.renaming import apply, plan_renaming, take_back
 from pytest_msdump.converting.undo_files import Move, new_undo_file, read_undo, write_undo
@@ -357,3 +359,18 @@ def test_what_cannot_be_meant_is_exit_code_4(tmp_path, monkeypatch, capsys, word
     monkeypatch.chdir(tmp_path)
     assert main(["rename", *words]) == 4
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_pattern_that_a_later_python_may_read_otherwise_is_taken_without_a_warning() -> None:
+    assert compiled("(?P<op>[[a]+).npy").groupindex == {"op": 1}
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".npy", "\u4e2d" * 100 + ".npy"])
+def test_a_long_name_gets_the_one_that_uuid_gives_it(name: str) -> None:
+    assert short_name(name) == uuid.uuid3(uuid.NAMESPACE_DNS, name).hex + ".npy"
+
+
+def test_a_long_name_that_is_no_utf8_gets_one_of_its_own() -> None:
+    first, second = (short_name(os.fsdecode(byte * 300)) for byte in (b"\xff", b"\xfe"))
+    assert first is not None
+    assert first != second

@@ -211,3 +211,35 @@ def test_files_that_the_kernel_makes_up_are_bounded_though_they_claim_to_be_empt
     assert len(read_regular(Path("/proc/self/maps"), 2**24)) > 100
     with pytest.raises(OSError, match="larger than 100 bytes"):
         read_regular(Path("/proc/self/maps"), 100)
+
+
+TOO_LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "--config", TOO_LONG],
+        ["compare", str(WHOLE), str(WHOLE), "-custom", TOO_LONG],
+        ["check", TOO_LONG],
+        ["config", "check", str(WHOLE / "rank_0/.dump_metadata/data_dump.json"), "--graph", TOO_LONG],
+        ["convert", TOO_LONG, "--to", "npy", "--out", "o"],
+        ["inspect", TOO_LONG],
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_no_file_can_have_is_refused_in_a_line(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 4
+    said = capsys.readouterr().err
+    assert "xxx" in said
+    assert "File name too long" in said or "there is no" in said or "no such" in said
+    assert said.count("\n") == 1
+
+
+def test_pytest_refuses_a_suite_file_whose_name_no_file_can_have(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest(f"--msdump-config={TOO_LONG}")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--msdump-config: there is no file *"])

@@ -447,3 +447,18 @@ def test_no_table_is_an_error_and_each_row_is_read_or_counted(lines):
     assert len(table.rows) <= len(lines)
     assert all(only.io in ("input", "output") and 1 <= only.line <= len(lines) for only in table.rows)
     assert parse_table(f"{each}\n" for each in lines) == table or any("\n" in each or "\r" in each for each in lines)
+
+
+def test_very_many_or_long_columns_that_nobody_knows_do_not_flood_the_header():
+    table = row(",".join(map(str, range(200))) + ",7", ",".join(f"c{n}" for n in range(200)) + "," + "x" * 9000)
+    (problem,) = table.problems
+    assert problem.startswith("has columns that are not known here and are left out: c0, c1, ")
+    assert problem.endswith(" and 193 more")
+    assert len(problem) < 200
+
+
+def test_a_row_whose_operator_has_a_name_without_end_is_not_read():
+    header = "Op Type,Op Name,IO,Slot,Data Type,Shape,Max Value"
+    table = parse_table([header, f'Add,{"a" * 5000},output,0,float32,"(2,3)",1', 'Add,a,output,0,float32,"(2,3)",1'])
+    assert [one.op for one in table.rows] == ["a"]
+    assert table.problems[0].endswith("line 2: op 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…' has 5000 letters")
