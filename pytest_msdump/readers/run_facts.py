@@ -139,11 +139,12 @@ def parse_acl_dump(section: Mapping[str, Any], *, source: str, rank: int | None 
         return DumpConfiguration(source, rank, scene=_OVERFLOW)
     if isinstance(section.get("dump_scene"), str) and "exception" in section["dump_scene"]:
         return DumpConfiguration(source, rank, io="input", scene=_EXCEPTION)
-    io = section.get("dump_mode", "all")
+    said = section.get("dump_mode")
+    io = said if isinstance(said, str) and said in _ACL_IO else "all"
     layers = [_texts(model.get("layer")) for model in _dicts(section.get("dump_list"))]
     # A model without a list of layers is dumped whole.
     listed = tuple(layer for names in layers for layer in names) if layers and all(layers) else ()
-    return DumpConfiguration(source, rank, io=io if io in _ACL_IO else "all", kernels=listed[:_MOST_KERNELS])
+    return DumpConfiguration(source, rank, io=io, kernels=listed[:_MOST_KERNELS])
 
 
 def _debug_mode(document: Mapping[str, Any], common: Mapping[str, Any], e2e: Mapping[str, Any]) -> Any:

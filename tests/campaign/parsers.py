@@ -285,6 +285,7 @@ _MANIFEST = json.dumps(
         "tensors": {"a.0.1.npy": {"op": "a", "io": "output", "slot": 0, "dtype": "float32", "line": "net.py:3"}},
     }
 )
+_JOURNAL = '{"file": "a.0.1.npy", "op": "a", "io": "output", "slot": 0, "dtype": "float32"}\n' * 3
 _TABLE = (
     "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value,Avg Value,Count,"
     "Negative Zero Count,NaN Count,L2Norm Value,MD5\n"
@@ -573,6 +574,7 @@ PARSERS: dict[str, Parser] = {
         Parser("iterations that ran", _found("ms_global*.csv"), _history, 1),
         Parser("mapping.csv", _both(_found("mapping.csv"), _made("mapping.csv", "1.npy,a/b\n2.npy,c\n")), read_mapping),
         Parser("manifest", _made("msdump.json", _MANIFEST), lambda file: read_manifest(file.parent), 3),
+        Parser("journal", _made("msdump.journal", _JOURNAL), lambda file: read_manifest(file.parent), 2),
         Parser("configuration of a run", _both(_found("*data_dump.json"), _made("a.json", _ACL)), _run),
         Parser("dump configuration", _both(_found("*data_dump.json"), _made("acl.json", _ACL)), _configuration, 3),
         Parser("@env", _found("*data_dump.json"), _environment, 1),

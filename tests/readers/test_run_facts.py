@@ -126,6 +126,12 @@ def test_up_to_1_3_the_overflow_check_belongs_to_the_asynchronous_dump() -> None
     assert configuration_of(document, source="x").scene == ""  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("value", [{}, [], [[]], {"a": 1}, 3, None, True, "sideways"])
+def test_a_mode_of_acl_json_that_makes_no_sense_counts_as_not_said(value: object) -> None:
+    assert acl(dump_mode=value) == acl()
+    assert acl(dump_debug=value, dump_scene=value, dump_list=value) == acl()
+
+
 def test_what_mindspore_writes_for_the_device_is_read() -> None:
     assert acl(dump_mode="output", dump_list=[{"layer": ["a", "b"]}], dump_op_switch="on").kernels == ("a", "b")
     assert acl(dump_mode="output").io == "output"
