@@ -76,8 +76,9 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     suite = load_suite(
         file=file,
         options={
-            "left": report.left.directory,
-            "right": report.right.directory,
+            # A suite has two sides; nothing is read of them here, and those of the run may be on another machine.
+            "left": ".",
+            "right": ".",
             "profile": options["profile"] or (None if file else report.profile),
             "threshold": options["threshold"],
             "min_coverage": options["min_coverage"],

@@ -148,6 +148,14 @@ def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert "'profile' is there twice" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("directory", ["a\0b", "nosuch://bucket/x", "x" * 5000, ""])
+def test_sides_that_are_not_here_are_no_reason_not_to_judge_again(
+    documents: list[Any], directory: str, tmp_path: Path
+) -> None:
+    elsewhere = edited(documents[0], ("left", "directory"), directory)
+    assert answer(elsewhere, ("check", "--profile", "strict"), tmp_path) == 1
+
+
 def test_keys_of_a_later_release_are_left_alone(documents: list[Any], tmp_path: Path) -> None:
     later = {"later": {"deep": [[{"x": None}]]}}
     for path in (("left",), ("tensors", 0), ("tensors", 0, "left"), ("coverage",)):
