@@ -175,8 +175,10 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         at += size
 
 
-def _dims(data: bytes) -> tuple[int, ...]:
+def _dims(data: bytes | int) -> tuple[int, ...]:
     """Return the numbers of a Shape, packed or one by one."""
+    if isinstance(data, int):
+        raise UnreadableError("a number in the place of a shape")
     out: list[int] = []
     for number, value in _fields(data):
         if number == 1 and isinstance(value, int):
@@ -205,6 +207,8 @@ def container(data: bytes) -> tuple[list[Item], int]:
         for slot, one in enumerate(found[number]):
             shape, original = one.get(3), one.get(original_at)
             size = one.get(size_at, 0)
+            if not isinstance(size, int):
+                raise UnreadableError("a text in the place of a size")
             items.append(
                 Item(
                     direction,

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from campaign.expected import Expectation, expectation
 from campaign.networks import DATA, Network, Order, Pair, networks
-from campaign.stored import Span, Tensor, UnreadableError, content, span, widened
+from campaign.stored import Span, Tensor, UnreadableError, content, span, tensors, widened
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
@@ -220,9 +220,16 @@ class Trial(Sides):
             raise NotHereError
         for pair in lost:
             if pair.left is not None and self.left / pair.left.file == path:
-                pair.left = None
+                pair.left = self._older(self.left, pair.left)
             if pair.right is not None and self.right / pair.right.file == path:
-                pair.right = None
+                pair.right = self._older(self.right, pair.right)
+
+    def _older(self, folder: Path, lost: Tensor) -> Tensor | None:
+        """Return what counts where the newest file of a tensor is gone."""
+        if self.network.repeats != "runs":
+            return None
+        same = [one for one in tensors(folder) if (one.folder, one.address) == (lost.folder, lost.address)]
+        return max(same, key=lambda one: one.time, default=None)
 
     def _paths(self, pair: Pair) -> set[Path]:
         sides = ((self.left, pair.left), (self.right, pair.right))
