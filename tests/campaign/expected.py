@@ -40,6 +40,8 @@ LIMITS = {
         "bfloat16": Limits(1e-2, 0.1, 0.99),
     },
 }
+# Operators that only look at their input in another shape.
+VIEWS = ("Reshape", "Flatten", "ExpandDims", "Squeeze")
 # A value within 1 % of its limit may come to either.
 MARGIN = 0.01
 _SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
@@ -54,6 +56,11 @@ def expectation(
         one, other = read(left, of_left), read(right, of_right)
     except UnreadableError:
         return "fail"
+    # Their files have the shape of what went in; by bits it must be the same one all the same.
+    is_view = of_left.op_type in VIEWS and of_left.io == "output" and profile != "bitwise"
+    if is_view and one.array is not None and other.array is not None and one.array.shape != other.array.shape:
+        found = judged(one, other, profile=profile, nan=nan, reshape=True)
+        return "near" if found == "pass" else found
     return judged(one, other, profile=profile, nan=nan, reshape=reshape, container=of_left.container)
 
 

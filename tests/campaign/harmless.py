@@ -9,8 +9,8 @@ from random import Random
 
 import numpy as np
 from campaign import edits
-from campaign.edits import only
-from campaign.faults import Kind, both, content, values
+from campaign.edits import Edit, only
+from campaign.faults import Injection, Kind, both, content, values
 from campaign.networks import Pair
 from campaign.trials import Array, Side, Trial, npy
 
@@ -214,6 +214,11 @@ def minus_zero(trial: Trial, pair: Pair, side: Side, rng: Random, size: float) -
     values(edits.zeros_to_minus_zeros)(trial, pair, side, rng, size)
 
 
+def small(edit: Edit) -> Injection:
+    """Change values by a billionth."""
+    return lambda trial, pair, side, rng, _: values(edit)(trial, pair, side, rng, 1e-9)
+
+
 def both_scaled(array: Array, _: Random, __: float) -> Array:
     edits.only_floats(array)
     only(array.dtype != np.float16)
@@ -249,6 +254,6 @@ HARMLESS = (
     Kind("Inf in the same place", both(edits.put(np.inf), edits.put(np.inf))),
     Kind("minus zero for zero, not by bits", minus_zero),
     Kind("both sides halved", both(both_scaled, both_scaled)),
-    Kind("noise below the limits", values(edits.noisy), (1e-12, 1e-9)),
-    Kind("scaled below the limits", values(edits.scaled), (1e-12, 1e-9)),
+    Kind("noise below the limits", small(edits.noisy)),
+    Kind("scaled below the limits", small(edits.scaled)),
 )

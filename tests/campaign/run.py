@@ -29,6 +29,7 @@ if __name__ == "__main__":
     # Run by hand, Python looks for modules beside this file; the tests' own place is one folder up.
     sys.path[0] = str(Path(__file__).parents[1])
 
+import numpy as np
 from campaign import sensitivity
 from campaign.ascend_trials import compiled_network
 from campaign.expected import Expectation
@@ -42,8 +43,12 @@ from pytest_msdump.compiled import VARIABLE
 PROFILES = ("default", "strict", "bitwise")
 # Of how many cases one is a harmless variation.
 HARMLESS_EVERY = 4
+# How many cases ask the real command or the real pytest, too.
 OUTSIDE = 50
+# After which a case counts as hung.
 SECONDS = 20
+# Limits that profiles have, near which sizes are drawn.
+NEAR = (1e-7, 1e-4, 1e-3, 2e-3, 1e-2, 5e-2)
 WRONG = ("missed", "wrong tensor", "wrong partner", "false alarm", "crash")
 
 
@@ -134,7 +139,7 @@ class Bench:
         harmless = number % HARMLESS_EVERY == HARMLESS_EVERY - 1
         kinds = HARMLESS if harmless else KINDS
         kind = kinds[number // HARMLESS_EVERY % len(kinds)] if harmless else rng.choice(kinds)
-        size = 10 ** rng.uniform(*(math.log10(one) for one in kind.sizes)) if kind.sizes else 0.0
+        size = _size(kind, rng)
         road = rng.choices(ROADS, [road.weight for road in ROADS])[0]
         case = Case(self.work / f"{seed}-{number}", kind, size, road, harmless)
         for name in rng.sample(sorted(self.networks), len(self.networks)):
@@ -155,7 +160,8 @@ class Bench:
             where += f"{side} {trial.file_of(trial.pairs[at], side)}"
             before = rng.getstate()
             try:
-                case.kind.inject(trial, trial.pairs[at], side, rng, case.size)
+                with np.errstate(all="ignore"):
+                    case.kind.inject(trial, trial.pairs[at], side, rng, case.size)
             except NotHereError:
                 if not trial.changed:
                     continue
@@ -164,7 +170,8 @@ class Bench:
                     # The same once more, after the gate has seen it without a fault.
                     trial = self._seen(trial, settings, case.road)
                     rng.setstate(before)
-                    case.kind.inject(trial, trial.pairs[at], side, rng, case.size)
+                    with np.errstate(all="ignore"):
+                        case.kind.inject(trial, trial.pairs[at], side, rng, case.size)
                 return case._replace(trial=trial, where=where)
             shutil.rmtree(case.root)
             trial = Trial(case.root, network, by, dict(settings))
@@ -229,6 +236,16 @@ class Bench:
                 said = f"exit code {other.code}, {other.named!r} first"
                 return "crash", f"outside says {said}, not {answer.code}, {answer.named!r}: {other.text[-800:]}", other
         return *judged(trial, expected, answer), answer
+
+
+def _size(kind: Kind, rng: Random) -> float:
+    """Draw a size, every other time one that is near a limit."""
+    if kind.sizes is None:
+        return 0.0
+    if rng.random() < 0.5:
+        near = rng.choice(NEAR) * 10 ** rng.uniform(-0.4, 0.4)
+        return min(max(near, kind.sizes[0]), kind.sizes[1])
+    return 10 ** rng.uniform(*(math.log10(one) for one in kind.sizes))
 
 
 @contextlib.contextmanager
