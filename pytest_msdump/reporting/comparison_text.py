@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, compress
-from math import isfinite
 from typing import Any
 
 from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Nonfinite
-from pytest_msdump.reporting.values import dumps, encode, filled, text_json
+from pytest_msdump.reporting.values import dumps, filled, text_json
 
 __all__ = ["SECTIONS", "UNMEASURED", "ComparisonText", "comparison_text"]
 
@@ -24,7 +23,6 @@ _WORST = '{"index": %s, "left": %s, "right": %s, "ratio": %s}'
 _ALIKE = 1024
 
 _NOTHING = type(None)
-_PLAIN = frozenset({float, int})
 # JSON in ASCII has none.
 _BETWEEN_SECTIONS = "\n"
 
@@ -38,13 +36,10 @@ class ComparisonText(NamedTuple):
         Those of the first section; the others have `SECTIONS`.
     sections : tuple of str
         The text.
-    metrics : mapping of str to JSON value
-        The numbers that the section `metrics` is the text of.
     """
 
     keys: tuple[str, ...]
     sections: tuple[str, ...]
-    metrics: Mapping[str, Any]
 
 
 # Every key is there, empty, when nothing was measured.
@@ -58,7 +53,6 @@ UNMEASURED = ComparisonText(
         '"nonfinite": {}',
         '"worst": []',
     ),
-    {},
 )
 
 
@@ -87,12 +81,9 @@ def comparison_text(comparison: Comparison) -> ComparisonText:
             *chain.from_iterable(comparison.worst),
         ),
     )
-    metrics = dict(zip(kind.names, numbers, strict=True))
-    for name in kind.unlike if isfinite(sum(compress(values, kind.is_float))) else kind.names:
-        metrics[name] = encode(metrics[name])
     head, metrics_text, where, found = text.split(_BETWEEN_SECTIONS)
     sections = head, metrics_text, kind.undefined, where, _nonfinite(comparison.nonfinite), found
-    return ComparisonText(kind.keys, sections, metrics)
+    return ComparisonText(kind.keys, sections)
 
 
 def _seen(comparison: Comparison) -> tuple[_Kind, tuple[Any, ...], tuple[Any, ...]]:
@@ -121,22 +112,15 @@ class _Kind(NamedTuple):
         Its other sections with a ``%s`` for each number and place.
     undefined : str
         The section of the metrics that have no number.
-    names : tuple of str
-        The metrics with numbers.
-    is_number, is_float, is_placed : tuple of bool
-        Which measurements have a number, which one float, and which a place.
-    unlike : tuple of str
-        The metrics whose numbers JSON has in another form than Python, also if they are finite.
+    is_number, is_placed : tuple of bool
+        Which measurements have a number, and which a place.
     """
 
     keys: tuple[str, ...]
     form: str
     undefined: str
-    names: tuple[str, ...]
     is_number: tuple[bool, ...]
-    is_float: tuple[bool, ...]
     is_placed: tuple[bool, ...]
-    unlike: tuple[str, ...]
 
 
 @lru_cache(maxsize=_ALIKE)
@@ -157,10 +141,9 @@ def _kind(
     undefined = [(name, reason) for name, reason, does, has in rows if does and not (reason is None and has)]
     left_out = [(name, why) for name, why, does, _ in rows if not does]
     keys = ("elements", *more, *_FIRST_KEYS)
-    numbered = tuple(compress(names, is_number))
     sections = (
         _members(keys).replace('"sampled": %s', '"sampled": true'),
-        f'"metrics": {{{_members(numbered)}}}',
+        f'"metrics": {{{_members(compress(names, is_number))}}}',
         f'"where": {{{_members(compress(names, is_placed))}}}, "vendor": {{{_members(vendor)}}}',
         f'"worst": [{", ".join([_WORST] * worst)}]',
     )
@@ -168,11 +151,8 @@ def _kind(
         keys=keys,
         form=_BETWEEN_SECTIONS.join(sections),
         undefined=f'"undefined": {{{_reasons(undefined)}}}, "not_applicable": {{{_reasons(left_out)}}}',
-        names=numbered,
         is_number=is_number,
-        is_float=tuple(one is float for one in types),
         is_placed=is_placed,
-        unlike=tuple(name for name, one in zip(names, types, strict=True) if one is not _NOTHING and one not in _PLAIN),
     )
 
 

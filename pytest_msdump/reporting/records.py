@@ -75,7 +75,6 @@ def written(record: Record, *, left_root: Path, right_root: Path) -> WrittenReco
         "verdict": outcome,
         "elements": None if comparison is None else comparison.elements,
         "equal": None if comparison is None else comparison.equal,
-        "metrics": measured.metrics,
     }
     return WrittenRecord(_layout(pair.left.line is not None, measured.keys, tuple(more)), sections, told)
 
