@@ -87,7 +87,7 @@ def test_damaged_suggestions_are_refused(
     file.write_text(json.dumps(found), "utf-8")
     capsys.readouterr()
     assert main(["report", str(file)]) == 4
-    assert "unmatched[0]: suggestions" in capsys.readouterr().err
+    assert "unmatched[0].suggestions" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_damaged_lines_are_refused(
     file.write_text(json.dumps(found), "utf-8")
     capsys.readouterr()
     assert main(["report", str(file), "--report", "github"]) == 4
-    assert "tensors[0]: source" in capsys.readouterr().err
+    assert "tensors[0].source" in capsys.readouterr().err
 
 
 def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
