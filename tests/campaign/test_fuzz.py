@@ -65,6 +65,7 @@ def findings_of(run: object, monkeypatch: pytest.MonkeyPatch, cases: int = 3) ->
     return [one.finding for one in outcomes if one.finding]
 
 
+@pytest.mark.e2e
 def test_nothing_but_answers_and_errors_of_ours_come_of_damaged_files() -> None:
     outcomes = list(campaign(range(CASES), SEED, workers=2))
     assert not [one.finding for one in outcomes if one.finding]
@@ -86,6 +87,7 @@ def test_each_parser_begins_from_files_that_it_reads(name: str, tmp_path: Path) 
     assert read >= max(1, len(parser.seeds()) * 0.4)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("run", "what"),
     [
@@ -113,6 +115,7 @@ def test_computing_for_too_long_is_found(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert outcome.finding.what.startswith("TimeoutError: computed for more than")
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("run", [refuse_well, take_some_memory])
 def test_a_refusal_and_some_memory_are_no_finding(run: object, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not findings_of(run, monkeypatch)
@@ -130,6 +133,7 @@ def test_one_case_is_done_again_by_its_number(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith("mapping.csv, made of mapping.csv")
 
 
+@pytest.mark.e2e
 def test_the_table_names_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "1", "--cases", "20", "--parser", "options", "--workers", "1"]) == 0
     said = capsys.readouterr().out
