@@ -28,7 +28,7 @@ _HEAD = struct.Struct("<6I")
 _WORD = 8
 _HEAD_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
 _NAME = expression(
-    r"op_?debug\.node_op_?debug\.(?P<task>[0-9]+)(?:\.(?P<stream>[0-9]+))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
+    r"op_?debug\.node_op_?debug\.(?P<task>[0-9]{1,18})(?:\.(?P<stream>[0-9]{1,18}))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
     r"(?P<json>\.output\.(?P<slot>[0-9]+)\.json)?",
     re.IGNORECASE,
 )

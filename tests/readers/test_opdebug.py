@@ -128,3 +128,10 @@ def test_status_bits_are_told_in_words(unit, status, words):
 )
 def test_overflow_files_are_known_by_name(name, expected):
     assert parse_opdebug(name) == expected
+
+
+@pytest.mark.parametrize("name", ["{}.1600000000000050", "5.{}.1600000000000050", "5.9.1600000000000050.{}.1"])
+def test_a_name_that_a_table_gave_may_hold_more_digits_than_a_number(name):
+    name = f"Opdebug.Node_OpDebug.{name}"
+    assert parse_opdebug(name.format("7")) is not None
+    parse_opdebug(name.format("9" * 5000))
