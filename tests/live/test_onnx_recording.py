@@ -258,7 +258,7 @@ def test_what_is_no_model_is_told(tmp_path):
     recorder = Recorder(tmp_path)
     with pytest.raises(ConfigError, match=r"net\.onnx: no ONNX model"):
         recorder.onnx(tmp_path / "net.onnx")
-    with pytest.raises(FileNotFoundError, match=r"absent\.onnx: no such model"):
+    with pytest.raises(FileNotFoundError, match=r"absent\.onnx: there is no such file; give an ONNX model"):
         recorder.onnx(tmp_path / "absent.onnx")
     with pytest.raises(ConfigError, match="a dict is no ONNX model"):
         recorder.onnx({})

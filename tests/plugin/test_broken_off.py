@@ -41,6 +41,7 @@ def yesterday(pytester: pytest.Pytester) -> Path:
     return pytester.path / "msdump-report"
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("kinds", [ALL, "--msdump-report=json"], ids=["all", "json"])
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_after_a_kill_results_json_says_that_the_run_has_not_ended(yesterday, pytester, workers, kinds):
@@ -59,6 +60,7 @@ def test_a_run_that_compares_nothing_touches_no_report(yesterday, pytester, more
     assert {path.name: path.read_bytes() for path in yesterday.iterdir()} == before
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_workers_touch_no_report_and_the_last_word_is_the_runs_own(yesterday, pytester, workers):
     pytester.makeconftest(
@@ -119,6 +121,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.e2e
 def test_the_command_leaves_no_result_of_yesterday_either(dumps):
     command = [sys.executable, "-c", KILL, "compare", "left", "right"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == -signal.SIGKILL
@@ -150,6 +153,7 @@ def _no_space(*_: object) -> None:
     raise OSError(28, os.strerror(28))
 
 
+@pytest.mark.e2e
 def test_a_result_that_has_not_ended_passes_nowhere_and_says_so(dumps, capsys):
     file = dumps / "msdump-report" / "results.json"
     test_the_command_leaves_no_result_of_yesterday_either(dumps)
