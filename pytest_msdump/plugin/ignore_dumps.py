@@ -18,6 +18,7 @@ import pytest
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.sources import Source, argument_paths, find_source, first_paths, ini_values
 from pytest_msdump.settings import given
+from pytest_msdump.suite.discovery import suite_files
 
 __all__ = ["DUMPS", "IgnoreDumps", "find_dumps"]
 
@@ -145,8 +146,6 @@ def find_dumps(config: pytest.Config) -> IgnoreDumps:
         else:
             dumps.add(_sides_of(source))
     paths = first_paths(config)
-    from pytest_msdump.suite.discovery import suite_files
-
     found = suite_files(paths, norecurse=config.getini("norecursedirs"), stay_out=dumps.__contains__)
     typed = [path for path in paths if path in found]
     _add_suites(
