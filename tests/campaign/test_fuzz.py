@@ -2,56 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from campaign import fuzz
+from campaign.broken_parsers import (
+    compute,
+    crash,
+    fail,
+    refuse_at_length,
+    refuse_well,
+    seeds,
+    take_memory,
+    take_some_memory,
+    wait,
+)
 from campaign.fuzz import Finding, campaign, case_of, main, put
-from campaign.parsers import PARSERS, Parser, Seed
-
-from pytest_msdump.errors import ConfigError
+from campaign.parsers import PARSERS, Parser
 
 CASES, SEED = 3000, 20
-
-
-def seeds() -> list[Seed]:
-    return [Seed("a.txt", b"a = 1\nb = 2\n")]
-
-
-def crash(_: Path) -> None:
-    os._exit(3)
-
-
-def fail(_: Path) -> None:
-    raise KeyError("a")
-
-
-def refuse_well(_: Path) -> None:
-    raise ConfigError("no")
-
-
-def refuse_at_length(_: Path) -> None:
-    raise ConfigError("no" * 6000)
-
-
-def compute(_: Path) -> None:
-    while True:
-        pass
-
-
-def wait(_: Path) -> None:
-    time.sleep(1000)
-
-
-def take_memory(_: Path) -> None:
-    bytearray(400 * 2**20)
-
-
-def take_some_memory(_: Path) -> None:
-    bytearray(100 * 2**20)
 
 
 def findings_of(run: object, monkeypatch: pytest.MonkeyPatch, cases: int = 3) -> list[Finding]:
