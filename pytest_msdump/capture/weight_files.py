@@ -87,7 +87,9 @@ def load(path: Path) -> Weights | dict[str, Array]:
     except FileNotFoundError as error:
         raise DumpNotFoundError(f"{path}: no such file; save the weights first") from error
     except _DAMAGE as error:
-        raise TensorFileError(f"{path}: is no .npz of weights, or is damaged ({error}); save it again") from error
+        raise TensorFileError(
+            f"{path}: is no .npz of weights, or is damaged ({error!s:.200}); save it again"
+        ) from error
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:

@@ -390,3 +390,14 @@ def test_wrong_calls_are_refused_with_what_is_known() -> None:
 def test_every_class_name_means_one_type() -> None:
     names = [name for classes in KINDS.values() for name in classes]
     assert len(names) == len(set(names))
+
+
+def test_a_member_with_a_name_without_end_is_not_quoted_whole(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "w.npz", "w") as archive:
+        archive.writestr("a" * 20_000, b"")
+    content = (tmp_path / "w.npz").read_bytes()
+    # The name in the directory is another one than that before the member.
+    (tmp_path / "w.npz").write_bytes(content.replace(b"a", b"b", 1))
+    with pytest.raises(TensorFileError) as refused:
+        read_weights(tmp_path / "w.npz")
+    assert len(str(refused.value)) < 600
