@@ -15,6 +15,8 @@ from pytest_msdump.cli import main
 from pytest_msdump.pipeline.indexing import index
 from pytest_msdump.pipeline.opening import as_path
 
+pytestmark = pytest.mark.e2e  # a server, and whatever its packages ask the system
+
 KEYS = {"AWS_ACCESS_KEY_ID": "testing-key", "AWS_SECRET_ACCESS_KEY": "hunter2hunter2"}
 REGION = {"AWS_DEFAULT_REGION": "us-east-1"}
 
