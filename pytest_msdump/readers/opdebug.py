@@ -26,6 +26,7 @@ __all__ = ["OpdebugName", "entries_of_json", "entries_of_record", "parse_opdebug
 
 _HEAD = struct.Struct("<6I")
 _WORD = 8
+_LONGEST_UNIT = 40
 _HEAD_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
 _NAME = expression(
     r"op_?debug\.node_op_?debug\.(?P<task>[0-9]{1,18})(?:\.(?P<stream>[0-9]{1,18}))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
@@ -161,14 +162,17 @@ def _shown(name: str, number: int) -> int | str:
 def _entry_of_new(one: object, where: str) -> OverflowEntry:
     if not isinstance(one, Mapping) or not isinstance(one.get("acc_type"), str):
         raise TensorFileError(f"{where}: no overflow record: 'acc_list' lacks 'acc_type'")
-    return _entry(one["acc_type"], one.get("data"), where)
+    unit = one["acc_type"]
+    if len(unit) > _LONGEST_UNIT:
+        raise TensorFileError(f"{where}: no overflow record: '{unit[:_LONGEST_UNIT]}…' is no unit")
+    return _entry(unit, one.get("data"), where)
 
 
 def _entry(unit: str, data: object, where: str) -> OverflowEntry:
     if not isinstance(data, Mapping):
         raise TensorFileError(f"{where}: no overflow record: {unit} has no fields")
     status = data.get("status")
-    numbers = {name: _number(value, f"{where}: {unit}: {name}") for name, value in data.items() if name != "status"}
+    numbers = {name: _number(value, f"{where}: {unit}: {name:.40}") for name, value in data.items() if name != "status"}
     lacking = {"task_id", "stream_id"} - numbers.keys()
     if lacking:
         raise TensorFileError(f"{where}: {unit} lacks {', '.join(sorted(lacking))}")

@@ -135,3 +135,17 @@ def test_a_name_that_a_table_gave_may_hold_more_digits_than_a_number(name):
     name = f"Opdebug.Node_OpDebug.{name}"
     assert parse_opdebug(name.format("7")) is not None
     parse_opdebug(name.format("9" * 5000))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"acc_type": "a" * 9000, "data": {"task_id": 1, "stream_id": 1}},
+        {"acc_type": "AIC", "data": {"task_id": 1, "stream_id": 1, "b" * 9000: []}},
+        {"acc_type": "AIC", "data": {"task_id": 1, "stream_id": "c" * 9000}},
+    ],
+)
+def test_what_an_overflow_file_says_is_not_quoted_without_end(entry):
+    with pytest.raises(TensorFileError) as refused:
+        entries_of_json({"acc_list": entry}, where="a.json")
+    assert len(str(refused.value)) < 300
