@@ -30,6 +30,8 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 from pytest_msdump.capture import DumpWriter, RawArray
+
+pytestmark = pytest.mark.e2e
 with DumpWriter(sys.argv[1], framework="numpy", iterations=sys.argv[2] == "several") as writer:
     writer.write("net/a", np.ones(3, "float32"))
     writer.write("net/b", RawArray(bytes([0x80, 0x3F, 0x00, 0xC0]), (2,), "bfloat16"))

@@ -37,6 +37,11 @@ def file_of(side: Path, name: str) -> Path:
     return file
 
 
+def has_not_ended(folder: Path) -> bool:
+    """Whether results.json below `folder` says that its run was broken off."""
+    return results(folder)["complete"] is False
+
+
 def results(folder: Path) -> dict[str, Any]:
     """What results.json below `folder` holds."""
     found: dict[str, Any] = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))

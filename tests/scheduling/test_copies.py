@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scheduling.dumps import as_written, file_of, results, write_pairs
+from scheduling.dumps import as_written, file_of, has_not_ended, results, write_pairs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads measure: see test_jobs.py")
 
@@ -359,7 +359,7 @@ def test_an_interrupt_ends_the_command_and_its_copies(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) == 2
     assert (tmp_path / "errors").read_text() == "msdump: interrupted\n"
-    assert not (tmp_path / "msdump-report").exists()
+    assert has_not_ended(tmp_path)
     assert gone(workers(tmp_path))
 
 
@@ -371,7 +371,7 @@ def test_what_ends_the_command_ends_its_copies(tmp_path: Path, to_all: bool) -> 
         (os.killpg if to_all else os.kill)(process.pid, signal.SIGTERM)
         assert process.wait(30) == 128 + signal.SIGTERM
     assert (tmp_path / "errors").read_text() == ""
-    assert not (tmp_path / "msdump-report").exists()
+    assert has_not_ended(tmp_path)
     assert gone(workers(tmp_path))
 
 

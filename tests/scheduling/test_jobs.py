@@ -8,7 +8,16 @@ import sys
 import threading
 
 import pytest
-from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
+from scheduling.dumps import (
+    LARGE,
+    as_written,
+    before_each_pair,
+    file_of,
+    has_not_ended,
+    interrupt_at,
+    results,
+    write_pairs,
+)
 
 from pytest_msdump.cli import main
 from pytest_msdump.errors import ConfigError
@@ -110,7 +119,7 @@ def test_interrupting_a_thread_ends_the_command_as_without_threads(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     before_each_pair(monkeypatch, interrupt_at("op1"))
     assert [main(["compare", "left", "right", f"--jobs={jobs}"]) for jobs in (1, 2)] == [2, 2]
-    assert not (tmp_path / "msdump-report").exists()
+    assert has_not_ended(tmp_path)
 
 
 @pytest.mark.e2e
@@ -128,7 +137,7 @@ def test_who_interrupts_waits_for_no_thread(tmp_path):
         assert any("measuring" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 2
-    assert not (tmp_path / "msdump-report").exists()
+    assert has_not_ended(tmp_path)
 
 
 def test_code_of_a_user_runs_one_by_one(tmp_path, monkeypatch, measured_by):

@@ -63,7 +63,7 @@ def test_a_saved_result_is_judged_with_it_again(tmp_path, capsys):
     file["tensors"][0]["left"]["overflows"] = [3]
     Path(saved).write_text(json.dumps(file))
     assert main(["check", saved, "--profile", "strict"]) == 4
-    assert "overflows: expected a list of texts" in capsys.readouterr().err
+    assert "overflows[0]: expected a text" in capsys.readouterr().err
 
 
 def test_an_overflow_of_the_reference_is_told_and_fails_nothing(tmp_path):
