@@ -262,9 +262,9 @@ def open_stored(
             f"gives it {tensor.size}; the dump is damaged or was cut short while writing: dump it again"
         )
     there = file.size - tensor.start
-    if needed > there:
+    if tensor.size > there:
         raise TensorFileError(
-            f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {needed} bytes are there; "
+            f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {tensor.size} bytes are there; "
             "the run was probably killed while writing: dump it again"
         )
     if trailing_bytes:

@@ -148,6 +148,12 @@ def test_what_is_cut_off_is_an_error_and_the_rest_is_read(tmp_path):
         opened(tmp_path, content, 1)
 
 
+def test_what_is_cut_off_in_its_padding_is_cut_off(tmp_path):
+    content = dump2(message(outputs=[op_output(FLOAT, (2,), 32)]), bytes(31))
+    with pytest.raises(TensorFileError, match="output 0: cut off, 31 of its 32 bytes are there"):
+        opened(tmp_path, content)
+
+
 @pytest.mark.parametrize("label", ["UNDEFINED", "STRING", "RESOURCE", "VARIANT", "DUAL", "STRING_REF"])
 def test_what_is_no_number_is_refused_by_name_and_the_others_are_read(tmp_path, label):
     value = {"UNDEFINED": 0, "STRING": STRING, "RESOURCE": 23, "STRING_REF": 24, "DUAL": 25, "VARIANT": 26}[label]
