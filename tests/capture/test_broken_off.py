@@ -24,14 +24,14 @@ from pytest_msdump.errors import ConfigError, IncompleteRecordingError, MsdumpEr
 from pytest_msdump.readers.manifest import read_manifest
 from pytest_msdump.testing.builder import write_mindspore
 
+pytestmark = pytest.mark.e2e
+
 BFLOAT16 = RawArray(bytes([0x80, 0x3F, 0x00, 0xC0]), (2,), "bfloat16")
 # Records one tensor in each iteration, and is killed by itself in the one before the last.
 KILLED = """
 import os, signal, sys
 import numpy as np
 from pytest_msdump.capture import DumpWriter, RawArray
-
-pytestmark = pytest.mark.e2e
 with DumpWriter(sys.argv[1], framework="numpy", iterations=sys.argv[2] == "several") as writer:
     writer.write("net/a", np.ones(3, "float32"))
     writer.write("net/b", RawArray(bytes([0x80, 0x3F, 0x00, 0xC0]), (2,), "bfloat16"))
