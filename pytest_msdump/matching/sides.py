@@ -223,13 +223,33 @@ def mangled_names(key: OpKey) -> Sequence[str]:
 
 
 def _readings(side: Side, address: Address) -> Iterator[list[int]]:
-    # A file's own name before the mangled ones: where the graph numbers operators differently, one operator's file has
-    # another one's mangled name. These hold the file's own as well: a person may write `.` where the file has `_`.
+    # A file's own name before the mangled ones. These hold the file's own as well: a person may write `.` where the
+    # file has `_`.
     for index, spelling in ((side.labels, str), (side.files, str), (side.mangled, mangle)):
-        yield index.named(spelling(address.op))
+        yield _meant(side, index, spelling(address.op))
         if (typed := address.typed) is not None:
-            named = index.named(spelling(typed.op))
+            named = _meant(side, index, spelling(typed.op))
             yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
+
+
+def _meant(side: Side, index: NameIndex, name: str) -> list[int]:
+    """Return the operators of this name, without those that only the mangled form of another file's name leads to.
+
+    Where the graph numbers operators differently, the mangled name that one has in the graph is the name of another
+    one's file, which may be lost.
+    """
+    found = index.named(name)
+    if index is not side.mangled:
+        return found
+    return [number for number in found if not _is_renumbered(key := side.ops[number].key) or mangle(key.name) == name]
+
+
+def _is_renumbered(key: OpKey) -> bool:
+    """Whether the names in the file and in the graph differ in nothing but the operator's number."""
+    if key.true_name is None:
+        return False
+    file, graph = mangle(key.name), mangle(key.true_name)
+    return file != graph and file.rstrip("0123456789") == graph.rstrip("0123456789")
 
 
 def index_side(

@@ -402,3 +402,15 @@ def test_of_an_operator_one_tensor_may_be_named_in_vain_and_another_paired_by_na
     assert addresses(pairing) == [("a:output:1", "a:output:1", "name")]
     pairing = mapped(left, right, MapEntry("gone:output:0", "a:output:1", label="#1"))
     assert addresses(pairing) == [("a:output:0", "a:output:0", "name")]
+
+
+@pytest.mark.parametrize("typed", ["Net_ReduceSum-op4", "ReduceSum.Net_ReduceSum-op4", "Net.ReduceSum-op4"])
+def test_a_lost_file_s_name_does_not_mean_the_operator_that_the_graph_numbers_so(typed: str) -> None:
+    there = run_tensor("Net/ReduceSum-op3")
+    key = replace(there.key.op, true_name="Net/ReduceSum-op4")
+    renumbered = replace(there, key=replace(there.key, op=key))
+    right = dump(tensor("r3"), tensor("r4"))
+    assert only_missing(mapped(dump(renumbered), right, MapEntry(typed, "r4"))).left == typed
+    for meant in ("Net_ReduceSum-op3", "Net.ReduceSum-op3", "Net/ReduceSum-op4"):
+        (pair,) = mapped(dump(renumbered), right, MapEntry(meant, "r3")).pairs
+        assert pair.right.key.op.name == "r3"
