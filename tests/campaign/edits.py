@@ -62,12 +62,14 @@ def scaled(values: Array, _: Random, size: float) -> Array:
 
 
 def shifted(values: Array, _: Random, size: float) -> Array:
-    return (values.astype(np.float64) + size * size_of(values)).astype(values.dtype)
+    step = size * size_of(values)
+    return (values.astype(np.float64) + step).astype(values.dtype)
 
 
 def noisy(values: Array, rng: Random, size: float) -> Array:
+    step = size * size_of(values)
     noise = np.random.default_rng(rng.randrange(2**32)).standard_normal(values.shape)
-    return (values.astype(np.float64) + size * size_of(values) * noise).astype(values.dtype)
+    return (values.astype(np.float64) + step * noise).astype(values.dtype)
 
 
 def negated(values: Array, _: Random, __: float) -> Array:

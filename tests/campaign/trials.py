@@ -36,7 +36,10 @@ class NotHereError(Exception):
 
 
 class Outcome(NamedTuple):
-    """What the gate answered: exit code, tensor or map entry named first, why, all it printed, all that failed."""
+    """What the gate answered: exit code, tensor or map entry named first, why, all it printed, all that failed.
+
+    `missing` are the left addresses of map entries that were not paired.
+    """
 
     code: int
     named: str
@@ -44,6 +47,7 @@ class Outcome(NamedTuple):
     text: str
     failing: frozenset[str] = frozenset()
     records: tuple[dict[str, Any], ...] = ()
+    missing: frozenset[str] = frozenset()
 
 
 class Sides:
@@ -364,12 +368,13 @@ def _outcome(code: int, text: str, reports: Path) -> Outcome:
     records = tuple(results["tensors"])
     failing = [record for record in records if record["verdict"] in FAILING]
     all_failing = frozenset(record["left"]["address"] for record in failing)
+    missing = frozenset(entry["left"] for entry in results["missing"])
     for record in failing:
         finding = next(one for one in record["findings"] if one["sentence"])
-        return Outcome(code, record["left"]["address"], finding["sentence"], text, all_failing, records)
+        return Outcome(code, record["left"]["address"], finding["sentence"], text, all_failing, records, missing)
     for entry in results["missing"]:
-        return Outcome(code, entry["left"], entry["reason"], text, records=records)
+        return Outcome(code, entry["left"], entry["reason"], text, records=records, missing=missing)
     for entry in results["unmatched"]:
         if code and entry["side"] == "right":
-            return Outcome(code, entry["address"], entry["reason"], text, records=records)
-    return Outcome(code, "", "nothing failed", text, records=records)
+            return Outcome(code, entry["address"], entry["reason"], text, records=records, missing=missing)
+    return Outcome(code, "", "nothing failed", text, records=records, missing=missing)
