@@ -9,9 +9,9 @@ import importlib
 import os
 from functools import cache
 from types import ModuleType
+from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line"]
 

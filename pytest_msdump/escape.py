@@ -19,8 +19,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.lazy_expression import expression
-
 __all__ = [
     "csv_line",
     "github_command",
@@ -36,7 +34,7 @@ __all__ = [
 ]
 
 # What a runner of GitHub or Azure takes out of a log: it need not stand where the line begins, since lines are wrapped.
-_COMMAND = expression(
+_COMMAND = re.compile(
     r"::(?=(?:error|warning|notice|debug|group|endgroup|echo|stop-commands|add-mask|add-matcher|remove-matcher|add-path"
     r"|set-env|set-output|save-state)\b)|##(?=(?:vso)?\[)",
     re.IGNORECASE,

@@ -12,12 +12,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.capture.writer import DumpWriter
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Top", "from_caffe", "record", "written_tops"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from filecmp import cmp
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.capture.caffe_blobs import written_tops
 from pytest_msdump.capture.names import spelled
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.npy_folder import NpyFolderReader
 
 __all__ = ["Shared", "shared_bytes"]

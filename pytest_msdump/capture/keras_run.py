@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from pytest_msdump.capture.keras_names import variables_of
 from pytest_msdump.capture.nested import leaves, named_leaves
 from pytest_msdump.capture.tf_values import array_of, is_symbolic, is_tensor, version
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 if TYPE_CHECKING:
     pass

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.capture.calling_line import calling_line
 from pytest_msdump.capture.digests import digest
@@ -20,7 +20,6 @@ from pytest_msdump.capture.mindspore_tensors import array_of, is_tensor
 from pytest_msdump.capture.nested import leaves, named_leaves
 from pytest_msdump.capture.writer import DumpWriter
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["CellRecording", "record"]
 

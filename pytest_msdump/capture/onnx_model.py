@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Model", "Node", "loaded", "with_outputs"]

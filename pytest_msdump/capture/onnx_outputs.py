@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.capture.choice import Patterns, chosen
 from pytest_msdump.capture.digests import digest
@@ -13,7 +13,6 @@ from pytest_msdump.capture.onnx_model import Model, Node, loaded, with_outputs
 from pytest_msdump.capture.onnx_values import array_of, given, value_of
 from pytest_msdump.capture.recorder import require
 from pytest_msdump.capture.run_recording import RunRecording
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["OnnxRecording", "record"]
 

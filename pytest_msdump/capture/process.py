@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import NoReturn
@@ -19,7 +20,6 @@ from typing import NoReturn
 from pytest_msdump.capture.leftovers import end_group, end_marked, new_mark, running_in_group
 from pytest_msdump.capture.log_tail import LogTail
 from pytest_msdump.errors import ConfigError, ProgramError
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["DEFAULT_TIMEOUT", "Ran", "checked_timeout", "own_folder", "run_process"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.capture.tf_values import has_numbers
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Reached", "reached", "tensors_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from pytest_msdump.capture.choice import Patterns, chosen
 from pytest_msdump.capture.run_recording import RunRecording
 from pytest_msdump.capture.tf_graph_walk import reached, tensors_of
 from pytest_msdump.capture.tf_values import version
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["TfGraphRecording", "record"]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pytest_msdump.capture.names import FileNames, spelled
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Listed", "print_commands", "read_listing"]
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.capture.torch_choice import plain_name
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Edge", "Gradients"]
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.capture import torch_state
 from pytest_msdump.capture.calling_line import calling_line
@@ -15,7 +15,6 @@ from pytest_msdump.capture.nested import leaves, named_leaves
 from pytest_msdump.capture.torch_gradients import Edge, Gradients
 from pytest_msdump.capture.torch_tensors import array_of, is_tensor
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 if TYPE_CHECKING:
     pass

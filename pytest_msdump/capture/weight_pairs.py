@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +14,6 @@ import numpy.typing as npt
 from pytest_msdump.capture.weight_rules import KINDS, Rule, rule_for, same_kind
 from pytest_msdump.capture.weight_sources import Weight, Weights
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["NameMap", "WeightPair", "pairs"]
 

@@ -8,12 +8,10 @@ one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["COUNTERS", "FRAMEWORKS", "KINDS", "Rule", "kind_of", "neutral_role", "rule_for", "same_kind"]
 

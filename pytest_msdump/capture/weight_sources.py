@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from pytest_msdump.capture.raw import RawArray
 from pytest_msdump.capture.stored import decoded, stored
 from pytest_msdump.capture.weight_rules import COUNTERS, FRAMEWORKS, kind_of, neutral_role
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass, replace
 
 __all__ = ["Weight", "Weights", "framework_of", "holders", "of_mapping", "of_model"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.metrics.moments import EMPTY, Moments, moments
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.metrics.definitions import unravel
 from pytest_msdump.metrics.moments import EMPTY, Moments, moments
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, magnitudes, numbers

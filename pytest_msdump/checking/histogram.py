@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.metrics.values import Doubles, Workspace, components, numbers
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from operator import ge, gt, lt
 
 from pytest_msdump.checking.changes import Change
@@ -13,7 +14,6 @@ from pytest_msdump.checking.wording import counted
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.checks import CHECKS, QUANTITIES
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.model.tensor import TensorKey, TensorRef
 from pytest_msdump.reporting.numbers import beside, index_text, number
 

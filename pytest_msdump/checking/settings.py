@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.checks import ACTIVATIONS, CHECKS
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["CheckSettings", "parse_settings"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
 from pytest_msdump.judging.statistics import judge_statistics
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison, Measurement
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import FAILING, Limits

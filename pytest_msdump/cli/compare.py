@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli import detail
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.pipeline.collecting import left_to_the_end
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ from pytest_msdump.cli.convert_dump import add_dump_arguments, refuse_dump_argum
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:

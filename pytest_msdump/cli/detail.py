@@ -6,12 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.checking.wording import counted, where_text, wrapped
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistic, StatisticDifference
 from pytest_msdump.model.tensor import COORDINATES, TensorRef

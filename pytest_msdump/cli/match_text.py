@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.matching.meeting import Key, raw_key
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.assemble import assemble
@@ -84,7 +84,7 @@ def _tensor_entry(ref: TensorRef, root: Path) -> dict[str, Any]:
 def _transform(transform: Transform) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in fields_of(transform).items()
+        for name, value in asdict(transform).items()
         if value not in (None, False)
     }
 

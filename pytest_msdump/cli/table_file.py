@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import csv_line, terminal_text
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.reporting.atomic import in_utf8, write_file
 
 __all__ = ["TableFile", "csv_text", "plain_text", "table_file", "write_table"]

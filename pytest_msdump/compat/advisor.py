@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["Advice", "advice"]
 

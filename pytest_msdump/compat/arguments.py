@@ -7,10 +7,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_lines
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Arguments", "Flag", "Grammar", "run_program"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.ge_model import MAX_BYTES
 from pytest_msdump.graphs.json_fields import checked, document, need
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Job", "find_jobs"]

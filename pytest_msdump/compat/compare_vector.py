@@ -8,6 +8,7 @@ Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vecto
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.cli.compare import gate, nine_columns_writer
@@ -15,7 +16,6 @@ from pytest_msdump.cli.table_file import table_file
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
 from pytest_msdump.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
 from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 
 __all__ = ["GRAMMAR", "main"]

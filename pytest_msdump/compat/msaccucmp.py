@@ -8,6 +8,7 @@ Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.cli.compare import gate
@@ -23,7 +24,6 @@ from pytest_msdump.compat.selecting import chosen_groups, narrowed
 from pytest_msdump.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
 from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.reporting.vendor_table import Columns
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching.groups import Group, group_operators
 from pytest_msdump.matching.rules import combined
 from pytest_msdump.model.pairing import Pair, Unmatched

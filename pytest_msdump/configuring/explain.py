@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_msdump.configuring.check import is_acl
 from pytest_msdump.configuring.finding import Setting
 from pytest_msdump.facts.config_keys import ACL_KEYS, DUMP_KEYS, ConfigKey
-from pytest_msdump.lazy_expression import expression
 
 __all__ = ["Explained", "explain"]
 
 # (key, value as JSON has it, what the key means)
 Explained = tuple[str, str, str]
 
-_STEP = expression(r"[0-9]{1,18}")
+_STEP = re.compile(r"[0-9]{1,18}")
 
 
 def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.config_keys import MODES
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["REFUSED", "WARNING", "ConfigFinding", "Setting", "checked_mode", "parse_version"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from pytest_msdump.converting.dump_names import ArrayName, DumpPlan, Source, che
 from pytest_msdump.converting.formats import Relabelled, brought
 from pytest_msdump.errors import MsdumpError, TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.lazy_dataclass import dataclass, field, replace
 from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.custom import Converters
 from pytest_msdump.memory_formats.stored import check_fits, is_device_format

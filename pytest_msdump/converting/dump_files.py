@@ -7,6 +7,7 @@ size of 0, which no tool can read, its own included.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from pytest_msdump.dtypes.decode import bytes_needed
 from pytest_msdump.dtypes.encode import encode
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.memory_formats import may_be_padded
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["DumpTensor", "write_dump"]

@@ -9,12 +9,12 @@ Package `toolkit.dumpdata` (proto3): the numbers of fields, data types and memor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pytest_msdump.converting.proto_writing import bytes_field, number_field
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dump_proto import DATA_TYPES, DUMP_DATA, MEMORY_FORMATS, OP_INPUT, OP_OUTPUT, SHAPE
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.blocks import format_name
 
 __all__ = ["StoredHeader", "data_type_number", "encode_header", "memory_format_number"]

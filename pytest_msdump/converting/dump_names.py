@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted
 from pytest_msdump.readers.filename import number, parse_mindspore, parse_reference

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorRef, mangle
 from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted, parse_protobuf
 from pytest_msdump.readers.filename import parse_mindspore

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,6 @@ from pytest_msdump.converting.array_files import ArrayView
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.custom import Converters

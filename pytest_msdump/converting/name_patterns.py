@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Parts", "compiled", "parts_of"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from pytest_msdump.converting.file_names import SUFFIXES, short_name
 from pytest_msdump.converting.formats import Relabelled, brought
 from pytest_msdump.converting.sources import SourceFile, WantedTensor
 from pytest_msdump.errors import MsdumpError, TensorFileError
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.custom import Converters, load_converters
 from pytest_msdump.model.tensor import TensorRef, TensorView

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.graphs.caffe_net import PHASES, CaffeLayer, Place, layers_in_phase, read_layers
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Renamed", "Rewired", "rewire", "rewire_file"]

@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.converting.name_patterns import Parts, compiled, parts_of
 from pytest_msdump.converting.undo_files import Move, write_undo
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.readers.filename import ReferenceName
 from pytest_msdump.readers.sidefiles import MAPPING

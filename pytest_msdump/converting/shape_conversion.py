@@ -6,12 +6,13 @@ does and tells the shape in the file's name; and what a user's function returns 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_msdump.converting.array_files import ArrayView
 from pytest_msdump.converting.formats import Relabelled, brought
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import FORMATS
 from pytest_msdump.memory_formats.blocks import format_name
 from pytest_msdump.memory_formats.custom import Converters

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from pytest_msdump.converting.file_names import Stem, stem_of
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.listing import walk

@@ -7,11 +7,10 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["Move", "new_undo_file", "read_undo", "write_undo"]

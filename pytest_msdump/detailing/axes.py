@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.detailing.cells import Cells, integers
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Axes", "coordinate_cells", "named_axes"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +15,6 @@ from pytest_msdump.detailing.summary import NOTHING_SEEN, extents_of
 from pytest_msdump.detailing.tables import heading, lines
 from pytest_msdump.detailing.top import Top, by_absolute, by_relative
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.readers.npy_writer import write_npy
 from pytest_msdump.reporting.atomic import in_utf8
@@ -79,7 +79,7 @@ def detail_views(
     *,
     names: tuple[str, str],
     letters: str | None = None,
-    wishes: Wishes = Wishes(),  # noqa: B008 - frozen
+    wishes: Wishes = Wishes(),
 ) -> Detail:
     """Write two tensors of one logical shape in detail.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
 
 __all__ = ["Elements", "elements"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from pytest_msdump.detailing.cells import joined
 from pytest_msdump.detailing.elements import Elements
 from pytest_msdump.detailing.style import Style
 from pytest_msdump.detailing.tables import error_cells
-from pytest_msdump.lazy_dataclass import dataclass, replace
 
 __all__ = ["NOTHING_SEEN", "Extent", "Extents", "extents_of"]
 

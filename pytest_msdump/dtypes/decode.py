@@ -12,9 +12,10 @@ says float32 for Ascend, and int8 and uint8 for int4 and uint1. Libraries that e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,6 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e2m1_codes
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = [
     "Storage",
@@ -39,7 +38,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-_DESCR = expression(r"([<>|=])([A-Za-z])(\d{1,3})")
+_DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")
 
 # Kind letter and bytes of one element, as numpy's array protocol has them, and the type they hold.
 _PLAIN = {

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["BYTE_TABLES", "byte_table", "float4_e2m1_codes"]
 

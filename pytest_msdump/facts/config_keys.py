@@ -8,7 +8,7 @@ CANN "acl.json" dump configuration, `aclInit`. Where no document says since when
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = [
     "ACL_KEYS",

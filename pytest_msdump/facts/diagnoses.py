@@ -6,7 +6,7 @@ one drift, the more specific one is told: a sign flip is a scale by -1, a shift 
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["CONFIDENCES", "DIAGNOSES", "DiagnosisFact"]
 

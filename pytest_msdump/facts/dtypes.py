@@ -16,7 +16,7 @@ Names without a numeric meaning: message `DumpData` of Ascend dumps.
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["ALIASES", "DTYPES", "VALUE_KINDS", "DtypeFact"]
 

@@ -9,7 +9,7 @@ nano container and the numbering of the graph engine's own data types: the same 
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = [
     "DATA_TYPES",

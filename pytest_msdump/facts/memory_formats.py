@@ -15,8 +15,7 @@ convolutions: several groups share a block so that channels fill it (see `memory
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat", "may_be_padded"]
 

@@ -7,7 +7,7 @@ Ascend "Accuracy Comparison Tool" (algorithms 0 to 9); INTERFACE section 5 for w
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["METRICS", "RELATIVE_METRICS", "SHORT_FORMS", "MetricFact"]
 

@@ -8,8 +8,7 @@ A changed bound is a new `version`; `tests/judging/test_profiles.py` holds the n
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["PROFILES", "ProfileFact"]
 

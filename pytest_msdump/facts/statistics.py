@@ -9,8 +9,7 @@ MindSpore "Dump" documentation, releases 1.6 to 2.10, ``statistic.csv`` and `sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["ABSENT", "DIGITS", "LABEL_COLUMNS", "SIGN_CHANGES", "STATISTICS", "StatisticFact"]
 

@@ -9,7 +9,7 @@ PyTorch documentation, `torch.testing.assert_close`, table of default tolerances
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["TOLERANCES", "Tolerance"]
 

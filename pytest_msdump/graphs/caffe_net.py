@@ -9,10 +9,10 @@ NetStateRule for which layers a phase has.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.text_proto import refuse, tokens, unescaped
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["PHASES", "CaffeLayer", "Place", "layers_in_phase", "read_layers"]
 

@@ -7,15 +7,15 @@ MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one fu
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.graphs.side_folders import side_folders
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle
@@ -38,7 +38,7 @@ GraphId = Coordinates
 
 _HEADER = "NodeExecutionOrder-FullNameWithScope"
 _MAX_BYTES = 2**26
-_FILE = expression(r"ms_execution_order_graph_([0-9]{1,18})\.csv")
+_FILE = re.compile(r"ms_execution_order_graph_([0-9]{1,18})\.csv")
 _FOLDER = "execution_order"
 
 

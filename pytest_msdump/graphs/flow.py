@@ -6,11 +6,10 @@ Not recursive, and linear in nodes and edges: a damaged file may nest its tuples
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias, Union
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, Union
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, SourceStack
 from pytest_msdump.model.tensor import TensorSpec
 

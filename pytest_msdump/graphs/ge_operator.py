@@ -6,13 +6,13 @@ puts the operator's own place before it. There are up to 100,000 operators, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.json_fields import WHOLE, checked, get, need, shown, whole, wholes
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput
 
 __all__ = ["named_operator"]
@@ -33,7 +33,7 @@ _OF_OUTPUTS = frozenset({_ORIGIN_NAME, _ORIGIN_INDEX, _ORIGIN_FORMAT, _GE_FORMAT
 _AT_SHAPE, _AT_INDEX = f": {_GE_SHAPE}", f": {_ORIGIN_INDEX}"
 
 _SLICE_MARK = "_lxslice"
-_SLICE = expression(_SLICE_MARK + r"[0-9]+")
+_SLICE = re.compile(_SLICE_MARK + r"[0-9]+")
 _NO_VALUE: Mapping[str, Any] = {}
 _CONTROL = -1
 

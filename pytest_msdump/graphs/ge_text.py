@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.ge_model import model_graph
 from pytest_msdump.graphs.ir_types import dtype_name
 from pytest_msdump.graphs.text_proto import Schema, parse_text
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import TensorSpec
 

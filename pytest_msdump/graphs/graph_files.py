@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.side_folders import side_folders
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.listings import names_in
@@ -20,16 +20,16 @@ __all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "
 PlacedGraph = tuple[Coordinates, OperatorGraph]
 
 _MAX_BYTES = 2**30
-_FINAL = expression(r"ms_output_trace_code_graph_(?P<graph>[0-9]{1,9})\.(?P<suffix>ir|pb)")
-_NUMBERED = expression(r"graph_?(?P<graph>[0-9]{1,9})(?=[._]|$)")
+_FINAL = re.compile(r"ms_output_trace_code_graph_(?P<graph>[0-9]{1,9})\.(?P<suffix>ir|pb)")
+_NUMBERED = re.compile(r"graph_?(?P<graph>[0-9]{1,9})(?=[._]|$)")
 _FOLDER = "graphs"
 # GE writes a graph once more when it is built; what it wrote before is not what ran.
-_BUILT = expression(r"ge_(?:proto|onnx)_.*_Build\.\w+")
+_BUILT = re.compile(r"ge_(?:proto|onnx)_.*_Build\.\w+")
 
-_BARE = expression(r"trace_code_graph_[0-9]{1,9}")
+_BARE = re.compile(r"trace_code_graph_[0-9]{1,9}")
 _SUFFIXES = (".ir", ".dat", ".pb", ".pbtxt", ".txt")
-_MAGIC_ONNX = expression(r"\s*(?:ir_version:|producer_name:|model_version:|graph \{\s+node \{)")
-_MAGIC_GE = expression(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph \{")
+_MAGIC_ONNX = re.compile(r"\s*(?:ir_version:|producer_name:|model_version:|graph \{\s+node \{)")
+_MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph \{")
 
 
 def find_irs(root: Path) -> Mapping[Coordinates, Path]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.operators import VIEW_TYPES
@@ -17,8 +19,6 @@ from pytest_msdump.graphs.execution_order import GraphId, has_times, order_of
 from pytest_msdump.graphs.graph_files import PlacedGraph
 from pytest_msdump.graphs.name_meeting import Known, by_family, by_text, exact
 from pytest_msdump.graphs.source_lines import user_frames
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_expression import expression
 
 __all__ = [
     "WHOLE",
@@ -22,7 +22,7 @@ __all__ = [
     "wholes",
 ]
 
-WHOLE = expression(r"-?[0-9]{1,18}")
+WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 # Longer ones take minutes to become an int.
 _LONGEST_NUMBER = 4000

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_msdump.lazy_expression import expression
-
 __all__ = ["UnusualJsonError", "Walk"]
 
-_SPACE = expression(r"[ \t\n\r]*")
-_BETWEEN = expression(r"[ \t\n\r]*,[ \t\n\r]*")
+_SPACE = re.compile(r"[ \t\n\r]*")
+_BETWEEN = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 
 
 class UnusualJsonError(ValueError):

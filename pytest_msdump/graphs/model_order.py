@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph, file_spellings, joined_spelling
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at

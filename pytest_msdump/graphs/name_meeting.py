@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import OpKey, mangle
 

@@ -8,9 +8,9 @@ Protocol Buffers documentation, "Encoding".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Message"]
 

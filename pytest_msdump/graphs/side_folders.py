@@ -8,18 +8,18 @@ MindSpore "Dump" documentation: ``rank_R`` since 1.5; before that ``{device}``, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.listings import folders_in
 from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["side_folders"]
 
-_RANK = expression(r"rank_(?P<rank>[0-9]{1,9})")
-_DEVICE = expression(r"(?:device_)?(?P<rank>[0-9]{1,9})")
+_RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
+_DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
 # An iteration's directory is three levels below its rank's.
 _LEVELS_BELOW_RANK = 3
 

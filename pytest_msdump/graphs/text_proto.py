@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["Schema", "parse_text", "refuse", "tokens", "unescaped"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.judging.wording import apart, bound_text, number, position
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Measurement
 from pytest_msdump.model.verdict import Finding, Limit, Limits
 

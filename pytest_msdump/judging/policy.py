@@ -6,6 +6,7 @@ All that can be wrong with a policy is said when it is made, so that nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
@@ -13,7 +14,6 @@ from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.judging.bounds import Bounds, checked_bounds, checked_tolerance, metric_id
 from pytest_msdump.judging.wording import bound_text
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.verdict import Limits
 
 if TYPE_CHECKING:

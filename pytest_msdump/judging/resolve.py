@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.facts.tolerances import TOLERANCES, Tolerance
 from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.model.verdict import FileRemark, Limit, Limits
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
 
 __all__ = ["Distance", "Gap", "distance"]

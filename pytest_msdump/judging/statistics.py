@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.statistics import SIGN_CHANGES, STATISTICS
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.statistic_distance import Distance, distance
 from pytest_msdump.judging.wording import number
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.report import Check
 from pytest_msdump.model.statistics import StatisticComparison, Statistics

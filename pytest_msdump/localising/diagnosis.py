@@ -7,12 +7,12 @@ wrong diagnosis sends people the wrong way, so whatever is doubtful is said to b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from pytest_msdump.facts.diagnoses import CONFIDENCES, DIAGNOSES
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.localising.diagnosis_claim import Claim, Diagnosis, Trial, confidence_of, fit, is_beyond_chance
 from pytest_msdump.localising.diagnosis_moved import of_other_orders
 from pytest_msdump.localising.diagnosis_pointwise import of_mapped_values

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = [
     "LEFT_OPEN",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from math import prod
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.diagnosis_claim import Array, Trial
 from pytest_msdump.localising.diagnosis_pointwise import MovingClaim
 from pytest_msdump.localising.diagnosis_sample import Sides, doubles

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.diagnosis_claim import LEFT_OPEN, Array, Fit, Slack, Trial, inner
 from pytest_msdump.localising.diagnosis_sample import Sides
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -11,7 +12,6 @@ import numpy as np
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.diagnosis_claim import Array, Slack
 from pytest_msdump.model.tensor import TensorView
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.diagnosis_claim import Array, Trial
 from pytest_msdump.localising.diagnosis_pointwise import MovingClaim
 from pytest_msdump.localising.diagnosis_sample import Sides, doubles

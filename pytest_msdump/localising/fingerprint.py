@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["Fingerprint", "disagreement", "distances", "fingerprint"]

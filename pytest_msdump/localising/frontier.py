@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.localising.circles import components
 
 __all__ = ["MOST_LISTED", "Feed", "Node", "Role", "frontier"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["Sample", "sample", "sampled_distance"]

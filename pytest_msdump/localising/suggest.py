@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-
-from pytest_msdump.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 __all__ = ["Alone", "Fit", "Suggestion", "is_named_after", "suggest"]
 

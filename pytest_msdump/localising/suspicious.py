@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pytest_msdump.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 __all__ = ["FAR", "FREE", "TAKEN", "Better", "Rival", "better_fits"]
 

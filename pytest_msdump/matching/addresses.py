@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-
-from pytest_msdump.lazy_dataclass import dataclass, replace
-from pytest_msdump.lazy_expression import expression
+from dataclasses import dataclass, replace
 
 __all__ = ["Address", "parse_address"]
 
 # [0-9], not \d: int() would take the digits of every script.
-_SLOT = expression(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)
+_SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

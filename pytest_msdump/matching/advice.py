@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-from pytest_msdump.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pytest_msdump.matching.rules import FusionRules

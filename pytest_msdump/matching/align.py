@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.lazy_expression import expression
 
 __all__ = ["Align", "parse_align"]
 
 _EXAMPLES = {"iteration": "9->0, 10->1", "rank": "4->0", "graph": "1->0", "net": "LeNetA->LeNetB"}
-_NUMBER = expression(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)

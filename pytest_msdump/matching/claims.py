@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.matching.addresses import Address, parse_address
 from pytest_msdump.matching.meeting import Wanted, wanted_by_entry
 

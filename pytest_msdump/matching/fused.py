@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_msdump.facts.operators import REASONS
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching.entries import Lost, MapEntry
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.meeting import Key, meets

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.model.graph import Operator, OperatorGraph
 
 __all__ = ["Group", "group_operators", "grouped", "with_renamed"]

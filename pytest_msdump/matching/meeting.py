@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 
 if TYPE_CHECKING:

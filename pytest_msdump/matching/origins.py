@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.matching.quantised import Quantised, find_quantised
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import lt
 from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.meeting import Meeting, Wanted, meeting_of, raw_key, wanted_by_selection

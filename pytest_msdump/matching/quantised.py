@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pytest_msdump.facts.operators import (
     DEQUANT_ENDINGS,
@@ -13,7 +14,6 @@ from pytest_msdump.facts.operators import (
     QUANT_TYPES,
     QUANTISED_DTYPES,
 )
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
 
 __all__ = ["Quantised", "find_quantised"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-from pytest_msdump.lazy_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import UnknownNameError, nearest
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import and_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.matching.meeting import Key, known, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 

@@ -7,12 +7,12 @@ of these explains is an error; its sentence names the line of TOML that would ex
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 from math import factorial, prod
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec, TensorView

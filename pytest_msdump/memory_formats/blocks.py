@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from types import EllipsisType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, MemoryFormat
-from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["Part", "Placement", "format_name", "place", "stored_shape"]
 

@@ -8,14 +8,13 @@ order by one transposing copy, and cut where padding begins. Needs no numpy befo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.blocks import Move, Part, Placement
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 

@@ -13,16 +13,15 @@ other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import lcm, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import Part, Placement, place
 from pytest_msdump.memory_formats.held import held

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 __all__ = ["HeldView", "held"]

@@ -12,6 +12,7 @@ import re
 import runpy
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ import numpy.typing as npt
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.comparison import CustomResult
 from pytest_msdump.model.tensor import TensorView
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import prod
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.kernel import EXACT_KINDS, Partial, Task
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.nonfinite import first_of

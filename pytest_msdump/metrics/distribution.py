@@ -9,10 +9,10 @@ machine epsilon of float32, divided by its sum; then Σ P·ln(P/Q) with P = left
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.sums import ZERO, Sum
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.moments import Moments, dot, moments
 from pytest_msdump.metrics.nonfinite import NO_CLASSES, Classes, classify, split_classes
 from pytest_msdump.metrics.pointwise import NO_ERRORS, Errors, Moduli, Places, Tolerance, Zeros, errors, no_difference

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.sums import ZERO, Sum, root, scale_exponent
 from pytest_msdump.metrics.values import inner
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.values import Array, Positions
 
 __all__ = ["NO_CLASSES", "Classes", "classify", "first_of", "split_classes"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.metrics.definitions import unravel
 from pytest_msdump.metrics.moments import EMPTY, Moments, moments
 from pytest_msdump.metrics.values import Array, Workspace, components, magnitudes, numbers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.nonfinite import first_of
 from pytest_msdump.metrics.rankings import Moduli, Scores, Tolerance, rank
 from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, scale_exponent

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.values import Doubles, Positions, Workspace
 from pytest_msdump.metrics.worst import Candidate, Ranking, floor
 

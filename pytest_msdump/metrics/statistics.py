@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.statistics import STATISTICS
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.metrics.moments import EMPTY, Moments, moments
 from pytest_msdump.metrics.sums import Sum
 from pytest_msdump.metrics.values import Array, Workspace, components, numbers

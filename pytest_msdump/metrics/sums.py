@@ -7,8 +7,7 @@ squares of 1e±200 within float64. A `Peak` is a maximum together with where it 
 from __future__ import annotations
 
 import math
-
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["NO_PEAK", "ZERO", "Peak", "Sum", "root", "scale_exponent"]
 

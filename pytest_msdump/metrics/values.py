@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = [
     "STRIP",

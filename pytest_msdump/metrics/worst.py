@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.metrics.values import Array, Doubles, Positions
 from pytest_msdump.model.comparison import Scalar
 

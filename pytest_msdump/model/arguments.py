@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_tuple import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = ["ArgumentDifference", "KernelArguments", "differences"]
 

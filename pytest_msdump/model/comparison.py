@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_tuple import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = ["Comparison", "CustomResult", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
 

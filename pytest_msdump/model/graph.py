@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.source_lines import SourceFrame, SourceStack
 from pytest_msdump.model.tensor import TensorSpec, mangle
 
@@ -22,7 +22,7 @@ __all__ = [
     "joined_spelling",
 ]
 
-_RUN = expression(r"[./\\ :]{2,}")
+_RUN = re.compile(r"[./\\ :]{2,}")
 
 
 # Others ask again and again for some names; whoever needs all names of a model takes `file_spellings`.

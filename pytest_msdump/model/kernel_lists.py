@@ -12,19 +12,18 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.tensor import mangle
 
 __all__ = ["OF_FULL_NAMES", "REGEX", "chosen", "names_operator"]
 
-REGEX = expression(r"name-regex\((.*)\)", re.DOTALL)
+REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
 OF_FULL_NAMES = ("/", "-op")
 
-_COUNTER = expression(r"-op[0-9]+$")
-_REPEATED = expression(r"[*+{?]")
+_COUNTER = re.compile(r"-op[0-9]+$")
+_REPEATED = re.compile(r"[*+{?]")
 # A list that lies beside a dump is nobody's own: an expression that could take for ever is not tried.
 _MOST_REPEATS = 3
-_REPEATED_GROUP = expression(r"\)[*+{?]")
+_REPEATED_GROUP = re.compile(r"\)[*+{?]")
 
 
 def chosen(entry: str, names: Iterable[str]) -> list[str]:

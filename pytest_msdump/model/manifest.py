@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from pytest_msdump.lazy_dataclass import dataclass, field
+from dataclasses import dataclass, field
 
 __all__ = ["JOURNAL_FILE", "MANIFEST_FILE", "SCHEMA_VERSION", "Manifest", "TensorEntry"]
 

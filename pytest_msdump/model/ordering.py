@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter, lt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef, TensorSource
 
 if TYPE_CHECKING:

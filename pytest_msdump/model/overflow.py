@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS, ATOMIC_CODES
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["OverflowEntry"]
 

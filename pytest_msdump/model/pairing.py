@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from pytest_msdump.model.tensor import TensorRef
 
 __all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]

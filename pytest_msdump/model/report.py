@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
-
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pytest_msdump.model.comparison import Comparison, CustomResult

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.kernel_lists import names_operator
 from pytest_msdump.model.tensor import OpKey
 

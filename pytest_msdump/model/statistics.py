@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_msdump.facts.statistics import DIGITS, STATISTICS
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import PartialRun

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     import numpy.typing as npt

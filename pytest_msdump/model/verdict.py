@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["FAILING", "OUTCOMES", "FileRemark", "Finding", "Limit", "Limits", "Verdict"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pytest_msdump.checking.hits import Hit
 from pytest_msdump.checking.wording import counted, frame_lines, listed, where_text, wrapped
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.checks import CHECKS
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import Coordinates, OpKey
 from pytest_msdump.pipeline.checking import Checked
 

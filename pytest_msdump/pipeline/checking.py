@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.checking.changes import change
@@ -17,7 +18,6 @@ from pytest_msdump.checking.wording import counted
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.graphs.consumers import consumers
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.pipeline.planning import Plan
@@ -16,7 +16,7 @@ from pytest_msdump.pipeline.planning import Plan
 __all__ = ["Wanted", "chosen_pairs", "only", "wanted"]
 
 _MOST_LISTED = 20
-_SLOT = expression(r"[0-9]{1,9}")
+_SLOT = re.compile(r"[0-9]{1,9}")
 
 
 class Wanted(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.dtypes import coarser
@@ -10,7 +11,6 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pytest_msdump.lazy_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy

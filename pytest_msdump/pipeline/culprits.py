@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef

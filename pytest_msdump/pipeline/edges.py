@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
-from pytest_msdump.lazy_dataclass import dataclass, field
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelling
 from pytest_msdump.model.ordering import PARAMETER
@@ -19,7 +18,7 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRe
 __all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations"]
 
 # Types that write to parameters, where no table says to which: then to any that they take.
-_WRITES = expression("Apply|Assign|Adam|Momentum|Optim|Scatter")
+_WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter")
 _EVERY = range(1_000_000)
 # BatchNorm takes x, scale, bias, and the moving mean and variance, which it writes to while training.
 _MOVING = frozenset({3, 4})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["NO_EXTRAS", "Extras", "load_extras"]
 

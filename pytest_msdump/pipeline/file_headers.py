@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import DUMP_DATA
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.readers.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.readers.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.readers.npy import parse_header

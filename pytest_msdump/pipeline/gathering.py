@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import FAILING

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.storage.paths import RemotePath
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_msdump.checking.histogram import Histogram, histogram
 from pytest_msdump.errors import DumpNotFoundError, MsdumpError, UnknownDumpFormatError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.graphs.graph_files import is_graph_file, read_graph
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.metrics.overflow import OneSide, scan
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.arguments import KernelArguments

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
-from pytest_msdump.lazy_dataclass import dataclass, field, replace
 from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
 from pytest_msdump.model.ordering import PARAMETER

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.operators import VIEW_TYPES
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import ReshapedView, known_axes, meet
 from pytest_msdump.memory_formats.blocks import Placement
 from pytest_msdump.memory_formats.stored import Converters, is_device_format, logical, target

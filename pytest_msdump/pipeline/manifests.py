@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.errors import IncompleteRecordingError
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.readers.manifest import read_manifest

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison, CustomResult
 from pytest_msdump.model.forwarding import ForwardingView

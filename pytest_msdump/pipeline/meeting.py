@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.stored import Converters, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorView

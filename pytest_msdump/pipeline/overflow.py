@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.metrics.overflow import OneSide
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import OpKey, TensorRef

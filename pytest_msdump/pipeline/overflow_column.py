@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.stored import Converters, logical, target
 from pytest_msdump.metrics.overflow import scan
 from pytest_msdump.model.pairing import Transform

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from pytest_msdump.checking.wording import listed
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.graphs.consumers import consumers
 from pytest_msdump.graphs.ir_attributes import parse_attributes
 from pytest_msdump.graphs.source_lines import operators_at, user_frames
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER

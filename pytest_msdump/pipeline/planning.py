@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import dataclass, replace
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.graphs.execution_order import find_orders, read_order
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration, RunFacts

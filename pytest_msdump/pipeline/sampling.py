@@ -8,11 +8,11 @@ MindSpore "Dump" documentation, `sample_mode` and `sample_num` (Ascend, O0 and O
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import is_device_format
 from pytest_msdump.model.forwarding import ForwardingView

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.readers.ascend import AscendReader

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.fingerprint import Fingerprint, disagreement, distances, fingerprint
 from pytest_msdump.localising.suggest import Alone, Fit, Suggestion, is_named_after, suggest
 from pytest_msdump.model.dump import Dump

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.localising.suggest import Fit, Suggestion
 from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.planning import Plan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.checking.wording import counted, listed
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.localising.fingerprint import fingerprint
 from pytest_msdump.localising.sampled import Sample, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival, better_fits

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
@@ -13,8 +14,6 @@ from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import of_pair, resolve
 from pytest_msdump.judging.statistics import judge_statistics
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import logical
 from pytest_msdump.metrics.statistics import statistics_of

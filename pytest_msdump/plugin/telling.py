@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, paired, remove_reports, start_report, write_report

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorView
@@ -26,8 +26,8 @@ __all__ = ["AscendReader"]
 # Seconds since 1970 have ten digits. `libx.so.1.2.3` has the form of a dump's name, too.
 _PLAUSIBLE_TIME = 10**9
 _OVERFLOW_TYPE = "Opdebug"
-_SIDE_FILE = expression(r"mapping\.csv|convert_failed_file_list\.txt|statistic\.csv|acl_dump_[0-9]+\.json|hccl\.json")
-_RANK = expression(r"rank_[0-9]{1,9}")
+_SIDE_FILE = re.compile(r"mapping\.csv|convert_failed_file_list\.txt|statistic\.csv|acl_dump_[0-9]+\.json|hccl\.json")
+_RANK = re.compile(r"rank_[0-9]{1,9}")
 _RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
 
 _OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"

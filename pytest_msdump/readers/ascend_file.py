@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_header import Header, StoredTensor, bytes_behind, parse_header
 from pytest_msdump.readers.stored_file import FileState, StoredFile
 from pytest_msdump.readers.wire import Span

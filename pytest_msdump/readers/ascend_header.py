@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import DUMP_DATA, GE_DATA_TYPES, NANO_MAGIC, OP_ATTR
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_contents import Header, StoredTensor
 from pytest_msdump.readers.ascend_messages import SMALL_BYTES, data_type, memory_format, tensor_in, tensor_of
 from pytest_msdump.readers.wire import Source, Span, fields, named_fields, span_of, varint_of

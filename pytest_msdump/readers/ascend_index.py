@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import DataType
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, location_of
 from pytest_msdump.readers.ascend_contents import Noted

@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.facts.dump_proto import TASK_TYPES
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.filename import ReferenceName, number, parse_reference
 
 __all__ = [
@@ -39,20 +38,20 @@ PROTOBUF_SUFFIXES = (".pb", ".quant")
 # Seconds since 1970 have ten digits, the microseconds of most writers sixteen. What may stand behind them has fewer.
 _TIMESTAMP_DIGITS = 10
 # The shortest name that fits is the operator's: numbers before the time are a task and a stream, where there are two.
-_TIMED = expression(
+_TIMED = re.compile(
     r"([^./]+)\.([^/]*?)\.([0-9]{1,255})(?:\.([0-9]{1,255}))?\.([0-9]{10,255})"
     r"(?:(?:\.([0-9]{1,9}))?\.([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9}))?",
     re.DOTALL,
 )
 _FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
-_SLICE = expression(r"_lxslice([0-9]{1,9})")
-_CONVERTED = expression(r"(.+)\.(input|output)\.([0-9]{1,9})(?:\.([^.]+))?\.npy", re.DOTALL)
-_CONVERTED_BIN = expression(
+_SLICE = re.compile(r"_lxslice([0-9]{1,9})")
+_CONVERTED = re.compile(r"(.+)\.(input|output)\.([0-9]{1,9})(?:\.([^.]+))?\.npy", re.DOTALL)
+_CONVERTED_BIN = re.compile(
     r"(.+)\.(input|output)\.([0-9]{1,9})\.([0-9]{1,18}(?:_[0-9]{1,18})*)\.([A-Za-z][A-Za-z0-9_]*)\.([A-Z][A-Za-z0-9_]*)\.bin",
     re.DOTALL,
 )
-_SHAPE = expression(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
-_SUBGRAPH = expression(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
+_SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
+_SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
 # A short timestamp is known by its place alone: before four numbers where there are so many that they can be these.
 _SHORT_EXTRAS, _SHORT_NUMBERS = 4, 6
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import NANO_TAGS
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.wire import Source, Span
 
 __all__ = ["NanoTensor", "parse_nano"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pytest_msdump.facts.dump_proto import OP_UNTYPED
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.wire import Source, Span, named_fields, span_of, varint_of
 
 __all__ = ["RawPart", "raw_parts"]

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.paths import spelled_out
 
@@ -33,7 +32,7 @@ _PATTERNS = {
     "iteration": r"[0-9]{1,18}",
     "operator": r".+",
 }
-_LEVELS = {name: expression(pattern, re.DOTALL) for name, pattern in _PATTERNS.items()}
+_LEVELS = {name: re.compile(pattern, re.DOTALL) for name, pattern in _PATTERNS.items()}
 
 # Whole trees, known by a level that nothing else looks like.
 _TREES = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.readers.ascend_file import open_dump_file
 
 __all__ = ["UntypedPart", "untyped_bytes", "untyped_parts"]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.memory_formats import may_be_padded
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
@@ -25,7 +24,7 @@ __all__ = ["ConvertedReader"]
 
 _RAW = ".bin"
 # What the tool leaves beside them.
-_UNTYPED = expression(r".+\.(?:l1buffer|space)\.[0-9]{1,9}\.bin", re.DOTALL)
+_UNTYPED = re.compile(r".+\.(?:l1buffer|space)\.[0-9]{1,9}\.bin", re.DOTALL)
 _SIDE_FILES = frozenset({MAPPING, "convert_failed_file_list.txt", "simple_op_mapping.csv"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.ascend_file import DumpFile, open_dump_file, part_of
 from pytest_msdump.readers.ascend_header import StoredTensor

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["MindSporeName", "ReferenceName", "is_time", "may_tell_io", "number", "parse_mindspore", "parse_reference"]
@@ -24,7 +23,7 @@ _SUFFIX = ".npy"
 # Python refuses to convert very long digits.
 _MOST_DIGITS = 255
 _NUMBER = f"[0-9]{{1,{_MOST_DIGITS}}}"
-_REFERENCE = expression(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
+_REFERENCE = re.compile(rf"(.+)\.({_NUMBER})\.({_NUMBER})\.npy", re.DOTALL)
 _IO = frozenset({"input", "output"})
 # Microseconds since 1970 of 15 or 16 digits, as all writers of dumps have them: 1973 to 2286.
 _FIRST_TIME_US, _END_OF_TIMES_US = 10**14, 10**16

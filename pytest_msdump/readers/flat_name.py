@@ -10,10 +10,9 @@ is an npy file.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorSpec, mangle
 
@@ -21,13 +20,13 @@ __all__ = ["FlatName", "parse_flat", "parse_flat_npy"]
 
 _TENSOR = r"(?P<op>.+)_(?P<io>input|output)_(?P<slot>[0-9]{1,9})"
 # Memory formats hold underscores (FRACTAL_NZ), data types do not.
-_FLAT = expression(
+_FLAT = re.compile(
     _TENSOR + r"_shape(?P<dims>(?:_[0-9]{1,19})*)_+(?P<dtype>[A-Za-z][A-Za-z0-9]*)_(?P<format>[A-Za-z]\w*)\.bin",
     re.DOTALL | re.ASCII,
 )
 _SUFFIX = ".bin"
-_FLAT_NPY = expression(_TENSOR + r"\.npy", re.DOTALL)
-_KERNEL = expression(r"(?P<op_type>.+)-op[0-9]+", re.DOTALL)
+_FLAT_NPY = re.compile(_TENSOR + r"\.npy", re.DOTALL)
+_KERNEL = re.compile(r"(?P<op_type>.+)-op[0-9]+", re.DOTALL)
 _SCOPE = "--"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.listings import keep, once
 
 __all__ = ["Folder", "walk"]

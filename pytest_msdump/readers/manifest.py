@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
 from pytest_msdump.readers.sidefiles import read_text
 

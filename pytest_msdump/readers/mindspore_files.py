@@ -6,9 +6,8 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.readers.ascend_index import Found, Remarks
 from pytest_msdump.readers.ascend_names import AscendName, parse_ascend, parse_converted
@@ -27,22 +26,22 @@ _OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to co
 
 # Directories beside the nets that hold no tensors. A rank's were those of a net or a device up to 1.3.
 _RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
-_FIRST_FOLDERS = expression(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
+_FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 _RANK_SIDE_FILES = frozenset({"hccl.json"})
 _BESIDE_TENSORS = frozenset({MAPPING, STATISTICS_FILE})
 # Arguments of a kernel, OP_TYPE.OP.json.
-_ARGUMENTS = expression(r"[^.]+\..+\.json", re.DOTALL)
+_ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
 # What the compiler was told and made of it, wherever a user keeps that.
-_ANYWHERE = expression(
+_ANYWHERE = re.compile(
     r"acl_dump_[0-9]+\.json|hccl\.json|ge_(?:proto|onnx)_.+\.(?:txt|pbtxt)|convert_failed_file_list\.txt"
 )
-_GRAPH_FILES = expression(
+_GRAPH_FILES = re.compile(
     r"ms_output_trace_code_graph_[0-9]+\.(?:ir|pb)|ms_(?:global_)?execution_order_graph_[0-9]+\.csv"
 )
 _CSV = ".csv"
 
 
-_SHAPE = expression(r"[0-9x]+")
+_SHAPE = re.compile(r"[0-9x]+")
 
 
 class _Array(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_dataclass import replace
+from dataclasses import replace
+
 from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import in_order, placed_by_time
 from pytest_msdump.model.tensor import TensorRef
@@ -28,8 +27,8 @@ __all__ = ["placed", "sort_out_runs"]
 
 _FIRST_ASYNCHRONOUS = (r"[0-9]{1,9}", r".+_graph_[0-9]{1,9}", r"[0-9]{1,18}", r"[0-9]{1,18}")
 _STEPPED = (r"[0-9]{1,9}", r"[0-9]{14}", r"[0-9]{1,9}", r".+", r"[0-9]{1,18}", r"(?P<index>[0-9]{1,18})")
-_FIRST_ASYNCHRONOUS_FOLDER = expression("/".join(_FIRST_ASYNCHRONOUS), re.DOTALL)
-_STEPPED_FOLDER = expression("/".join(_STEPPED), re.DOTALL)
+_FIRST_ASYNCHRONOUS_FOLDER = re.compile("/".join(_FIRST_ASYNCHRONOUS), re.DOTALL)
+_STEPPED_FOLDER = re.compile("/".join(_STEPPED), re.DOTALL)
 
 
 class _Run(NamedTuple):

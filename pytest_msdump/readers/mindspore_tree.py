@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.readers.ascend_tree import Place, place_of
 from pytest_msdump.readers.filename import number
@@ -21,11 +20,11 @@ from pytest_msdump.storage.paths import spelled_out
 
 __all__ = ["below_rank", "is_first_layout", "mindspore_place"]
 
-_RANK = expression(r"rank_(0|[1-9][0-9]{0,8})")
-_DEVICE = expression(r"(?:device_)?(0|[1-9][0-9]{0,8})")
-_ITERATION = expression(r"iteration_(0|[1-9][0-9]{0,17})")
-_DATED = expression(r"[0-9]{14}")
-_NET_GRAPH = expression(r".+_graph_[0-9]{1,9}", re.DOTALL)
+_RANK = re.compile(r"rank_(0|[1-9][0-9]{0,8})")
+_DEVICE = re.compile(r"(?:device_)?(0|[1-9][0-9]{0,8})")
+_ITERATION = re.compile(r"iteration_(0|[1-9][0-9]{0,17})")
+_DATED = re.compile(r"[0-9]{14}")
+_NET_GRAPH = re.compile(r".+_graph_[0-9]{1,9}", re.DOTALL)
 # rank, net, graph, iteration.
 _LEVELS = 4
 # net, device, iteration.

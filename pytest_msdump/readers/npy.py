@@ -8,13 +8,12 @@ from itertools import accumulate
 from math import prod
 from operator import mul
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import Storage, storage_of
 from pytest_msdump.errors import TensorFileError, TensorShapeError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.buffers import BLOCK_BYTES, StoredFile, StridedReader
 from pytest_msdump.readers.npy_header import NpyHeader, cut_off, extent, parse_header

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.model.ordering import placed_by_time

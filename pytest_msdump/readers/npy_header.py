@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["NpyHeader", "cut_off", "extent", "parse_header"]
 
@@ -29,10 +28,10 @@ _MAX_RANK = 32
 _MAX_LENGTH = 2**63 - 1
 
 # All that a header may consist of, so that `literal_eval` meets no operators, names, escapes or odd numbers.
-_LITERALS = expression(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
+_LITERALS = re.compile(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
 
 # What numpy writes for plain arrays, of which no literal needs to be read.
-_NUMPYS = expression(
+_NUMPYS = re.compile(
     r"\{'descr': '([<>|=][a-zA-Z][0-9]{1,3})', 'fortran_order': (True|False), "
     r"'shape': \((|LENGTH,|LENGTH(?:, LENGTH)+)\), \} *\n".replace("LENGTH", "(?:0|[1-9][0-9]{0,18})"),
     re.ASCII,

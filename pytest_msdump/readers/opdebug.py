@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.overflow import (
@@ -18,8 +18,6 @@ from pytest_msdump.facts.overflow import (
     SHOWN_AS_HEX,
     STATUS_COUNT,
 )
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.overflow import OverflowEntry, present
 
 __all__ = ["OpdebugName", "entries_of_json", "entries_of_record", "parse_opdebug", "record_as_json"]
@@ -28,7 +26,7 @@ _HEAD = struct.Struct("<6I")
 _WORD = 8
 _LONGEST_UNIT = 40
 _HEAD_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
-_NAME = expression(
+_NAME = re.compile(
     r"op_?debug\.node_op_?debug\.(?P<task>[0-9]{1,18})(?:\.(?P<stream>[0-9]{1,18}))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
     r"(?P<json>\.output\.(?P<slot>[0-9]+)\.json)?",
     re.IGNORECASE,

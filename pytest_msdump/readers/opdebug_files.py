@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_dataclass import dataclass, field
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.readers.ascend_file import open_dump_file
 from pytest_msdump.readers.listing import walk

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePosixPath
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.manifest import MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import gcd
+from typing import NamedTuple
 
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import PARAMETER, placed_at
 from pytest_msdump.model.tensor import TensorKey, TensorRef

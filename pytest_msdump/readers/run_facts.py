@@ -10,12 +10,11 @@ MindSpore 2.10 on CPU: neither copy is written again by a later run into the sam
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration, RunFacts
 from pytest_msdump.readers.sidefiles import read_run_labels, read_text
 from pytest_msdump.storage.listings import names_in
@@ -26,8 +25,8 @@ __all__ = ["configuration_of", "parse_acl_dump", "parse_data_dump", "read_run"]
 _MAX_BYTES = 2**20
 _MOST_KERNELS = 10_000
 
-_RANK = expression(r"rank_([0-9]{1,9})")
-_ACL = expression(r"acl_dump_([0-9]{1,9})\.json")
+_RANK = re.compile(r"rank_([0-9]{1,9})")
+_ACL = re.compile(r"acl_dump_([0-9]{1,9})\.json")
 _METADATA, _FIRST_METADATA = ".dump_metadata", ".metadata"
 _DATA_DUMP, _CONFIG = "data_dump.json", "config.json"
 # rank, net, graph, iteration; net, device, iteration.

@@ -12,9 +12,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.sidefiles import read_text
 from pytest_msdump.storage.listings import names_in
@@ -23,10 +22,10 @@ from pytest_msdump.storage.paths import spelled_out
 __all__ = ["History", "disagreements", "parse_history", "read_histories", "run_once"]
 
 _MAX_BYTES = 2**24
-_RANK = expression(r"rank_([0-9]{1,9})")
-_FILE = expression(r"ms_global_execution_order_graph_([0-9]{1,18})\.csv")
+_RANK = re.compile(r"rank_([0-9]{1,9})")
+_FILE = re.compile(r"ms_global_execution_order_graph_([0-9]{1,18})\.csv")
 _FOLDER = "execution_order"
-_NUMBER = expression(r"[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _MOST_LISTED = 5
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["MAX_TEXT_BYTES", "Box", "Slicing", "axis_by_shapes", "follow_each_other", "parse_slicing"]
 

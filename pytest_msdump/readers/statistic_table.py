@@ -12,11 +12,10 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.statistics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
-from pytest_msdump.lazy_expression import expression
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.filename import number
@@ -24,13 +23,13 @@ from pytest_msdump.readers.filename import number
 __all__ = ["Table", "TableRow", "parse_table"]
 
 _BY_COLUMN = {column: name for name, fact in STATISTICS.items() for column in fact.columns}
-_INTEGER = expression(r"[+-]?[0-9]{1,20}")
-_DECIMAL = expression(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_NOT_FINITE = expression(r"[+-]?(?:nan|inf)", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_DECIMAL = re.compile(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
 _DIGEST_DIGITS = {"md5": 32, "sha1": 40}
-_HEX = expression(r"[0-9a-fA-F]+")
-_BRACKETED = expression(r"\((?:[0-9]{1,19}(?:, ?[0-9]{1,19})*,?)?\)")
-_CROSSED = expression(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_BRACKETED = re.compile(r"\((?:[0-9]{1,19}(?:, ?[0-9]{1,19})*,?)?\)")
+_CROSSED = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
 _CANN_TYPE = "DT_"
 _IO = ("input", "output")
 # What float64 can hold.

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError, TensorFileError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistics, StatisticTables
 from pytest_msdump.model.tensor import (

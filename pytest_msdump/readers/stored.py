@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,6 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import StoredAs, bytes_needed, can_decode, stored_as
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
-from pytest_msdump.lazy_dataclass import replace
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.ascend_header import StoredTensor
 from pytest_msdump.readers.buffers import BLOCK_BYTES, Scratch, StoredFile, StridedReader

@@ -12,10 +12,9 @@ import errno
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
 from pytest_msdump.storage.regular import open_descriptor
 

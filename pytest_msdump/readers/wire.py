@@ -11,10 +11,9 @@ Protocol Buffers documentation, "Encoding". Groups (wire types 3 and 4) are not 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.lazy_tuple import NamedTuple
 
 __all__ = ["VARINT", "Field", "Memory", "Source", "Span", "fields", "named_fields", "span_of", "varint_of", "varints"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import FAILING

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, compress
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.comparison import Comparison, Nonfinite
 from pytest_msdump.reporting.values import dumps, filled, text_json
 

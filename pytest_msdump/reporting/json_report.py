@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.entries import check_entries
@@ -157,7 +157,7 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
 
 def _side(side: SideInfo) -> dict[str, Any]:
     """One side: tuples become lists; what hardly any dump has is there where it is said."""
-    values = {name: list(value) if isinstance(value, tuple) else value for name, value in fields_of(side).items()}
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(side).items()}
     partial = values.pop("partial_run")
     return {**values, "partial_run": dict(partial)} if partial else values
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pytest_msdump.facts.messages import MESSAGES
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["ENGLISH", "Phrases"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.lazy_dataclass import fields_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import CheckRow, Record
 from pytest_msdump.model.tensor import COORDINATES
@@ -25,7 +25,7 @@ __all__ = ["not_run", "to_json", "with_verdict", "written"]
 # Transforms are alike in very many records: their text is kept. They are looked up by their fields, which takes less
 # than asking the class for its hash.
 _ALIKE = 1024
-_TRANSFORMS = tuple(fields_of(Transform()))
+_TRANSFORMS = tuple(asdict(Transform()))
 _transform_of = attrgetter(*_TRANSFORMS)
 
 
@@ -136,5 +136,5 @@ def _more(record: Record) -> dict[str, Any]:
     if record.spread:
         more["spread"] = dict(record.spread)
     if record.custom:
-        more["custom"] = {name: fields_of(result) for name, result in record.custom.items()}
+        more["custom"] = {name: asdict(result) for name, result in record.custom.items()}
     return more

@@ -6,9 +6,9 @@ What `json_report.report_from` returns was held against the table of `reporting.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.statistics import StatisticComparison
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey

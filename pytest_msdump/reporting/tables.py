@@ -5,17 +5,17 @@ A Chinese character takes two columns of a terminal; widths are columns, never n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_msdump.escape import shell_word
-from pytest_msdump.lazy_expression import expression
 
 __all__ = ["columns", "command", "filled", "labelled", "pieces", "table"]
 
 _GAP = "  "
 
 # Space that stands in no pair of brackets.
-_SPACE = expression(r"\s+(?![^\[\]]*\])")
+_SPACE = re.compile(r"\s+(?![^\[\]]*\])")
 _NARROWEST_CELL = 16
 _CLINGS_TO_WHAT_PRECEDES = frozenset("，。、；：！？）》」』】”’)];:,.")
 _CLINGS_TO_WHAT_FOLLOWS = frozenset("（《「『【“‘([")

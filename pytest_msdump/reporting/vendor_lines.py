@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_cells import NOBODY
 from pytest_msdump.reporting.written import parsed_together

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import OUTCOMES
 from pytest_msdump.reporting.vendor_cells import NOBODY, reason_cell
@@ -23,7 +23,7 @@ from pytest_msdump.reporting.vendor_lines import (
 __all__ = ["device_lines", "plain_lines", "right_lines"]
 
 # A name too long for the file system: the dump's file has a number instead.
-_HASHED = expression(r"(?:.*/)?\d+(?:\.npy)?")
+_HASHED = re.compile(r"(?:.*/)?\d+(?:\.npy)?")
 
 
 def plain_lines(report: Report, *, right_alone: bool = True) -> list[Line]:

@@ -12,9 +12,9 @@ Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_cells import (
     ALGORITHMS,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.report import Record
 from pytest_msdump.model.verdict import Finding, Limits, Verdict

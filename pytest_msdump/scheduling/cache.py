@@ -8,10 +8,10 @@ import os
 import tempfile
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.conditions import Conditions, conditions_of

@@ -6,11 +6,11 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.pipeline.conditions import conditions_of
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_entry, job_of

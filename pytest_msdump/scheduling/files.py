@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.storage.paths import RemotePath

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest_msdump
 from pytest_msdump.compiled import chosen
-from pytest_msdump.lazy_dataclass import dataclass
 
 __all__ = ["Stamp", "differences", "stamp"]
 

@@ -7,10 +7,9 @@ import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.storage.paths import RemotePath
 
 __all__ = ["Entry", "entries", "fetched", "size_of"]

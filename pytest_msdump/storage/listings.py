@@ -8,9 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 __all__ = ["folders_in", "keep", "names_in", "names_kept", "once"]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from functools import lru_cache
-
-from pytest_msdump.lazy_dataclass import dataclass, field
 
 __all__ = ["Standins", "standins"]
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.storage.paths import RemotePath
 
 __all__ = ["is_url", "located"]
 
-_URL = expression(r"([A-Za-z][A-Za-z0-9+.\-]*)://(.*)", re.DOTALL)
-_CONTROL = expression(r"[\x00-\x1f\x7f]")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://(.*)", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SECRETS = "set them in the environment, or where the storage's own tools look for them"
 
 

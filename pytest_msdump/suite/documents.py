@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["called", "read_json", "read_toml"]
@@ -22,8 +21,8 @@ _MOST_BYTES = 16 * 1024 * 1024
 # A parser of TOML takes minutes for a key of some ten thousand parts; the deepest of ours has four. What is searched
 # for begins where a part begins, so that every letter is looked at a bounded number of times.
 _MOST_PARTS = 100
-_DEEP_KEY = expression(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""", re.ASCII)
-_TOML_PLACE = expression(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_DEEP_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""", re.ASCII)
+_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def called(path: Path, start: Path | None = None) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.lazy_expression import expression
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.storage.paths import RemotePath
 
@@ -38,7 +37,7 @@ __all__ = [
 Reader = Callable[[object, str], Any]
 
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
-_DATE = expression(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def shown(value: object) -> str:

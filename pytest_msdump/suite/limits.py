@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.judging.policy import KnownDrift, Rule
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.suite.keys import Reader, choice, date, number, read_table, require, shown, text, texts
 
 __all__ = ["known_drift", "rule"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import SHORT_FORMS
 from pytest_msdump.judging.policy import Policy
-from pytest_msdump.lazy_dataclass import dataclass
 from pytest_msdump.matching.align import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS

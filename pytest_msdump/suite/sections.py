@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.lazy_dataclass import dataclass
-from pytest_msdump.lazy_tuple import NamedTuple
 from pytest_msdump.settings import (
     OPTIONS,
     parse_count,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from pytest_msdump.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy

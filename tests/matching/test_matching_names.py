@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
 from pytest_msdump.model.tensor import TensorKey, TensorRef
 

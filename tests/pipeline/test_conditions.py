@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from kernels import EACH
 from readers.dumpmade import FLOAT, FRACTAL_Z, NC1HWC0, dump2, message, op_output, put
 
 from pytest_msdump.compiled import VARIABLE
-from pytest_msdump.lazy_dataclass import replace
 from pytest_msdump.memory_formats.storing import stored
 from pytest_msdump.pipeline.conditions import conditions_of, entries_of, entry_of
 from pytest_msdump.pipeline.gathering import measured, put_together

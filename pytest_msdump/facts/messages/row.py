@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.lazy_tuple import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["Message"]
 
