@@ -14,13 +14,10 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
 from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Measurement
-from pytest_msdump.model.report import Report
-from pytest_msdump.model.verdict import FAILING, Limits
+from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.verdict import Limits
 from pytest_msdump.pipeline.gathering import policy_entry
 from pytest_msdump.reporting.json_report import read_json, report_from
-from pytest_msdump.reporting.records import with_verdict
-from pytest_msdump.reporting.roles import without_roles
-from pytest_msdump.reporting.stored import StoredRecord, from_json
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 
@@ -99,55 +96,48 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     )
 
 
-def _without_stale_roles(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
-) -> Sequence[Mapping[str, Any]]:
+def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:
     """Roles hold as long as the same tensors fail; who feeds whom beyond the dump is known to a comparison alone."""
-    failing = [[record["verdict"] in FAILING for record in records] for records in (before, after)]
-    return after if failing[0] == failing[1] else [without_roles(record) for record in after]
+    failing = [[record.fails for record in records] for records in (before, after)]
+    return after if failing[0] == failing[1] else [record.without_role() for record in after]
 
 
-def _judged(record: Mapping[str, Any], policy: Policy) -> Mapping[str, Any]:
+def _judged(record: Record, policy: Policy) -> Record:
     """One saved pair under another policy. What was never measured keeps its verdict."""
-    stored = from_json(record)
-    if stored.left_dtype is None or stored.right_dtype is None or not (stored.comparison or stored.statistics):
+    left, right = record.left, record.right
+    if left.dtype is None or right.dtype is None or not (record.comparison or record.statistics):
         return record
-    dtypes = hinted_dtypes(policy, stored.left_dtype, stored.right_dtype, stored.remarks)
-    limits = resolve(policy, left=stored.left_key, right=stored.right_key, left_dtype=dtypes[0], right_dtype=dtypes[1])
-    limits = of_pair(limits, stored.pair_note, stored.uncompared)
-    if stored.comparison is None:
-        return _by_statistics(record, stored, limits)
-    comparison = _as_measured(stored.comparison, limits)
-    verdict = judge(
-        comparison,
-        limits,
-        left_dtype=stored.left_dtype,
-        right_dtype=stored.right_dtype,
-        overflows=stored.overflows,
-        right_overflows=stored.right_overflows,
-        remarks=stored.remarks,
-    )
-    return with_verdict(record, verdict, limits, rows(comparison, limits))
-
-
-def _by_statistics(record: Mapping[str, Any], stored: StoredRecord, limits: Limits) -> Mapping[str, Any]:
-    """A saved pair of which a tensor was never seen."""
-    told = stored.statistics
-    if told is None or stored.left_dtype is None or stored.right_dtype is None:
+    dtypes = hinted_dtypes(policy, left.dtype, right.dtype, record.remarks)
+    limits = resolve(policy, left=left.key, right=right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
+    limits = of_pair(limits, record.pair_note, record.uncompared)
+    if record.comparison is not None:
+        comparison = _as_measured(record.comparison, limits)
+        verdict = judge(
+            comparison,
+            limits,
+            left_dtype=left.dtype,
+            right_dtype=right.dtype,
+            overflows=left.overflows,
+            right_overflows=right.overflows,
+            remarks=record.remarks,
+        )
+        return record.judged(verdict, limits, rows(comparison, limits))
+    if record.statistics is None:
         return record
-    limits = of_pair(limits, told.note, stored.uncompared)
+    saved = record.statistics
+    limits = of_pair(limits, saved.note, record.uncompared)
     verdict, checks, _ = judge_statistics(
-        told.left,
-        told.right,
+        saved.left,
+        saved.right,
         limits,
-        left_dtype=stored.left_dtype,
-        right_dtype=stored.right_dtype,
-        elements=told.elements,
-        unseen=told.unseen,
-        overflows=stored.overflows,
-        right_overflows=stored.right_overflows,
+        left_dtype=left.dtype,
+        right_dtype=right.dtype,
+        elements=saved.elements,
+        unseen=saved.unseen,
+        overflows=left.overflows,
+        right_overflows=right.overflows,
     )
-    return with_verdict(record, verdict, limits, checks)
+    return record.judged(verdict, limits, checks)
 
 
 def _as_measured(comparison: Comparison, limits: Limits) -> Comparison:

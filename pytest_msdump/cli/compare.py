@@ -174,17 +174,16 @@ def gate(
         The process ends after this.
     """
     from pytest_msdump.cli.telling import tell_github, tell_header, tell_report
-    from pytest_msdump.pipeline.gathering import looked_over, put_together, start_report, write_report
-    from pytest_msdump.scheduling.whole import records_of, table_meanwhile
+    from pytest_msdump.pipeline.gathering import looked_over, start_report, write_report
+    from pytest_msdump.scheduling.whole import table_meanwhile
 
     tell_header(planned, say)
     start_report(planned, planned.suite.report_dir)
     progress = Progress("msdump compare", quiet=quiet)
-    records, notes = records_of(planned, progress, scheduler=scheduler)
-    report = put_together(planned, records)
+    # Nothing but the report holds the records, of which there may be very many.
+    report = _compared(planned, progress, scheduler)
     with table_meanwhile(planned.suite, report) as table:
-        report = looked_over(planned, records, report)
-        report = replace(report, notes=(*report.notes, *notes))
+        report = looked_over(planned, report)
         if suggests:
             from pytest_msdump.pipeline.suggestion_entries import with_suggestions
 
@@ -195,8 +194,18 @@ def gate(
     detail.tell_failing(planned, report)
     tell_github([report] if "github" in planned.suite.report else [])
     if is_last:
-        left_to_the_end(planned, records, report)
+        left_to_the_end(planned, report)
     return code
+
+
+def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
+    """The report of every pair by itself, with sentences on how the run went."""
+    from pytest_msdump.pipeline.gathering import put_together
+    from pytest_msdump.scheduling.whole import records_of
+
+    records, notes = records_of(planned, progress, scheduler=scheduler)
+    report = put_together(planned, records)
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.matching.meeting import Key, raw_key
+from pytest_msdump.model.report import record_of, relative_file
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.assemble import assemble
-from pytest_msdump.reporting.record_names import relative_file
 from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent
@@ -27,8 +27,6 @@ __all__ = ["as_report", "match_entry", "match_lines"]
 
 # Of a transform, what a person said of it.
 _SAID_OF_A_PAIR = ("left_format", "right_format", "transpose", "reshape")
-# All that there is to say of a pair's values; who the pair is, the pairing tells.
-_NOT_RUN: Mapping[str, Any] = {"verdict": "not_run"}
 
 
 def as_report(planned: Plan) -> Report:
@@ -37,7 +35,7 @@ def as_report(planned: Plan) -> Report:
         planned.left,
         planned.right,
         planned.pairing,
-        [_NOT_RUN] * len(planned.pairing.pairs),
+        [record_of(pair) for pair in planned.pairing.pairs],
         profile=planned.suite.policy.profile,
         sides=planned.sides,
         min_coverage=planned.suite.min_coverage,
@@ -59,7 +57,7 @@ def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
 
 
 def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]:
-    """What is known of a pair without reading a tensor, as its record (`reporting.records.not_run`) says it."""
+    """What is known of a pair without reading a tensor, as its record has it."""
     at, right_at = pair.left.key.op.at, pair.right.key.op.at
     told = {name: value for name in COORDINATES if (value := getattr(right_at, name)) is not None}
     return {

@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.languages import LANGUAGES
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.settings import language_of
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report
+    from pytest_msdump.model.report import Record, Report
     from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]
@@ -74,7 +73,7 @@ def tell_report(report: Report, files: Sequence[Path], *, unfolded: bool = False
         The language.
     """
     width = _width()
-    failing = [record for record in report.records if record["verdict"] in FAILING]
+    failing = [record for record in report.records if record.fails]
     if failing:
         _say(_failures(report, failing, width, unfolded, say))
     elif len(report.records) == 1:
@@ -102,23 +101,21 @@ def tell_github(reports: Sequence[Report]) -> None:
             print(line)  # noqa: T201 - GitHub reads it as it is; nothing may wrap or colour it
 
 
-def _failures(
-    report: Report, failing: Sequence[Mapping[str, Any]], width: int, unfolded: bool, say: Phrases
-) -> Iterable[str]:
+def _failures(report: Report, failing: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterable[str]:
     """The first causes in full, the next on a line each; what is inherited is told by the summary."""
     from pytest_msdump.reporting.failure import failure_text, one_line
     from pytest_msdump.reporting.roles import folded_line, with_causes_first
 
-    orders = list(dict.fromkeys(record["order"] for record in with_causes_first(failing)))
+    orders = list(dict.fromkeys(record.order for record in with_causes_first(failing)))
     folded = {
         order
         for order in orders
-        if not unfolded and folded_line([record for record in failing if record["order"] == order])
+        if not unfolded and folded_line([record for record in failing if record.order == order])
     }
     orders = [order for order in orders if order not in folded]
     in_full = len(orders) if unfolded else _IN_FULL
     for order in orders[:in_full]:
-        records = [record for record in report.records if record["order"] == order]
+        records = [record for record in report.records if record.order == order]
         yield ""
         yield failure_text(
             records,
@@ -128,7 +125,7 @@ def _failures(
             right_root=report.right.directory,
             say=say,
         )
-    rest = [record for record in failing if record["order"] in orders[in_full:]]
+    rest = [record for record in failing if record.order in orders[in_full:]]
     if rest:
         yield ""
     yield from (one_line(record, say) for record in rest[:_ON_A_LINE])

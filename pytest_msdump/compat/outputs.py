@@ -149,9 +149,8 @@ def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
     """Whether the right side is alone, and an address, or then an operator → the files of both sides, run by run."""
     found: dict[tuple[bool, str], list[tuple[str, str]]] = defaultdict(list)
     for record in report.records:
-        left, right = record["left"], record["right"]
-        files = (_path(report.left.directory, left["file"]), _path(report.right.directory, right["file"]))
-        found[False, left["address"]].append(files)
+        files = (_path(report.left.directory, record.left.file), _path(report.right.directory, record.right.file))
+        found[False, record.left.address].append(files)
     for entry in report.unmatched:
         if entry["side"] == "left":
             found[False, entry["address"]].append((_path(report.left.directory, entry["file"]), _UNKNOWN))

@@ -123,12 +123,12 @@ def rows(comparison: Comparison, limits: Limits, judged: Sequence[Judgement] | N
     Returns
     -------
     list of Check
-        `outcome` is "ok", "FAIL", "warn", "undefined" or "skipped".
+        `outcome` is "ok", "fail", "warn", "undefined" or "skipped".
     """
     judged, made = judgements(comparison, limits) if judged is None else judged, tuple.__new__
     return [
         # A third of the time of the class's own constructor.
-        made(Check, (metric, value, limit.bound, limit.level, limit.rule, "FAIL" if outcome == "fail" else outcome))
+        made(Check, (metric, value, limit.bound, limit.level, limit.rule, outcome))
         for metric, value, limit, outcome, _, _ in judged
     ]
 

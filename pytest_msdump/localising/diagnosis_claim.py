@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from pytest_msdump.model.report import Diagnosis
 
 __all__ = [
     "LEFT_OPEN",
@@ -40,31 +42,6 @@ _NOISE = 0.2
 _BITS_EACH, _BITS_IN_ALL, _BITS_MOST = 2.0, 20.0, 30.0
 _FITTED = 2
 _MOST_COMPARED = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What a failing tensor looks like.
-
-    Parameters
-    ----------
-    id : str
-        A key of `facts.diagnoses.DIAGNOSES`.
-    confidence : str
-        ``"high"`` or ``"medium"``.
-    evidence : str
-        One sentence with the numbers that say so.
-    details : mapping
-        Plain values for programs: factor, axis, index, …
-    unexplained : float
-        Share of the squared differences of the whole tensor that the diagnosis leaves open, 0 to 1.
-    """
-
-    id: str
-    confidence: str
-    evidence: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-    unexplained: float = 0.0
 
 
 class Slack(NamedTuple):

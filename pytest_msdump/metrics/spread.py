@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
+from pytest_msdump.model.report import AxisErrors, Histogram, MagnitudeErrors, Spread
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["spread"]
@@ -25,7 +25,7 @@ _MOST = 1.797e308
 _Floats = npt.NDArray[np.float64]
 
 
-class _Spread:
+class _Sums:
     """Sums over all elements seen so far."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -70,26 +70,24 @@ class _Spread:
             self.map += np.bincount(cell, weights=error, minlength=self.map.size)
         self.mapped += np.bincount(cell, minlength=self.mapped.size)
 
-    def told(self) -> dict[str, Any]:
-        """The arrays as plain JSON values; a drawing that would be empty is left out."""
-        found: dict[str, Any] = {}
+    def spread(self) -> Spread | None:
+        """The small arrays; ``None`` where each of them would be empty."""
+        histogram, magnitude, axis = None, None, None
         if self.counts.any():
             low, high = _span(self.counts)
-            found["histogram"] = {"low": low + _LOWEST, "counts": [int(n) for n in self.counts[low:high]]}
+            histogram = Histogram(low + _LOWEST, tuple(int(n) for n in self.counts[low:high]))
         if self.seen.any():
             low, high = _span(self.seen)
             mean = self.sums[low:high] / np.maximum(self.seen[low:high], 1)
-            largest = self.largest[low:high]
-            found["magnitude"] = {"low": low + _LOWEST, "mean": _short(mean), "largest": _short(largest)}
+            magnitude = MagnitudeErrors(low + _LOWEST, _short(mean), _short(self.largest[low:high]))
         if self.along.size > 1:
-            found["axis"] = {"axis": self.axis, "step": self.step, "values": _short(self.along)}
+            axis = AxisErrors(self.axis, self.step, _short(self.along))
         heat = (self.map / np.maximum(self.mapped, 1)).reshape(self.cells)
-        if heat.size > 1:
-            found["heat"] = [_short(row) for row in heat]
-        return found
+        found = Spread(histogram, magnitude, axis, tuple(map(_short, heat)) if heat.size > 1 else ())
+        return None if found == Spread() else found
 
 
-def spread(left: TensorView, right: TensorView) -> dict[str, Any]:
+def spread(left: TensorView, right: TensorView) -> Spread | None:
     """Return how the error of a pair is spread.
 
     Parameters
@@ -99,11 +97,9 @@ def spread(left: TensorView, right: TensorView) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        ``histogram``: elements by the power of ten of ``|l - r|``, from ``10**low``, equal ones left out;
-        ``magnitude``: mean and largest ``|l - r|`` by the power of ten of ``|r|``; ``axis``: sum of ``|l - r|`` along
-        the second axis (of a vector, the first), `step` places in one; ``heat``: mean ``|l - r|`` over the last two
-        axes in at most 16 by 16 cells. Empty for a tensor without elements, and for complex ones.
+    Spread, optional
+        `axis` is along the second axis (of a vector, the first), `heat` has at most 16 by 16 cells. ``None`` for a
+        tensor without elements, and for complex ones.
 
     Raises
     ------
@@ -112,15 +108,15 @@ def spread(left: TensorView, right: TensorView) -> dict[str, Any]:
     """
     shape = tuple(left.shape) or (1,)
     if not left.size or left.size != right.size:
-        return {}
-    found = _Spread(shape)
+        return None
+    found = _Sums(shape)
     for start in range(0, left.size, _BLOCK_ELEMENTS):
         stop = min(left.size, start + _BLOCK_ELEMENTS)
         one, other = np.asarray(left.read(start, stop)), np.asarray(right.read(start, stop))
         if "c" in (one.dtype.kind, other.dtype.kind):
-            return {}
+            return None
         found.add(to_double(one), to_double(other), start)
-    return found.told()
+    return found.spread()
 
 
 def _decade(values: _Floats) -> npt.NDArray[np.int64]:
@@ -135,6 +131,6 @@ def _span(counts: npt.NDArray[np.int64]) -> tuple[int, int]:
     return int(found[0]), int(found[-1]) + 1
 
 
-def _short(values: _Floats) -> list[float]:
+def _short(values: _Floats) -> tuple[float, ...]:
     """Four digits are enough to draw."""
-    return [float(f"{min(value, _MOST):.4g}") for value in values]
+    return tuple([float(f"{min(value, _MOST):.4g}") for value in values])

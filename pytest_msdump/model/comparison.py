@@ -124,3 +124,27 @@ class Comparison:
     def equal(self) -> bool:
         """Whether every position holds the same value or the same NaN/Inf class. True of empty pairs."""
         return self.differing == 0
+
+    @property
+    def values(self) -> dict[str, float | int | tuple[float, ...]]:
+        """The number of each metric that has one."""
+        return {name: one.value for name, one in self.measurements.items() if one.value is not None}
+
+    @property
+    def undefined(self) -> dict[str, str | None]:
+        """Why each of the other metrics that apply has no number."""
+        return {
+            name: one.undefined
+            for name, one in self.measurements.items()
+            if one.applies and (one.value is None or one.undefined is not None)
+        }
+
+    @property
+    def not_applicable(self) -> dict[str, str | None]:
+        """Why each of the metrics that do not apply does not."""
+        return {name: one.undefined for name, one in self.measurements.items() if not one.applies}
+
+    @property
+    def places(self) -> dict[str, tuple[int, ...]]:
+        """The index of the element that made a metric's number."""
+        return {name: one.where for name, one in self.measurements.items() if one.where is not None}

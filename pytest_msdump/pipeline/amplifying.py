@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pytest_msdump.localising.amplification import amplification
+from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorKey
 from pytest_msdump.pipeline.edges import Group, Run
-from pytest_msdump.reporting.values import decode
 
 __all__ = ["Amplified"]
 
@@ -38,7 +35,7 @@ class Amplified:
         self._found: dict[Run, float | None] = {}
         self.is_compared = False
 
-    def add(self, key: TensorKey, run: Run, record: Mapping[str, Any]) -> None:
+    def add(self, key: TensorKey, run: Run, record: Record) -> None:
         """Take what was measured of a tensor of the group, and who is its operator; all before anything is asked."""
         self.is_compared = True
         # Of two operators of one name the first stands for it.
@@ -83,9 +80,6 @@ class Amplified:
         return max(found, default=None)
 
 
-def _error(record: Mapping[str, Any]) -> float | None:
-    value = record["metrics"].get("relative_euclidean_distance")
-    if type(value) is float:
-        return value
-    number = None if value is None else decode(value)
-    return float(number) if isinstance(number, (int, float)) else None
+def _error(record: Record) -> float | None:
+    measured = None if record.comparison is None else record.comparison.measurements.get("relative_euclidean_distance")
+    return float(measured.value) if measured is not None and isinstance(measured.value, (int, float)) else None

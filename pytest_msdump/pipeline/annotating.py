@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
 
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Record, Report
 from pytest_msdump.reporting.annotations import Annotation, Place, annotate
 from pytest_msdump.reporting.github import github_lines
 from pytest_msdump.reporting.gitlab import write_code_quality
@@ -59,13 +58,13 @@ def _base(variable: str, root: Path | None) -> Path:
     return above if here.is_relative_to(above) else here
 
 
-def _place(suite: Place, root: Path, record: Mapping[str, Any] | None) -> Place:
+def _place(suite: Place, root: Path, record: Record | None) -> Place:
     """The line of the program where it is known and in the repository, else the suite file."""
-    source = record.get("source") if record is not None else None
+    source = record.left.source if record is not None else None
     if source is None:
         return suite
-    found = _found(source["file"], source["line"], source["text"], root)
-    return suite if found is None else (found, source["line"])
+    found = _found(source.file, source.line, source.text, root)
+    return suite if found is None else (found, source.line)
 
 
 def _suite_place(report: Report, root: Path) -> Place:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pytest_msdump.graphs.ir_attributes import parse_attributes
 from pytest_msdump.model.arguments import ArgumentDifference, KernelArguments, differences
@@ -13,7 +12,7 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle
 from pytest_msdump.readers.kernel_args import read_kernel_args
 
-__all__ = ["ArgumentBook", "argument_entries", "kernel_args_of"]
+__all__ = ["ArgumentBook", "arguments_of_pair", "kernel_args_of"]
 
 # A graph's rank and number, where it says them.
 _Where = tuple[int | None, int | None]
@@ -63,36 +62,23 @@ def _is_of(where: _Where, at: Coordinates) -> bool:
     )
 
 
-def argument_entries(pair: Pair, left: Dump, right: Dump, books: tuple[ArgumentBook, ArgumentBook]) -> dict[str, Any]:
-    """Return what a failing pair's record gets: ``kernel_args`` by side, and ``differing_arguments``.
+def arguments_of_pair(
+    pair: Pair, left: Dump, right: Dump, books: tuple[ArgumentBook, ArgumentBook]
+) -> tuple[dict[str, KernelArguments], tuple[ArgumentDifference, ...]]:
+    """Return what a failing pair's record gets: arguments of the kernels by side, and what differs.
 
     Parameters
     ----------
     pair : Pair
-        Whose operators are told of.
+        The pair.
     left, right : Dump
-        Where they come from.
+        Its dumps.
     books : tuple of ArgumentBook
         Of the left and of the right side.
-
-    Returns
-    -------
-    dict
-        Plain JSON values; empty where nobody tells anything.
     """
-    told = {"left": kernel_args_of(left, pair.left), "right": kernel_args_of(right, pair.right)}
-    entry: dict[str, Any] = {}
-    saved = {side: _entry(one) for side, one in told.items() if one is not None}
-    if saved:
-        entry["kernel_args"] = saved
-    found = [one._asdict() for one in _differing(pair, told, books)]
-    if found:
-        entry["differing_arguments"] = found
-    return entry
-
-
-def _entry(one: KernelArguments) -> dict[str, Any]:
-    return {"file": one.source, **({"note": one.note} if one.note else {"values": dict(one.values)})}
+    sides = {"left": kernel_args_of(left, pair.left), "right": kernel_args_of(right, pair.right)}
+    saved = {side: one for side, one in sides.items() if one is not None}
+    return saved, tuple(_differing(pair, sides, books))
 
 
 def _differing(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.comparing import compare_pair, compare_views
 from pytest_msdump.pipeline.given import Tensor, opened
 
@@ -101,16 +100,12 @@ def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: An
     """
     __tracebackhide__ = True
     record = compare(left, right, **options)
-    if record.verdict.outcome in FAILING:
+    if record.fails:
         raise AssertionError("\n" + _told(record))
 
 
 def _told(record: Record) -> str:
     """The failure text of two loose tensors."""
-    from pathlib import Path
-
     from pytest_msdump.reporting.failure import failure_text
-    from pytest_msdump.reporting.records import to_json
 
-    entry = to_json(record, left_root=Path(), right_root=Path())
-    return failure_text([entry], operators=1, width=_WIDTH)
+    return failure_text([record], operators=1, width=_WIDTH)

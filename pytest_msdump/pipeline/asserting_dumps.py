@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.coverage import coverage_text
@@ -92,14 +91,14 @@ def assert_dumps_close(
 
 def _dumps_problem(report: Report) -> str | None:
     """What is wrong with a whole report, for a person; ``None`` when nothing is."""
-    failing = [record for record in report.records if record["verdict"] in FAILING]
+    failing = [record for record in report.records if record.fails]
     problems = coverage_problems(report)
     if not failing and not problems:
         return None
     lines = header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)
     lines += summary_lines(report, width=_WIDTH)
-    for order in sorted({record["order"] for record in failing})[:_SHOWN_OPERATORS]:
-        records = [record for record in report.records if record["order"] == order]
+    for order in sorted({record.order for record in failing})[:_SHOWN_OPERATORS]:
+        records = [record for record in report.records if record.order == order]
         lines += ["", failure_text(records, operators=report.left.operators, width=_WIDTH)]
     if problems:
         lines += ["", coverage_text(report, width=_WIDTH)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from pytest_msdump.converting.array_files import whole_file, write_view
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Record, Report
 from pytest_msdump.model.tensor import OpKey, TensorRef
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.meeting import bring_together
 from pytest_msdump.pipeline.opening import open_logical, open_view
 from pytest_msdump.pipeline.planning import Plan
+from pytest_msdump.reporting.record_json import to_json
 from pytest_msdump.reporting.roles import role_line, with_causes_first
 
 __all__ = ["MOST_CAUSES", "write_bundle"]
@@ -77,16 +77,16 @@ def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | Non
     MsdumpError
         A file cannot be written. A tensor that cannot be read is told in the index.
     """
-    failing = with_causes_first(record for record in report.records if record["verdict"] in FAILING)
-    causes = [record for record in failing if record.get("role") == "cause"] or [
-        record for record in failing if record.get("role") == "unknown"
+    failing = with_causes_first(record for record in report.records if record.fails)
+    causes = [record for record in failing if record.role == "cause"] or [
+        record for record in failing if record.role == "unknown"
     ]
-    orders = list(dict.fromkeys(record["order"] for record in causes))
+    orders = list(dict.fromkeys(record.order for record in causes))
     if not orders:
         return []
     by_order: dict[int, list[int]] = {}
     for number, record in enumerate(report.records):
-        by_order.setdefault(record["order"], []).append(number)
+        by_order.setdefault(record.order, []).append(number)
     lines: list[str] = []
     for order in orders[:most]:
         lines += _write_cause(plan, report, directory, by_order[order])
@@ -100,8 +100,8 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
     records = [report.records[number] for number in numbers]
     pairs = [plan.pairing.pairs[number] for number in numbers]
     op = pairs[0].left.key.op
-    folder = directory / _folder_name(records[0]["order"], op.label)
-    told = [record for record in records if "role" in record] or records
+    folder = directory / _folder_name(records[0].order, op.label)
+    told = [record for record in records if record.role is not None] or records
     yield f"{folder.name}  {terminal_text(op.label)}"
     yield f"  {role_line(told[0])}"
     for pair in pairs:
@@ -170,8 +170,9 @@ def _check_folder(folder: Path) -> None:
         pass
 
 
-def _limits(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: record[key] for key in _LIMITS if key in record}
+def _limits(record: Record) -> dict[str, Any]:
+    entry = to_json(record)
+    return {key: entry[key] for key in _LIMITS if key in entry}
 
 
 def _command(report: Report, op: OpKey, pairs: Sequence[Pair]) -> str:

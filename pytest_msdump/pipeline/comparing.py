@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.report import Diagnosis, Record, Spread, record_of
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import FAILING, FileRemark, Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
@@ -23,10 +24,13 @@ from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.opinion import opinion_of
 from pytest_msdump.pipeline.sampling import UnknownSampleError
 
-__all__ = ["compare_pair", "compare_views"]
+__all__ = ["NO_ROOTS", "compare_pair", "compare_views"]
+
+# Loose files are named as they were given.
+NO_ROOTS = (Path(), Path())
 
 
-def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Record:
+def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: tuple[Path, Path] = NO_ROOTS) -> Record:
     """Measure and judge one pair. Whatever is wrong with its files becomes the verdict `error` of this pair alone.
 
     Parameters
@@ -37,6 +41,8 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Reco
         What it is judged by.
     extras : Extras
         A user's own code, and how much of each tensor to look at.
+    roots : tuple of Path
+        The two dumps, which the record names files relative to.
 
     Returns
     -------
@@ -48,25 +54,31 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS) -> Reco
         if pair.left.is_unseen or pair.right.is_unseen:
             from pytest_msdump.pipeline.unseen import compare_by_statistics
 
-            return compare_by_statistics(pair, policy)
+            return compare_by_statistics(pair, policy, roots)
         left = open_view(pair.left)
         try:
             right = open_view(pair.right)
             try:
-                return compare_views(pair, left, right, policy, extras)
+                return compare_views(pair, left, right, policy, extras, roots)
             finally:
                 right.close()
         finally:
             left.close()
     except MsdumpError as error:
-        return _error(pair, str(error))
+        return _error(pair, str(error), roots)
     except OSError as error:
         where = error.filename or pair.left.source.path
-        return _error(pair, f"{where}: cannot be read ({error.strerror or error}); check the file and its permissions")
+        why = error.strerror or error
+        return _error(pair, f"{where}: cannot be read ({why}); check the file and its permissions", roots)
 
 
 def compare_views(
-    pair: Pair, left: TensorView, right: TensorView, policy: Policy, extras: Extras = NO_EXTRAS
+    pair: Pair,
+    left: TensorView,
+    right: TensorView,
+    policy: Policy,
+    extras: Extras = NO_EXTRAS,
+    roots: tuple[Path, Path] = NO_ROOTS,
 ) -> Record:
     """Measure and judge two opened tensors; `pair` says who they are and how the right is brought to the left.
 
@@ -88,24 +100,36 @@ def compare_views(
             # What is told element by element depends on it.
             comparison, custom = measure_views(met.left, met.right, pair, hinted, extras, met.sampled)
         limits = hinted
-    except UnknownSampleError as error:
-        return replace(_error(pair, str(error), limits, "undefined"), left_spec=left.spec, right_spec=right.spec)
     except MsdumpError as error:
-        return replace(_error(pair, str(error), limits), left_spec=left.spec, right_spec=right.spec)
+        outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
+        verdict = Verdict(outcome, (Finding(outcome, str(error)),))
+        return record_of(pair, verdict, limits, specs=(left.spec, right.spec), roots=roots)
     verdict, checks = opinion_of(pair, comparison, limits, *dtypes, remarks)
-    return Record(
-        pair=pair,
-        verdict=verdict,
-        limits=limits,
-        checks=checks,
-        comparison=comparison,
-        left_spec=met.left_logical.spec,
-        right_spec=met.right_logical.spec,
-        custom=custom,
+    specs = met.left_logical.spec, met.right_logical.spec
+    record = record_of(pair, verdict, limits, specs=specs, roots=roots)
+    return replace(
+        record,
+        checks=tuple(checks),
+        comparison=_with_shared_parts(comparison),
+        custom=custom or record.custom,
         diagnosis=_diagnosis(met, comparison, extras) if verdict.outcome in FAILING else (),
         remarks=remarks,
-        spread={} if extras.spread == "none" else _spread(met, verdict, extras),
+        spread=None if extras.spread == "none" else _spread(met, verdict, extras),
     )
+
+
+def _with_shared_parts(comparison: Comparison) -> Comparison:
+    """Return the same numbers; parts that very many pairs have alike are one object, since reports hold all pairs."""
+    measurements = {
+        name: one if type(one.value) in (float, tuple) or one.where else _measurement(*one)
+        for name, one in comparison.measurements.items()
+    }
+    return replace(comparison, measurements=measurements, nonfinite=_counts(*comparison.nonfinite))
+
+
+# 0, 0.0 and False are equal, and written otherwise.
+_measurement = lru_cache(maxsize=1024, typed=True)(Measurement)
+_counts = lru_cache(maxsize=1024)(Nonfinite)
 
 
 def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
@@ -126,28 +150,20 @@ def _coarser_values(comparison: Comparison, dtypes: tuple[str, str]) -> Iterator
 # What only some pairs need is loaded with the first of them: a pair of files that agree is told of at once.
 
 
-def _diagnosis(met: Met, comparison: Comparison, extras: Extras) -> tuple[dict[str, Any], ...]:
+def _diagnosis(met: Met, comparison: Comparison, extras: Extras) -> tuple[Diagnosis, ...]:
     from pytest_msdump.pipeline.diagnosing import diagnosed
 
     return diagnosed(met.left, met.right, comparison, extras)
 
 
-def _spread(met: Met, verdict: Verdict, extras: Extras) -> Mapping[str, Any]:
+def _spread(met: Met, verdict: Verdict, extras: Extras) -> Spread | None:
     from pytest_msdump.pipeline.spreading import spread_of
 
     return spread_of(met.left, met.right, verdict, extras)
 
 
-def _error(pair: Pair, sentence: str, limits: Limits | None = None, outcome: str = "error") -> Record:
-    """The record of a pair that could not be measured."""
+def _error(pair: Pair, sentence: str, roots: tuple[Path, Path]) -> Record:
+    """The record of a pair whose files could not be opened."""
     dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
-    judged_as = coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown"
-    return Record(
-        pair=pair,
-        verdict=Verdict(outcome, (Finding(outcome, sentence),)),
-        limits=limits or Limits(judged_as=judged_as),
-        checks=(),
-        comparison=None,
-        left_spec=pair.left.spec,
-        right_spec=pair.right.spec,
-    )
+    limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
+    return record_of(pair, Verdict("error", (Finding("error", sentence),)), limits, roots=roots)

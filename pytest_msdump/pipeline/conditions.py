@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
     from pytest_msdump.model.pairing import Pair
+    from pytest_msdump.model.report import Record
     from pytest_msdump.pipeline.extras import Extras
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["Conditions", "conditions_of", "entries_of", "entry_of"]
+__all__ = ["Conditions", "compare_one", "compare_pairs", "conditions_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +43,19 @@ def conditions_of(plan: Plan) -> Conditions:
     return Conditions(plan.suite.policy, extras, plan.left.root, plan.right.root)
 
 
-def entries_of(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Mapping[str, Any]]:
-    """Compare pairs, and yield their records in their order, as results.json has them but for what only the plan knows.
+def compare_pairs(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Record]:
+    """Compare pairs and yield their records in their order, without what only the plan knows.
 
-    May run in any thread or process that sees the files; the same everywhere, and whatever pairs there are beside one.
+    May run in any thread or process that sees the files, with the same results.
     """
     for pair in pairs:
-        yield entry_of(pair, conditions)
+        yield compare_one(pair, conditions)
 
 
-def entry_of(pair: Pair, conditions: Conditions) -> Mapping[str, Any]:
+def compare_one(pair: Pair, conditions: Conditions) -> Record:
     """Compare one pair and return its record."""
     # They bring numpy, which pairs whose records are kept from an earlier run do not need.
     from pytest_msdump.pipeline.comparing import compare_pair
-    from pytest_msdump.reporting.records import written
 
-    record = compare_pair(pair, conditions.policy, conditions.extras)
-    return written(record, left_root=conditions.left_root, right_root=conditions.right_root)
+    roots = conditions.left_root, conditions.right_root
+    return compare_pair(pair, conditions.policy, conditions.extras, roots)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.localising.diagnosis import diagnose
-from pytest_msdump.localising.diagnosis_claim import Diagnosis
 from pytest_msdump.localising.diagnosis_nonfinite import nonfinite_origin
 from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.report import Diagnosis
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.measuring import FirstElements
@@ -21,9 +22,7 @@ __all__ = ["diagnosed"]
 _FINITE_SHARE = 0.5
 
 
-def diagnosed(
-    left: TensorView, right: TensorView, comparison: Comparison, extras: Extras
-) -> tuple[dict[str, Any], ...]:
+def diagnosed(left: TensorView, right: TensorView, comparison: Comparison, extras: Extras) -> tuple[Diagnosis, ...]:
     """Say what the drift of a failing pair looks like.
 
     Parameters
@@ -37,8 +36,8 @@ def diagnosed(
 
     Returns
     -------
-    tuple of dict
-        ``{"id", "confidence", "evidence", …}``, the surest first, as plain JSON values.
+    tuple of Diagnosis
+        The surest first; their details are plain JSON values.
     """
     origin = nonfinite_origin(comparison.nonfinite, elements=comparison.elements)
     found = [] if origin is None else [origin]
@@ -48,13 +47,7 @@ def diagnosed(
         # The numbers stand; a file that went away since then only costs the hint.
         with suppress(MsdumpError):
             found += diagnose(left, right)
-    return tuple(_entry(diagnosis) for diagnosis in found)
-
-
-def _entry(diagnosis: Diagnosis) -> dict[str, Any]:
-    details: Mapping[str, Any] = {name: _plain(value) for name, value in diagnosis.details.items()}
-    head = {"id": diagnosis.id, "confidence": diagnosis.confidence, "evidence": diagnosis.evidence}
-    return {**head, **details}
+    return tuple(replace(one, details=_plain(one.details)) for one in found)
 
 
 def _plain(value: Any) -> Any:

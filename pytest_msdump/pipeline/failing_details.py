@@ -7,11 +7,10 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.model.report import Record
 from pytest_msdump.pipeline.detail import detail_pair, detail_stems
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.atomic import make_directory
@@ -22,7 +21,7 @@ FOLDER = "detail"
 
 
 def details_of_failing(
-    plan: Plan, records: Mapping[int, Mapping[str, Any]], directory: Path, run: str
+    plan: Plan, records: Mapping[int, Record], directory: Path, run: str
 ) -> list[tuple[str, Path | str]]:
     """Write those of some records that fail, as far as the run has not written as many as its suite asks for.
 
@@ -42,7 +41,7 @@ def details_of_failing(
     list of tuple
         Address, and the summary's file or the sentence why there is none.
     """
-    failing = [number for number, record in sorted(records.items()) if record["verdict"] in FAILING]
+    failing = [number for number, record in sorted(records.items()) if record.fails]
     if not plan.suite.detail or not failing:
         return []
     told: list[tuple[str, Path | str]] = []

@@ -7,18 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Record, Report, record_of
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.collecting import collector_at_rest
-from pytest_msdump.pipeline.conditions import conditions_of, entries_of
+from pytest_msdump.pipeline.conditions import compare_pairs, conditions_of
 from pytest_msdump.reporting.assemble import assemble, coverage_entry
 from pytest_msdump.reporting.json_report import write_json
-from pytest_msdump.reporting.records import not_run
-from pytest_msdump.reporting.written import with_more
 from pytest_msdump.storage.regular import open_regular
 
 if TYPE_CHECKING:
@@ -74,23 +71,24 @@ _FILES: Mapping[str, tuple[str, bytes]] = {
 _FIRST_BYTES = 4096
 
 
-def measured(plan: Plan) -> dict[int, Mapping[str, Any]]:
-    """Compare all pairs of the plan here and now; return their records as results.json holds them, by number."""
-    entries = entries_of(plan.pairing.pairs, conditions_of(plan))
-    return {number: completed(plan, number, entry) for number, entry in enumerate(entries)}
+def measured(plan: Plan) -> dict[int, Record]:
+    """Compare all pairs of the plan here and now; return their records by number."""
+    records = compare_pairs(plan.pairing.pairs, conditions_of(plan))
+    return {number: completed(plan, number, record) for number, record in enumerate(records)}
 
 
-def completed(plan: Plan, number: int, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def completed(plan: Plan, number: int, record: Record) -> Record:
     """Add to the record of pair `number` what only the plan knows: arguments of the operators of a failing pair."""
-    if entry["verdict"] not in FAILING:
-        return entry
-    from pytest_msdump.pipeline.arguments import argument_entries
+    if not record.fails:
+        return record
+    from pytest_msdump.pipeline.arguments import arguments_of_pair
 
     pair = plan.pairing.pairs[number]
-    return with_more(entry, argument_entries(pair, plan.left, plan.right, plan.argument_books))
+    saved, differing = arguments_of_pair(pair, plan.left, plan.right, plan.argument_books)
+    return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
-def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
+def gathered(plan: Plan, records: Mapping[int, Record]) -> Report:
     """Put the report together, and look over it; a pair without a record is `not_run`.
 
     Parameters
@@ -100,47 +98,55 @@ def gathered(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
     records : mapping of int to record
         What was done, by number of the pair.
     """
-    return looked_over(plan, records, put_together(plan, records))
+    return looked_over(plan, put_together(plan, records))
 
 
-def put_together(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Report:
+def put_together(plan: Plan, records: Mapping[int, Record]) -> Report:
     """Return the report as each pair by itself gives it; ops.csv tells no more. Parameters are those of `gathered`."""
-    roots = {"left_root": plan.left.root, "right_root": plan.right.root}
-    found = ((records.get(number), pair) for number, pair in enumerate(plan.pairing.pairs))
+    roots = plan.left.root, plan.right.root
     with collector_at_rest():
-        return _assembled(plan, [not_run(pair, **roots) if record is None else record for record, pair in found])
+        found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
+        return _assembled(plan, found)
 
 
-def looked_over(plan: Plan, records: Mapping[int, Mapping[str, Any]], report: Report) -> Report:
+def looked_over(plan: Plan, report: Report) -> Report:
     """Return the report with what is found by looking at all pairs together.
 
     Parameters
     ----------
-    plan, records
-        As for `gathered`.
+    plan : Plan
+        What was to be done.
     report : Report
         Of `put_together`.
     """
+    # Two files are no network.
+    if plan.left.root.is_file():
+        return report
     with collector_at_rest():
-        found = _found(plan, records)
-        told = tuple([_told(record, found, number) for number, record in enumerate(report.records)])
-        return replace(report, records=told, localised_by=found.by, edges=found.edges)
+        records = {number: record for number, record in enumerate(report.records) if record.was_run}
+        if not records:
+            return report
+        from pytest_msdump.pipeline.localising import localised
 
+        found = localised(plan, records)
+        told = dict(found.records)
+        if any(record.fails for record in records.values()):
+            from pytest_msdump.pipeline.suspecting import suspicious_pairs
 
-def _told(record: Mapping[str, Any], found: _Found, number: int) -> Mapping[str, Any]:
-    more, suspicious = found.entries.get(number), found.suspicious.get(number)
-    if suspicious:
-        more = {**(more or {}), "suspicious": suspicious}
-    return with_more(record, more) if more else record
+            told |= {
+                number: replace(told.get(number, records[number]), suspicious=fits)
+                for number, fits in suspicious_pairs(plan, {**records, **told}).items()
+            }
+        whole = tuple([told.get(number, record) for number, record in enumerate(report.records)])
+        return replace(report, records=whole, localised_by=found.by, edges=found.edges)
 
 
 def paired(plan: Plan) -> Report:
     """Put together what names alone tell: who met whom. Of the records, all `not_run`, it has no more than one."""
-    roots = {"left_root": plan.left.root, "right_root": plan.right.root}
-    return _assembled(plan, [not_run(pair, **roots) for pair in plan.pairing.pairs[:1]])
+    return _assembled(plan, [record_of(pair) for pair in plan.pairing.pairs[:1]])
 
 
-def _assembled(plan: Plan, records: Iterable[Mapping[str, Any]]) -> Report:
+def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
     return assemble(
         plan.left,
         plan.right,
@@ -154,30 +160,6 @@ def _assembled(plan: Plan, records: Iterable[Mapping[str, Any]]) -> Report:
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
     )
-
-
-class _Found(NamedTuple):
-    """What comes of looking at all pairs together: as `pipeline.localising` and `pipeline.suspecting` tell it."""
-
-    entries: Mapping[int, dict[str, Any]]
-    suspicious: Mapping[int, list[dict[str, Any]]]
-    by: str = ""
-    edges: tuple[tuple[int, int], ...] = ()
-
-
-def _found(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> _Found:
-    # Two files are no network.
-    if not records or plan.left.root.is_file():
-        return _Found({}, {})
-    from pytest_msdump.pipeline.localising import localised
-
-    found = localised(plan, records)
-    suspicious: Mapping[int, list[dict[str, Any]]] = {}
-    if any(record["verdict"] in FAILING for record in records.values()):
-        from pytest_msdump.pipeline.suspecting import suspicious_pairs
-
-        suspicious = suspicious_pairs(plan, records, found.entries)
-    return _Found(found.entries, suspicious, found.by, found.edges)
 
 
 def _network(plan: Plan) -> tuple[dict[str, Any], ...]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
 from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.report import Record, RoleReason, Suspect
 from pytest_msdump.model.tensor import Coordinates, TensorKey
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.amplifying import Amplified
 from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups, link_iterations
 from pytest_msdump.pipeline.planning import Plan
@@ -35,32 +34,32 @@ class Localised:
 
     Parameters
     ----------
-    entries : mapping of int to dict
-        By number of the pair: keys for its record.
+    records : mapping of int to Record
+        By number of the pair: those that got a role or an amplification.
     by : str
         What told who feeds whom; several are joined by ``" and "``. Empty where nothing was compared.
     edges : tuple of (int, int)
         Producer and consumer, as records' `order` counts operators; of operators that were dumped.
     """
 
-    entries: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    records: Mapping[int, Record] = field(default_factory=dict)
     by: str = ""
     edges: tuple[tuple[int, int], ...] = ()
 
 
-def localised(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Localised:
+def localised(plan: Plan, records: Mapping[int, Record]) -> Localised:
     """Give every failing record its role, and every record whose error can be followed its amplification.
 
     Parameters
     ----------
     plan : Plan
         Who was to be compared, and the graphs.
-    records : mapping of int to mapping
+    records : mapping of int to Record
         What was compared, by number of the pair.
     """
     if not records or plan.left.root.is_file():
         return Localised()
-    fails = any(record["verdict"] in FAILING for record in records.values())
+    fails = any(record.fails for record in records.values())
     # Where nothing does, nobody asks what is known of each operator.
     standings = Standings(plan.pairing, records) if fails else Standings(Pairing(), {})
     divided = groups(plan.left, plan.rules.base)
@@ -72,16 +71,16 @@ def localised(plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> Localised
     found = list(by_place.values())
     _doubt(found)
     return Localised(
-        _entries(plan, records, by_place),
+        _localised_records(plan, records, by_place),
         " and ".join(dict.fromkeys(one.group.by for one in found if one.amplified.is_compared)),
         tuple(edge for one in found if one.amplified.is_compared for edge in one.group.edges()),
     )
 
 
-def _entries(
-    plan: Plan, records: Mapping[int, Mapping[str, Any]], by_place: Mapping[_Where, _Found]
-) -> Mapping[int, dict[str, Any]]:
-    asked: list[tuple[int, _Found, TensorKey, Run, str]] = []
+def _localised_records(
+    plan: Plan, records: Mapping[int, Record], by_place: Mapping[_Where, _Found]
+) -> Mapping[int, Record]:
+    asked: list[tuple[Record, int, _Found, TensorKey, Run]] = []
     last: _Where | None = None
     for number, pair in enumerate(plan.pairing.pairs):
         record = records.get(number)
@@ -94,18 +93,19 @@ def _entries(
         if where != last:
             one, last = by_place[where], where
         run = one.group.run_of(key.op)
-        verdict = record["verdict"]
-        if key.io == "output" or verdict in FAILING:
-            asked.append((number, one, key, run, verdict))
-        if verdict != "not_run":
+        if key.io == "output" or record.fails:
+            asked.append((record, number, one, key, run))
+        if record.was_run:
             one.amplified.add(key, run, record)
     # Only when all are known, one can be told by another.
-    entries: dict[int, dict[str, Any]] = {}
-    for number, one, key, run, verdict in asked:
-        entry = one.entry(key, run) if verdict in FAILING else one.growth(run)
-        if entry:
-            entries[number] = entry
-    return entries
+    found: dict[int, Record] = {}
+    for record, number, one, key, run in asked:
+        if record.fails:
+            record = one.with_role(record, key, run)
+        growth = one.amplified.of(run) if key.io == "output" else None
+        if record.fails or growth is not None:
+            found[number] = replace(record, amplification=growth)
+    return found
 
 
 class _Found:
@@ -164,25 +164,20 @@ class _Found:
         """Whether an earlier pass of a loop fails."""
         return run.occurrence > self._first_pass
 
-    def entry(self, key: TensorKey, run: Run) -> dict[str, Any]:
-        """What the record of a failing tensor gets; `run` is its operator."""
+    def with_role(self, record: Record, key: TensorKey, run: Run) -> Record:
+        """Return the record of a failing tensor with its role; `run` is its operator."""
         role = self._role(run, key)
         why = self._why(role, run)
-        return {
-            "role": role.name,
-            "causes": self._addresses(role.causes),
-            "suspects": [self._label(one) for one in role.suspects],
-            "role_reason": "" if why is None else reason_text(why),
-            **({} if why is None else {"role_why": why}),
-            **(self.growth(run) if key.io == "output" else {}),
-        }
+        return replace(
+            record,
+            role=role.name,
+            causes=self._addresses(role.causes),
+            suspects=tuple(self._label(one) for one in role.suspects),
+            role_reason="" if why is None else reason_text(why),
+            role_why=why,
+        )
 
-    def growth(self, run: Run) -> dict[str, Any]:
-        """What the record of any output of an operator gets."""
-        grown = self.amplified.of(run)
-        return {} if grown is None else {"amplification": grown}
-
-    def _why(self, role: Role[Run], run: Run) -> dict[str, Any] | None:
+    def _why(self, role: Role[Run], run: Run) -> RoleReason | None:
         """Why it has its role, for a sentence in any language; an inherited failure mostly needs none."""
         by_order = self.group.by == BY_ORDER and not self.has_own_evidence(run)
         why = {"unknown": role.why, "cause": "first" if by_order else "passing", "inherited": "before"}[role.name]
@@ -193,12 +188,12 @@ class _Found:
                 return None
         # A parameter that was compared was so after the step.
         before = [one for one in role.given if self._is_compared(one)]
-        return {
-            "why": why,
-            "suspects": [self._described(one) for one in suspects],
-            "given": [self._label(one) for one in role.given if one not in before],
-            **({"before": [self._label(one) for one in before]} if before else {}),
-        }
+        return RoleReason(
+            why,
+            suspects=tuple(self._described(one) for one in suspects),
+            given=tuple(self._label(one) for one in role.given if one not in before),
+            before=tuple(self._label(one) for one in before),
+        )
 
     def _is_compared(self, run: Run) -> bool:
         op = self.group.op_of(run)
@@ -216,14 +211,14 @@ class _Found:
             return Role("unknown", suspects=(feeds[0],), why="input")
         return Role("inherited", causes=above.causes if above.name == "inherited" else (feeds[0],))
 
-    def _addresses(self, runs: Iterable[Run]) -> list[str]:
+    def _addresses(self, runs: Iterable[Run]) -> tuple[str, ...]:
         """The tensors that stand for operators: of each the first output that fails."""
         found: dict[str, None] = {}
         for run in runs:
-            found |= dict.fromkeys(self._left_behind(run.name) if run.kind == "given" else [self._address(run)])
-        return list(found)[:MOST_LISTED]
+            found |= dict.fromkeys(self._left_behind(run.name) if run.kind == "given" else (self._address(run),))
+        return tuple(found)[:MOST_LISTED]
 
-    def _left_behind(self, parameter: str) -> list[str]:
+    def _left_behind(self, parameter: str) -> tuple[str, ...]:
         """What a parameter goes back to that fails in the iteration before: its own causes there, else itself."""
         group, op = self.group.before[parameter]
         earlier = self._earlier[_where(group.at)]
@@ -231,7 +226,7 @@ class _Found:
         role = earlier.roles.get(run)
         if role is not None and role.name == "inherited" and role.causes:
             return earlier._addresses(role.causes)
-        return [earlier._address(run)]
+        return (earlier._address(run),)
 
     def _address(self, run: Run) -> str:
         op = self.group.op_of(run)
@@ -246,15 +241,15 @@ class _Found:
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
 
-    def _described(self, run: Run) -> dict[str, Any]:
+    def _described(self, run: Run) -> Suspect:
         """An operator without a verdict that counts; of a gap how many there are before whom."""
         node = self.nodes.get(run)
         is_judged = node is not None and node.standing in ("fails", "passes")
         state = node.standing if node is not None and is_judged else self.standings.state(self.group, run)
         if run.kind != "gap":
-            return {"operator": self._label(run), "state": state}
+            return Suspect(self._label(run), state)
         count, _, rest = run.name.partition(" ")
-        return {"operator": rest.removeprefix("before "), "state": state, "before": int(count)}
+        return Suspect(rest.removeprefix("before "), state, int(count))
 
 
 def _doubt(found: Sequence[_Found]) -> None:

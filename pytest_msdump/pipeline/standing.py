@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_msdump.facts.operators import REASONS, UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.localising.frontier import Feed, Node
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import OpKey, TensorKey
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.edges import Group, Input, Run
 
 __all__ = ["Standings", "nodes_of"]
@@ -45,18 +44,18 @@ class Standings:
     ----------
     pairing : Pairing
         Who was to be compared.
-    records : mapping of int to mapping
+    records : mapping of int to Record
         Records by number of the pair; one that is missing was not run.
     """
 
-    def __init__(self, pairing: Pairing, records: Mapping[int, Mapping[str, Any]]) -> None:
-        self.records: dict[TensorKey, list[Mapping[str, Any]]] = {}
+    def __init__(self, pairing: Pairing, records: Mapping[int, Record]) -> None:
+        self.records: dict[TensorKey, list[Record]] = {}
         # Where nothing does, nobody needs to know what is known of each operator.
-        self.fails = any(record["verdict"] in FAILING for record in records.values())
+        self.fails = any(record.fails for record in records.values())
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
-            if record is None or record["verdict"] == "not_run":
+            if record is None or not record.was_run:
                 self._not_run.add(pair.left.key.op)
             else:
                 self.records.setdefault(pair.left.key, []).append(record)
@@ -71,7 +70,7 @@ class Standings:
         records = self.records.get(key)
         if not records:
             return None
-        return _FAILS if any(record["verdict"] in FAILING for record in records) else _PASSES
+        return _FAILS if any(record.fails for record in records) else _PASSES
 
     def is_part(self, key: TensorKey) -> bool:
         """Whether the other side has no such operator because it is part of another there."""

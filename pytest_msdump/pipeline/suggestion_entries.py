@@ -65,7 +65,8 @@ def what_speaks_for(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
     meeting : Meeting
         How the two meet.
     """
-    return fit_text(fit_entry(one, fit, meeting))
+    entry = fit_entry(one, fit, meeting)
+    return fit_text(entry["apart"], entry["shape"], entry.get("by", ""))
 
 
 def fit_entry(one: Suggestion, fit: Fit, meeting: Meeting) -> dict[str, Any]:

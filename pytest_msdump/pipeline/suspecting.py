@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from math import prod, sqrt
+from math import inf, prod, sqrt
 from typing import Any
 
 from pytest_msdump.errors import MsdumpError
@@ -16,13 +16,12 @@ from pytest_msdump.localising.sampled import Sample, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival, better_fits
 from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.report import BetterFit, Record
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.suggesting import USUAL_AXES, Meeting, best_meeting, shape_word
 from pytest_msdump.reporting.fits import fit_text
-from pytest_msdump.reporting.values import decode
 
 __all__ = ["suspicious_pairs"]
 
@@ -43,49 +42,45 @@ _ROLES = {"cause": 0, "unknown": 1}
 _SHAPES = ("same", "transposed", "reshaped")
 
 
-def suspicious_pairs(
-    plan: Plan, records: Mapping[int, Mapping[str, Any]], roles: Mapping[int, Mapping[str, Any]]
-) -> dict[int, list[dict[str, Any]]]:
+def suspicious_pairs(plan: Plan, records: Mapping[int, Record]) -> dict[int, tuple[BetterFit, ...]]:
     """Find failing pairs of which another tensor of the other side fits far better.
 
     Parameters
     ----------
     plan : Plan
         Who was to be compared.
-    records : mapping of int to mapping
-        What was compared, by number of the pair.
-    roles : mapping of int to mapping
-        What localising said of failing ones: causes are looked at first.
+    records : mapping of int to Record
+        What was compared, by number of the pair, with roles: causes are looked at first.
 
     Returns
     -------
-    dict of int to list
-        By number of the pair: who fits, as results.json has it.
+    dict of int to tuple of BetterFit
+        By number of the pair: the tensors that fit.
     """
     far = [number for number, record in records.items() if _error(record) >= _FAR_OFF]
     if plan.left.root.is_file() or plan.extras.first is not None or not far:
         return {}
-    far.sort(key=lambda number: (_ROLES.get(roles.get(number, {}).get("role", ""), 2), number))
+    far.sort(key=lambda number: (_ROLES.get(records[number].role or "", 2), number))
     search = _Search(plan, frozenset(far))
-    found = {number: search.entries(plan.pairing.pairs[number], records[number]) for number in far[:_MOST_PAIRS]}
-    return {number: entries for number, entries in sorted(found.items()) if entries}
+    found = {number: search.better(plan.pairing.pairs[number], records[number]) for number in far[:_MOST_PAIRS]}
+    return {number: fits for number, fits in sorted(found.items()) if fits}
 
 
-def _error(record: Mapping[str, Any]) -> float:
+def _error(record: Record) -> float:
     """How far off a failing pair is; infinite where nobody could measure it, 0 where it does not fail."""
-    if record["verdict"] not in FAILING or "statistics" in record:
+    if not record.fails or record.statistics is not None:
         return 0.0
-    if record["left"]["shape"] is None or record["right"]["shape"] is None:
+    if record.left.shape is None or record.right.shape is None:
         # A file that cannot be read says nothing of who should have met.
         return 0.0
-    is_left_out = record["undefined"].get(_ERROR, "").startswith(LEFT_OUT)
-    value = _angle(record) if is_left_out else decode(record["metrics"].get(_ERROR, "Infinity"))
+    undefined = record.comparison.undefined.get(_ERROR) if record.comparison is not None else None
+    value = _angle(record) if (undefined or "").startswith(LEFT_OUT) else record.metrics.get(_ERROR, inf)
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-def _angle(record: Mapping[str, Any]) -> float:
+def _angle(record: Record) -> float:
     """What the relative distance is at least, by the cosine; 0 where that was left out as well."""
-    cosine = decode(record["metrics"].get("cosine_similarity", 1.0))
+    cosine = record.metrics.get("cosine_similarity", 1.0)
     if not isinstance(cosine, (int, float)) or cosine <= 0:
         return 1.0 if isinstance(cosine, (int, float)) else 0.0
     return sqrt(max(0.0, 1.0 - cosine * cosine))
@@ -117,17 +112,17 @@ class _Search:
         self._left_samples, self._right_samples = _Samples(), _Samples()
         self._runs = Counter(pair.left.key.address for pair in pairing.pairs)
 
-    def entries(self, pair: Pair, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def better(self, pair: Pair, record: Record) -> tuple[BetterFit, ...]:
         """What fits better than the partner on the right; only where nothing does, than the one on the left."""
         if pair.left.is_unseen or pair.right.is_unseen:
-            return []
+            return ()
         enough = _error(record) / _FAR_BETTER
         for side in ("right", "left"):
             fits, left_out = self._fits(pair, side, enough)
             better = self._better(pair, side, fits, left_out)
             if better.rivals:
-                return [self._entry(pair, side, fits[rival.number], better.doubt) for rival in better.rivals]
-        return []
+                return tuple(self._better_fit(pair, side, fits[one.number], better.doubt) for one in better.rivals)
+        return ()
 
     def _better(self, pair: Pair, side: str, fits: Sequence[_Fit], left_out: bool) -> Better:
         kept = pair.left if side == "right" else pair.right
@@ -178,19 +173,19 @@ class _Search:
                 distances += [] if turned is None else [sampled_distance(ours[1], turned[1])]
         return min(distances)
 
-    def _entry(self, pair: Pair, side: str, fit: _Fit, doubt: str) -> dict[str, Any]:
-        told = {"apart": fit.meeting.apart, "shape": shape_word(fit.meeting.transform)}
-        entry = {
-            "side": side,
-            "address": fit.ref.key.address,
-            "confidence": "ambiguous" if doubt else "clear",
-            "why": fit_text(told),
-            **told,
-        }
-        if doubt:
-            return {**entry, "doubt": doubt}
+    def _better_fit(self, pair: Pair, side: str, fit: _Fit, doubt: str) -> BetterFit:
+        apart, shape = fit.meeting.apart, shape_word(fit.meeting.transform)
         left, right = (pair.left, fit.ref) if side == "right" else (fit.ref, pair.right)
-        return {**entry, "map": self._map_entry(left, right, fit.meeting.transform)}
+        return BetterFit(
+            side=side,
+            address=fit.ref.key.address,
+            confidence="ambiguous" if doubt else "clear",
+            why=fit_text(apart, shape),
+            apart=apart,
+            shape=shape,
+            doubt=doubt,
+            map=None if doubt else self._map_entry(left, right, fit.meeting.transform),
+        )
 
     def _map_entry(self, left: TensorRef, right: TensorRef, transform: Transform) -> dict[str, Any]:
         """The entry of ``[[msdump.map]]`` that pairs these two; of one part of the run, where there are several."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.errors import TensorShapeError
@@ -18,7 +19,7 @@ from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import logical
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.report import Record, record_of
 from pytest_msdump.model.statistics import Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.pipeline.logical import logical_views
@@ -67,7 +68,7 @@ class _Claimed:
         """Nothing is open."""
 
 
-def compare_by_statistics(pair: Pair, policy: Policy) -> Record:
+def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) -> Record:
     """Judge a pair by statistics: a table's, or those of the tensor that was saved.
 
     Parameters
@@ -76,6 +77,8 @@ def compare_by_statistics(pair: Pair, policy: Policy) -> Record:
         Of at least one side there are statistics only.
     policy : Policy
         What it is judged by.
+    roots : tuple of Path
+        The two dumps, which the record names files relative to.
 
     Returns
     -------
@@ -113,15 +116,25 @@ def compare_by_statistics(pair: Pair, policy: Policy) -> Record:
         right_overflows=[entry.sentence for entry in pair.right.overflows],
     )
     left_spec, right_spec = (ref.spec if view is None else view.spec for ref, view in zip(refs, opened, strict=True))
-    return Record(
-        pair=pair,
-        verdict=verdict,
-        limits=limits,
-        checks=checks,
-        left_spec=replace(left_spec, dtype=dtypes[0]),
-        right_spec=replace(right_spec, dtype=dtypes[1]),
-        statistics=replace(comparison, note=both.note),
+    specs = replace(left_spec, dtype=dtypes[0]), replace(right_spec, dtype=dtypes[1])
+    record = record_of(pair, verdict, limits, specs=specs, roots=roots)
+    return replace(
+        record,
+        left=replace(record.left, row=_row(both.left)),
+        right=replace(record.right, row=_row(both.right)),
+        checks=tuple(checks),
+        statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )
+
+
+def _row(side: Statistics) -> int | None:
+    """The line of the table; ``None`` for numbers computed from the tensor itself."""
+    return None if side.source is None else side.source.part
+
+
+def _numbers(side: Statistics) -> Statistics:
+    """The numbers alone, as records keep them."""
+    return Statistics(side.values, side.digits)
 
 
 def _dtypes(pair: Pair, opened: Sequence[TensorView | None]) -> tuple[str, str]:

@@ -12,12 +12,13 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines, terminal_text
+from pytest_msdump.model.report import Record
 from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE
 from pytest_msdump.plugin.sources import Source
-from pytest_msdump.reporting.written import line_of
+from pytest_msdump.reporting.record_json import to_json
 
 __all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 
@@ -90,10 +91,12 @@ class _GateItem(pytest.Item):
         workerinput = getattr(self.config, "workerinput", {})
         return int(workerinput.get("msdump_columns", 0)) or self.config.get_terminal_writer().fullwidth
 
-    def report_records(self, records: Mapping[int, Mapping[str, Any]], **more: Any) -> None:
+    def report_records(self, records: Mapping[int, Record], **more: Any) -> None:
         """Hand records, and what is to be known of them, to whoever writes the reports."""
         if hasattr(self.config, "workerinput"):
-            self.msdump_payload = _as_text(records, {"plan": self.plan.digest, **more})
+            # What goes to another process has to be text: numbers of any length, and no more than JSON.
+            entries = {number: to_json(record) for number, record in records.items()}
+            self.msdump_payload = json.dumps({"plan": self.plan.digest, "records": entries, **more}, allow_nan=False)
         else:
             self.msdump_payload = {"plan": self.plan.digest, "records": records, **more}
 
@@ -111,12 +114,6 @@ class _GateItem(pytest.Item):
         shown = [] if self.config.option.tbstyle == "line" else [excinfo.value.text + "\n"]
         text = ReprTraceback([ReprEntryNative(shown)], None, "native")
         return ExceptionChainRepr([(text, place, None)])
-
-
-def _as_text(records: Mapping[int, Mapping[str, Any]], more: Mapping[str, Any]) -> str:
-    """A report that goes to another process has to be text: numbers of any length, and no more than JSON."""
-    lines = ", ".join([f'"{number}": {line_of(record)}' for number, record in records.items()])
-    return f'{{"records": {{{lines}}}, {json.dumps(more)[1:]}'
 
 
 class _GateFailureError(Exception):
@@ -141,10 +138,10 @@ class OperatorItem(_GateItem):
         records = {number: runner.record(number) for number in self.group.pairs}
         self.report_records(records, **cached(runner, records))
         self.user_properties.extend(properties(records.values()))
-        if any(record["verdict"] not in ("pass", "warn") for record in records.values()):
+        if any(record.verdict.outcome not in ("pass", "warn") for record in records.values()):
             raise self._failure(records)
 
-    def _failure(self, records: Mapping[int, Mapping[str, Any]]) -> _GateFailureError:
+    def _failure(self, records: Mapping[int, Record]) -> _GateFailureError:
         from pytest_msdump.plugin.detailing import detail_text
         from pytest_msdump.plugin.telling import failure
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.model.report import Record
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.sources import Source
 from pytest_msdump.plugin.telling import report_directory, shown_path
@@ -20,7 +20,7 @@ __all__ = ["DETAILS", "close_details", "detail_text"]
 DETAILS = "details of"
 
 
-def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Mapping[str, Any]]) -> str:
+def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
     if not plan.suite.detail:
         return ""
@@ -42,7 +42,7 @@ def close_details(gate: Gate) -> Iterator[str]:
 
         directory = _directory(gate, source, plan)
         written = close_slots(directory, gate.run)
-        failing = sum(record["verdict"] in FAILING for record in gate.records[plan.digest].values())
+        failing = sum(record.fails for record in gate.records[plan.digest].values())
         if failing:
             rest = f"; {failing - written} more fail and have none" if failing > written else ""
             tensors = "1 failing tensor" if written == 1 else f"{written} failing tensors"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.model.report import Record
 from pytest_msdump.plugin.detailing import DETAILS
 from pytest_msdump.plugin.session import sent_with
 from pytest_msdump.reporting.phrases import Phrases
@@ -42,22 +42,22 @@ def fold_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
             report.longrepr = _told(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded, say=say)
 
 
-def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Mapping[str, Any]]:
+def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
     """The records of an item, as the report of its suite has them now."""
     message = sent_with(report)
     if message is None:
         return []
     whole = gate.told.get(message["plan"])
-    return [] if whole is None else [whole.records[int(number)] for number in message["records"]]
+    return [] if whole is None else [whole.records[number] for number in message["records"]]
 
 
 def _told(
-    longrepr: ExceptionChainRepr, records: Sequence[Mapping[str, Any]], width: int, *, unfolded: bool, say: Phrases
+    longrepr: ExceptionChainRepr, records: Sequence[Record], width: int, *, unfolded: bool, say: Phrases
 ) -> ExceptionChainRepr:
     """The failure as it is told now; a style of traceback that shows no text stays without."""
     traceback, place, _ = longrepr.chain[-1]
     lines = [line for entry in traceback.reprentries for line in entry.lines]
-    failing = [record for record in records if record["verdict"] in FAILING]
+    failing = [record for record in records if record.fails]
     suspicious = [f"{line}\n" for one in _once(suspicious_line, failing, say) for line in filled(one, width)]
     folded = None if unfolded else folded_line(records, say)
     if folded is not None and place is not None:
@@ -71,8 +71,6 @@ def _told(
     return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])
 
 
-def _once(
-    line_of: Callable[[Mapping[str, Any], Phrases], str], records: Sequence[Mapping[str, Any]], say: Phrases
-) -> list[str]:
+def _once(line_of: Callable[[Record, Phrases], str], records: Sequence[Record], say: Phrases) -> list[str]:
     """What is said of several records, each sentence once."""
     return [line for line in dict.fromkeys(line_of(record, say) for record in records) if line]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -10,9 +10,10 @@ from _pytest.junitxml import xml_key
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.model.report import Record
 from pytest_msdump.reporting.roles import with_causes_first
 from pytest_msdump.reporting.tally import first_failing
+from pytest_msdump.reporting.values import encode
 
 if TYPE_CHECKING:
     import pytest
@@ -21,24 +22,22 @@ if TYPE_CHECKING:
 
 __all__ = ["add_roles", "case_of", "properties"]
 
-Entry = Mapping[str, Any]
-
 # Few and short: validators and viewers of JUnit files choke on more.
 _METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
 _MOST_CAUSES = 3
 _LONGEST = 300
 
 
-def properties(records: Iterable[Entry]) -> Iterator[tuple[str, object]]:
+def properties(records: Iterable[Record]) -> Iterator[tuple[str, object]]:
     """Yield what is known when an item has run: of its first failing tensor, else of its first one."""
     listed = list(records)
     told = first_failing(listed) or listed[0]
-    yield "msdump.verdict", told["verdict"]
+    yield "msdump.verdict", told.verdict.outcome
     for metric in _METRICS:
-        if metric in told["metrics"]:
-            yield f"msdump.{METRICS[metric].short}", told["metrics"][metric]
-    if told["verdict"] in FAILING:
-        sentences = [one["sentence"] for one in told["findings"] if one["outcome"] == told["verdict"]]
+        if metric in told.metrics:
+            yield f"msdump.{METRICS[metric].short}", encode(told.metrics[metric])
+    if told.fails:
+        sentences = [one.sentence for one in told.verdict.findings if one.outcome == told.verdict.outcome]
         yield from (("msdump.finding", _short(sentence)) for sentence in sentences[:1])
 
 
@@ -57,12 +56,12 @@ def add_roles(gate: Gate) -> None:
                 _add(case, name, value)
 
 
-def _roles(records: Iterable[Entry]) -> Iterator[tuple[str, str]]:
-    failing = with_causes_first(record for record in records if "role" in record)
+def _roles(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
+    failing = with_causes_first(record for record in records if record.role is not None)
     if not failing:
         return
-    yield "msdump.role", failing[0]["role"]
-    causes = list(dict.fromkeys(cause for record in failing for cause in record["causes"]))
+    yield "msdump.role", failing[0].role or ""
+    causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
     if causes:
         more = f" and {len(causes) - _MOST_CAUSES} more" if len(causes) > _MOST_CAUSES else ""
         yield "msdump.causes", _short(", ".join(causes[:_MOST_CAUSES])) + more

@@ -30,7 +30,7 @@ from pytest_msdump.plugin.sources import (
 from pytest_msdump.settings import given
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report
+    from pytest_msdump.model.report import Record, Report
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.suite import Suite
 
@@ -52,7 +52,7 @@ class Gate:
         self.run: str = getattr(config, "workerinput", {}).get("msdump_run") or uuid4().hex
         self.plans: dict[Source, Plan] = {}
         self._dumps = config.stash[DUMPS]
-        self.records: dict[str, dict[int, Mapping[str, Any]]] = {}
+        self.records: dict[str, dict[int, Record]] = {}
         # Keys in the cache by number of the pair, and the pairs that came from there; by plan.
         self.keys: dict[str, dict[str, str]] = {}
         self.reused: dict[str, set[int]] = {}
@@ -237,8 +237,8 @@ class Gate:
         kept = self.records.setdefault(message["plan"], {})
         self.keys.setdefault(message["plan"], {}).update(message.get("keys", {}))
         self.reused.setdefault(message["plan"], set()).update(message.get("reused", ()))
-        kept.update({int(number): record for number, record in message["records"].items()})
-        self._keep_case(message["plan"], tuple(map(int, message["records"])), report)
+        kept.update(message["records"])
+        self._keep_case(message["plan"], tuple(message["records"]), report)
 
     def _keep_case(self, digest: str, numbers: tuple[int, ...], report: pytest.TestReport) -> None:
         """Keep where JUnit XML will have this item, if there is a role to tell of it later."""
@@ -292,8 +292,12 @@ class Gate:
 def sent_with(report: pytest.TestReport) -> Mapping[str, Any] | None:
     """Return the plan's digest and the records that came with an item's report; text where another process sent it."""
     payload = getattr(report, "msdump", None)
-    sent: Mapping[str, Any] | None = json.loads(payload) if isinstance(payload, str) else payload
-    return sent
+    if not isinstance(payload, str):
+        return payload
+    from pytest_msdump.reporting.record_json import from_json
+
+    sent = json.loads(payload)
+    return {**sent, "records": {int(number): from_json(entry) for number, entry in sent["records"].items()}}
 
 
 class _Receiver:

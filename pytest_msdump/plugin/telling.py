@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import gathered, paired, remove_reports, start_report, write_report
 from pytest_msdump.pipeline.planning import Plan
@@ -26,7 +25,7 @@ from pytest_msdump.storage.urls import is_url
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_msdump.model.report import Report
+    from pytest_msdump.model.report import Record, Report
     from pytest_msdump.plugin.session import Gate
     from pytest_msdump.plugin.sources import Source
 
@@ -45,9 +44,7 @@ __all__ = [
 _OF_THE_RUN = ("gitlab",)
 
 
-def failure(
-    gate: Gate, plan: Plan, records: Sequence[Mapping[str, Any]], command: Sequence[str], width: int
-) -> tuple[str, str]:
+def failure(gate: Gate, plan: Plan, records: Sequence[Record], command: Sequence[str], width: int) -> tuple[str, str]:
     """The full text of a failed item, and its one line."""
     say = Phrases(gate.language)
     text = failure_text(
@@ -59,7 +56,7 @@ def failure(
         right_root=shown_path(plan.right.root),
         say=say,
     )
-    failing = [record for record in records if record["verdict"] in FAILING]
+    failing = [record for record in records if record.fails]
     line = one_line(failing[0], say)
     return text, say("more_of_operator", line=line, n=len(failing) - 1) if len(failing) > 1 else line
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Record, Report
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.tally import coverage_problems
 
 __all__ = ["Annotation", "Locate", "Place", "annotate"]
 
-Entry = Mapping[str, Any]
 # A file of the repository, its parts joined by "/", and a line counted from 1; no file where nobody knows of any.
 Place = tuple[str | None, int]
 # Where a record, or (without one) the suite as a whole, belongs.
-Locate = Callable[[Entry | None], Place]
+Locate = Callable[[Record | None], Place]
 
 # Kinds by their weight.
 _RANKS = ("coverage", "cause", "unknown", "inherited")
@@ -73,18 +70,18 @@ def _of(report: Report, locate: Locate) -> Iterator[Annotation]:
         identity = ("coverage", suite[0] or "", str(number))
         yield Annotation("coverage", "fail", suite, identity, "msdump: coverage", (terminal_text(problem),))
     for record in report.records:
-        if record["verdict"] in FAILING:
+        if record.fails:
             yield _of_record(record, suite, locate)
 
 
-def _of_record(record: Entry, suite: Place, locate: Locate) -> Annotation:
-    left, right = record["left"]["address"], record["right"]["address"]
+def _of_record(record: Record, suite: Place, locate: Locate) -> Annotation:
+    left, right = record.left.address, record.right.address
     role = role_line(record)
     return Annotation(
-        kind=record.get("role", "unknown"),
-        verdict=record["verdict"],
+        kind=record.role or "unknown",
+        verdict=record.verdict.outcome,
         place=locate(record),
-        identity=("tensor", suite[0] or "", left, right, *(str(record[name]) for name in COORDINATES)),
+        identity=("tensor", suite[0] or "", left, right, *(str(getattr(record.left.at, name)) for name in COORDINATES)),
         title=f"msdump: {terminal_text(left)}",
         lines=tuple(line for line in (one_line(record), role) if line),
         folded=folded_line([record]) is not None,

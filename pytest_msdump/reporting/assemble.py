@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.report import Record, Report, SideInfo, relative_file
 from pytest_msdump.model.tensor import COORDINATES, OpKey
-from pytest_msdump.reporting.record_names import relative_file
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump
@@ -21,7 +20,7 @@ def assemble(
     left: Dump,
     right: Dump,
     pairing: Pairing,
-    records: Iterable[Mapping[str, Any]],
+    records: Iterable[Record],
     *,
     profile: str,
     sides: tuple[SideInfo, SideInfo] | None = None,
@@ -39,8 +38,8 @@ def assemble(
         Both sides, as they were paired.
     pairing : Pairing
         Who met whom, and who was left alone.
-    records : iterable of mapping
-        One for each pair, in the order of `pairing.pairs`, as `reporting.records.to_json` or `not_run` made them.
+    records : iterable of Record
+        One for each pair, in the order of `pairing.pairs`.
     profile : str
         Name of the profile that was in force.
     sides : tuple of SideInfo, optional

@@ -11,16 +11,16 @@ Ascend "Accuracy Comparison Tool", network-wide comparison result, release 26.2.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from pytest_msdump.escape import csv_line
 from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import in_utf8, write_file
-from pytest_msdump.reporting.vendor_cells import UNDEFINED, number_cells, number_text
-from pytest_msdump.reporting.vendor_table import Columns, columns_for, parts_of, titles_of, vendor_table
+from pytest_msdump.reporting.vendor_table import Columns, columns_for, rows_of, titles_of, vendor_table
 
-__all__ = ["TITLES", "csv_content", "csv_rows", "write_csv"]
+__all__ = ["TITLES", "csv_content", "csv_lines", "csv_rows", "write_csv"]
 
 TITLES = titles_of(Columns())
 
@@ -42,31 +42,21 @@ def write_csv(report: Report, directory: Path, content: bytes | None = None) -> 
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "ops.csv", csv_content(report) if content is None else content)
+    return write_file(directory, "ops.csv", csv_lines(report) if content is None else content)
 
 
 def csv_content(report: Report) -> bytes:
-    """Return what ops.csv holds. Nothing of it comes of looking at all pairs together."""
+    """Return what ops.csv holds."""
+    return b"".join(csv_lines(report))
+
+
+def csv_lines(report: Report) -> Iterator[bytes]:
+    """Yield the lines of ops.csv. Nothing of them comes of looking at all pairs together."""
     columns = columns_for(report)
-    names = columns.algorithms
-    nothing = csv_line([UNDEFINED] * len(names))
-    lines = [csv_line(titles_of(columns))]
-    for before, record, after in parts_of(report, columns):
-        if record is None:
-            numbers = nothing
-        elif record.get("custom"):
-            numbers = csv_line(number_cells(record, names))
-        else:
-            numbers = number_text(record, names)
-        lines.append(f"{csv_line(before)},{numbers},{_known_line(after)}")
-    lines.append("")
-    return in_utf8("\n".join(lines))
+    for row in chain((titles_of(columns),), rows_of(report, columns)):
+        yield in_utf8(f"{csv_line(row)}\n")
 
 
 def csv_rows(report: Report) -> list[tuple[str, ...]]:
     """Return the table without its titles: by operator in execution order, then what only the right side has."""
     return vendor_table(report)[1]
-
-
-# What stands behind the numbers of a pair within its limits is alike in very many rows.
-_known_line = lru_cache(maxsize=256)(csv_line)

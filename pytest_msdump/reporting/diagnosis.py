@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.report import Record
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import labelled
@@ -15,20 +13,20 @@ __all__ = ["diagnosis_lines"]
 _SHOWN_DOUBTFUL = 2
 
 
-def diagnosis_lines(record: Mapping[str, Any], width: int, say: Phrases = ENGLISH) -> list[str]:
+def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return a line for the sure diagnosis, or one for each of the likely ones."""
-    found = record.get("diagnosis", ())
-    told = [entry for entry in found if entry["confidence"] == "high"]
+    found = record.diagnosis
+    told = [one for one in found if one.confidence == "high"]
     if not told:
-        told = [entry for entry in found if entry["confidence"] == "medium"][:_SHOWN_DOUBTFUL]
+        told = [one for one in found if one.confidence == "medium"][:_SHOWN_DOUBTFUL]
     lines: list[str] = []
     if not told:
         return lines
     from pytest_msdump.facts.diagnoses import DIAGNOSES
 
-    for entry in told:
-        title = say(f"looks_{entry['id']}") if entry["id"] in DIAGNOSES else entry["id"]
-        title = say("in_brackets", text=title, aside=say(f"confidence_{entry['confidence']}"))
-        text = terminal_text(say("after_label", label=title, text=retold(entry["evidence"], say)))
+    for one in told:
+        title = say(f"looks_{one.id}") if one.id in DIAGNOSES else one.id
+        title = say("in_brackets", text=title, aside=say(f"confidence_{one.confidence}"))
+        text = terminal_text(say("after_label", label=title, text=retold(one.evidence, say)))
         lines += labelled(say("looks_like"), text, width=width)
     return lines

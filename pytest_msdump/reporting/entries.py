@@ -19,7 +19,7 @@ from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.model.verdict import FAILING, OUTCOMES
 from pytest_msdump.reporting.values import NONFINITE
 
-__all__ = ["check_entries"]
+__all__ = ["check_entries", "check_record"]
 
 # Checks one value, and raises where it is not as it should be.
 _Shape = Callable[[Any], None]
@@ -60,8 +60,17 @@ def check_entries(values: Mapping[str, Any], *, place: str) -> None:
     ConfigError
         Names the first wrong value, what was expected there, and what was found.
     """
+    _check(_REPORT, values, place)
+
+
+def check_record(entry: Any, *, place: str) -> None:
+    """Refuse one entry of `tensors` in the same way; parameters as of `check_entries`."""
+    _check(_RECORD, entry, place)
+
+
+def _check(shape: _Shape, values: Any, place: str) -> None:
     try:
-        _REPORT(values)
+        shape(values)
     except _WrongError as wrong:
         where = f"{place}: {wrong.path.removeprefix('.')}".removesuffix(": ")
         raise ConfigError(f"{where}: {wrong.said}; the file was cut or edited: compare again") from None

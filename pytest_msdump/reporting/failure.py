@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.report import ComparedTensor, Record
+from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
@@ -17,11 +19,8 @@ from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
 from pytest_msdump.reporting.tables import columns, command, filled, pieces
-from pytest_msdump.reporting.values import NONFINITE
 
 __all__ = ["failure_text", "one_line", "record_text"]
-
-Entry = Mapping[str, Any]
 
 _HOW = {"name": "by_name", "mangled": "by_mangled_name", "mapped": "by_map", "fused": "by_rule_file"}
 
@@ -29,7 +28,7 @@ _NARROWEST = 80
 
 
 def failure_text(
-    records: Sequence[Entry],
+    records: Sequence[Record],
     *,
     operators: int,
     width: int = 80,
@@ -42,8 +41,8 @@ def failure_text(
 
     Parameters
     ----------
-    records : sequence of mapping
-        The item's records, as `reporting.records.to_json` makes them.
+    records : sequence of Record
+        The item's records.
     operators : int
         Number of left operators, for "op 5 of 14".
     width : int
@@ -64,9 +63,9 @@ def failure_text(
     width = max(width, _NARROWEST)
     lines: list[str] = []
     for record in records:
-        if record["verdict"] in FAILING:
+        if record.fails:
             lines += ["", *_block(record, operators, width, (left_root, right_root), say)]
-    others = [one_line(record, say) for record in records if record["verdict"] not in FAILING]
+    others = [one_line(record, say) for record in records if not record.fails]
     if others:
         lines.append("")
         lines += [line for text in others for line in _hanging(text, width)]
@@ -76,7 +75,7 @@ def failure_text(
 
 
 def record_text(
-    record: Entry,
+    record: Record,
     *,
     operators: int,
     width: int = 80,
@@ -88,21 +87,21 @@ def record_text(
     return "\n".join(_block(record, operators, max(width, _NARROWEST), (left_root, right_root), say))
 
 
-def one_line(record: Entry, say: Phrases = ENGLISH) -> str:
+def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return one record as one line, for ``-q``, ``--tb=line`` and JUnit.
 
     Examples
     --------
     ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
     """
-    verdict, address = record["verdict"], terminal_text(record["left"]["address"])
-    told = [finding for finding in record["findings"] if finding["outcome"] == verdict]
+    verdict, address = record.verdict.outcome, terminal_text(record.left.address)
+    told = [finding for finding in record.verdict.findings if finding.outcome == verdict]
     parts = [terminal_text(finding_text(told[0], record, say))] if told else []
     if len(told) > 1:
         parts.append(say("and_more", n=len(told) - 1))
-    if not told and (record["elements"] is not None or "statistics" in record):
-        parts.append(say("equal" if record["equal"] else "every_limit_met"))
-    if "statistics" in record:
+    if not told and (record.elements is not None or record.statistics is not None):
+        parts.append(say("equal" if record.equal else "every_limit_met"))
+    if record.statistics is not None:
         parts.append(say("statistics_only"))
     parts += _largest_error(record, told, say)
     text = f"{say(verdict.upper())} {address}"
@@ -110,37 +109,41 @@ def one_line(record: Entry, say: Phrases = ENGLISH) -> str:
     return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
 
 
-def _where_in_run(text: str, record: Entry, say: Phrases) -> str:
+def _where_in_run(text: str, record: Record, say: Phrases) -> str:
     """Add the coordinates that a line of its own needs: those beyond the first of everything."""
-    later = [f"{name} {record[name]}" for name in ("rank", "graph", "iteration", "occurrence") if record[name]]
+    at = record.left.at
+    named = (("rank", at.rank), ("graph", at.graph), ("iteration", at.iteration), ("occurrence", at.occurrence))
+    later = [f"{name} {value}" for name, value in named if value]
     return say("in_brackets", text=text, aside=say.joined(later)) if later else text
 
 
-def _short_line(record: Entry) -> str:
+def _short_line(record: Record) -> str:
     """The line of the program, by the bare name of its file."""
-    source = record.get("source")
-    return f" [{terminal_text(source['file'].rpartition('/')[2])}:{source['line']}]" if source else ""
+    source = record.left.source
+    return f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
 
 
-def _largest_error(record: Entry, told: Sequence[Entry], say: Phrases) -> list[str]:
+def _largest_error(record: Record, told: Sequence[Finding], say: Phrases) -> list[str]:
     """The greatest difference and its place, unless a sentence has told it."""
-    value = record["metrics"].get("max_absolute_error")
-    if value is None or record["equal"] or any(finding["metric"] == "max_absolute_error" for finding in told[:1]):
+    value = record.metrics.get("max_absolute_error")
+    if value is None or isinstance(value, tuple) or record.equal:
         return []
-    place = record["where"].get("max_absolute_error")
-    text = say("largest_error", value=number(NONFINITE[value] if isinstance(value, str) else value))
+    if any(finding.metric == "max_absolute_error" for finding in told[:1]):
+        return []
+    place = record.places.get("max_absolute_error")
+    text = say("largest_error", value=number(value))
     return [say("at", text=text, place=index_text(place)) if place else text]
 
 
-def _block(record: Entry, operators: int, width: int, roots: tuple[str, str], say: Phrases) -> Iterator[str]:
+def _block(record: Record, operators: int, width: int, roots: tuple[str, str], say: Phrases) -> Iterator[str]:
     """One failing tensor in full."""
     yield from _heading(record, operators, width, say)
-    for side, root in zip(("left", "right"), roots, strict=True):
-        yield from _side(side, record[side], root, width, say)
+    for label, side, root in zip(("left", "right"), (record.left, record.right), roots, strict=True):
+        yield from _side(label, side, root, width, say)
     beside = statistics_table(record, width, say)
     if beside:
         yield from ("", *beside)
-    if record["elements"] is not None or beside:
+    if record.elements is not None or beside:
         yield ""
         yield from evidence.metrics_table(record, width, say)
     yield from evidence.other_numbers(record, width, say)
@@ -153,92 +156,93 @@ def _block(record: Entry, operators: int, width: int, roots: tuple[str, str], sa
         yield from ("", *told)
 
 
-def _heading(record: Entry, operators: int, width: int, say: Phrases) -> Iterator[str]:
+def _heading(record: Record, operators: int, width: int, say: Phrases) -> Iterator[str]:
     """Verdict and address, place in the run, and why these two met."""
     from pytest_msdump.reporting.roles import role_line
     from pytest_msdump.reporting.suspicious import suspicious_line
 
-    word = say(record["verdict"].upper())
+    word = say(record.verdict.outcome.upper())
     indent = " " * (columns(word) + 2)
-    first, *rest = pieces(terminal_text(record["left"]["address"]), width - len(indent))
+    first, *rest = pieces(terminal_text(record.left.address), width - len(indent))
     yield f"{word}  {first}"
     for parts in ((_place(record, operators, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
         text = say.joined((part for part in parts if part), "between_clauses")
         rest += filled(terminal_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
-    rest += filled(role_line(record, say), width - len(indent)) if "role" in record else []
-    rest += filled(suspicious_line(record, say), width - len(indent)) if "suspicious" in record else []
+    rest += filled(role_line(record, say), width - len(indent)) if record.role is not None else []
+    rest += filled(suspicious_line(record, say), width - len(indent)) if record.suspicious else []
     yield from (indent + line for line in rest)
 
 
-def _place(record: Entry, operators: int, say: Phrases) -> str:
+def _place(record: Record, operators: int, say: Phrases) -> str:
     """Where in the run the operator is; two loose files are in no run."""
-    return "" if record["how"] == "file" else say("place", place=record["order"] + 1, operators=operators)
+    return "" if record.how == "file" else say("place", place=record.order + 1, operators=operators)
 
 
-def _at(record: Entry, say: Phrases) -> str:
+def _at(record: Record, say: Phrases) -> str:
     """Which run of the operator."""
     return say.joined(f"{name} {value}" for name, value in _shown(record, say))
 
 
-def _paired(record: Entry, say: Phrases) -> str:
+def _paired(record: Record, say: Phrases) -> str:
     """Why these two met; that two loose files were given together needs no words."""
-    if record["how"] == "file":
+    how = record.how
+    if how == "file":
         return ""
-    how = record["how"]
-    return say("paired", by=retold(record["by"], say) or (say(_HOW[how]) if how in _HOW else how))
+    return say("paired", by=retold(record.by, say) or (say(_HOW[how]) if how in _HOW else how))
 
 
-def _made_by(record: Entry, say: Phrases) -> Iterator[str]:
+def _made_by(record: Record, say: Phrases) -> Iterator[str]:
     """The line of the user's program, to go to and to read; the right side's too where it has one of its own."""
-    source, other = record.get("source"), record["right"].get("source")
+    source, other = record.left.source, record.right.source
     if source:
         yield from _line(say("made_by"), source)
     if other and other != source:
         yield from _line(say("right_made_by"), other)
 
 
-def _line(label: str, source: Entry) -> Iterator[str]:
+def _line(label: str, source: SourceFrame) -> Iterator[str]:
     """Place and code of a line of a program."""
-    yield f"{label} {source['file']}:{source['line']}"
-    if source["text"]:
-        yield f"  {source['text']}"
+    yield f"{label} {source.file}:{source.line}"
+    if source.text:
+        yield f"  {source.text}"
 
 
-def _shown(record: Entry, say: Phrases) -> Iterator[tuple[str, Any]]:
+def _shown(record: Record, say: Phrases) -> Iterator[tuple[str, Any]]:
     """The coordinates to tell: those the left side has, and where the right side's differ, those too."""
     for name in COORDINATES:
-        value, other = record[name], record["right"]["at"].get(name)
+        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
         # The first occurrence is the ordinary case and would only be noise.
         if value is not None and (name != "occurrence" or value or other):
             is_other = other is not None and other != value
             yield name, say("right_is", value=value, other=other) if is_other else value
 
 
-def _transform(record: Entry, say: Phrases) -> str:
+def _transform(record: Record, say: Phrases) -> str:
     """How the right side was brought to the left; an axis order concerns 4-D tensors alone."""
-    transform, shape = record["transform"], record["right"]["shape"]
-    sides = ("left", "right") if shape is None or len(shape) == 4 else ()
-    formats = {side: transform[f"{side}_format"] for side in sides if f"{side}_format" in transform}
-    parts = [say(f"{side}_read_as", memory_format=name) for side, name in formats.items()]
-    if "transpose" in transform:
-        parts.append(say("right_transposed", axes=index_text(transform["transpose"])))
-    if transform.get("reshape"):
+    transform, shape = record.transform, record.right.shape
+    formats = (("left", transform.left_format), ("right", transform.right_format))
+    parts = []
+    if shape is None or len(shape) == 4:
+        parts += [say(f"{side}_read_as", memory_format=name) for side, name in formats if name is not None]
+    if transform.transpose is not None:
+        parts.append(say("right_transposed", axes=index_text(transform.transpose)))
+    if transform.reshape:
         parts.append(say("right_reshaped"))
     return say.joined(parts)
 
 
-def _side(label: str, side: Entry, root: str, width: int, say: Phrases) -> Iterator[str]:
+def _side(label: str, side: ComparedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
     """One side: its file, whole, and what is in it."""
     title = say(label)
     start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
-    path = terminal_text(_path(root, side["file"]))
-    path = say("row_of_file", file=path, row=side["row"]) if "row" in side else path
-    described = [side["dtype"] or say("dtype_unknown")]
-    described += [side["memory_format"]] if side["memory_format"] else []
-    described.append(say("shape_unknown") if side["shape"] is None else _shape(side["shape"]))
-    if "logical_shape" in side:
-        described.append(f"-> {_shape(side['logical_shape'])}")
+    path = terminal_text(_path(root, side.file))
+    path = path if side.row is None else say("row_of_file", file=path, row=side.row)
+    described = [side.dtype or say("dtype_unknown")]
+    described += [side.memory_format] if side.memory_format else []
+    described.append(say("shape_unknown") if side.shape is None else _shape(side.shape))
+    if side.logical_shape is not None:
+        described.append(f"-> {_shape(side.logical_shape)}")
     lines = [*pieces(path, width - column), *filled(terminal_text(" ".join(described)), width - column)]
     yield start + lines[0]
     yield from (" " * column + line for line in lines[1:])

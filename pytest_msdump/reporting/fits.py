@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 __all__ = ["fit_text"]
 
 
-def fit_text(fit: Mapping[str, Any], say: Phrases = ENGLISH) -> str:
+def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> str:
     """Return what speaks for two tensors.
 
     Parameters
     ----------
-    fit : mapping
-        `apart`: how far their values are apart, over the norm of the right; `shape`: ``"same"``, ``"transposed"`` or
-        ``"reshaped"``; `by`, where something else decided: ``"names alone"``, ``"names"`` or ``"order"``.
+    apart : float
+        How far their values are apart, over the norm of the right.
+    shape : str
+        ``"same"``, ``"transposed"`` or ``"reshaped"``.
+    by : str
+        Where something else decided: ``"names alone"``, ``"names"`` or ``"order"``.
     say : Phrases
         The language.
 
     Examples
     --------
-    >>> fit_text({"apart": 2.1e-8, "shape": "transposed"}), fit_text({"apart": 0, "shape": "same", "by": "order"})[:30]
+    >>> fit_text(2.1e-8, "transposed"), fit_text(0, "same", "order")[:30]
     ('values agree to 2e-08, axes of the right in another order', 'values are equal, same shape; ')
     """
-    shape, apart, by = say(f"shape_{fit['shape']}"), fit["apart"], fit.get("by", "")
+    shape = say(f"shape_{shape}")
     if by == "names alone":
         return say("fits_by_name", shape=shape, apart=f"{apart:.2g}")
     text = say("fits_equal", shape=shape) if apart == 0 else say("fits", shape=shape, apart=f"{apart:.0e}")

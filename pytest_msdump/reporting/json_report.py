@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.entries import check_entries
+from pytest_msdump.reporting.record_json import from_json, to_json, to_text
 from pytest_msdump.reporting.tally import counts
 from pytest_msdump.reporting.values import dumps
-from pytest_msdump.reporting.written import line_of
 from pytest_msdump.storage.regular import read_given
 
 __all__ = ["SCHEMA_VERSION", "document", "outline", "read_json", "report_from", "write_json"]
@@ -35,12 +35,12 @@ _TOGETHER = 64
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
-    values = outline(report)
-    return {key: list(map(dict, value)) if key in _BY_LINE else value for key, value in values.items()}
+    values = {key: list(value) if key in _BY_LINE else value for key, value in outline(report).items()}
+    return {**values, _RECORDS: [to_json(record) for record in report.records]}
 
 
 def outline(report: Report) -> dict[str, Any]:
-    """Return the same with the entries of long lists as the report holds them: many of its records are only text."""
+    """Return the same with `tensors` as the report holds them: as records."""
     return {
         "schema_version": SCHEMA_VERSION,
         "left": _side(report.left),
@@ -82,26 +82,12 @@ def _pieces(report: Report) -> Iterator[str]:
             yield dumps(value)
             continue
         yield "[\n  "
-        lines = _lines_of_records if key == _RECORDS else _lines
+        line = to_text if key == _RECORDS else dumps
         for start in range(0, len(value), _TOGETHER):
             yield ",\n  " if start else ""
-            yield lines(value[start : start + _TOGETHER])
+            yield ",\n  ".join(map(line, value[start : start + _TOGETHER]))
         yield "\n]"
     yield "\n}\n"
-
-
-def _lines_of_records(records: Sequence[Mapping[str, Any]]) -> str:
-    return ",\n  ".join(map(line_of, records))
-
-
-def _lines(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Entries of few values, none of which is an entry. To write all of them at once takes a third of the time."""
-    first = next(iter(entries[0]), "")
-    if not first.isidentifier():
-        return _lines_of_records(entries)
-    # Only between two of them is this: inside of a text quotes are escaped, and after one there is no letter.
-    start = f'{{"{first}"'
-    return dumps(list(map(dict, entries)))[1:-1].replace(f"}}, {start}", f"}},\n  {start}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -139,7 +125,7 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         right=_side_from(values["right"]),
         profile=values["profile"],
         limits=values["limits"],
-        records=tuple(values["tensors"]),
+        records=tuple(map(from_json, values[_RECORDS])),
         unmatched=tuple(values["unmatched"]),
         missing=tuple(values["missing"]),
         coverage=values["coverage"],
@@ -148,7 +134,7 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         rerun=tuple(values.get("rerun", ())),
         localised_by=values.get("localised_by", ""),
         edges=tuple((edge[0], edge[1]) for edge in values.get("edges", ())),
-        ended=values.get("complete") is True or any(record["verdict"] == "not_run" for record in values["tensors"]),
+        ended=values.get("complete") is True or any(record["verdict"] == "not_run" for record in values[_RECORDS]),
     )
     if values.get("counts") != counts(report):
         raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")

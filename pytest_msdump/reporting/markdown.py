@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import markdown_code
@@ -15,8 +14,6 @@ from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.tally import counts, coverage_problems, incomplete_sides, partial_runs, percent
 
 __all__ = ["append_summary", "markdown_text", "write_markdown"]
-
-Entry = Mapping[str, Any]
 
 _LISTED = 10
 _TITLES = {"pass": "pass", "warn": "warn", "fail": "fail", "undefined": "undefined", "error": "error"}
@@ -86,8 +83,8 @@ def _verdict(report: Report) -> Iterator[str]:
 
 def _failing(report: Report) -> Iterator[str]:
     """The causes where they are known, else what fails first in execution order."""
-    failing = [record for record in report.records if record["verdict"] in FAILING]
-    causes = [record for record in failing if record.get("role") == "cause"]
+    failing = [record for record in report.records if record.fails]
+    causes = [record for record in failing if record.role == "cause"]
     listed = causes or failing
     if not listed:
         return
@@ -98,13 +95,13 @@ def _failing(report: Report) -> Iterator[str]:
     yield "| op | tensor | line |"
     yield "|---:|---|---|"
     for record in listed[:_LISTED]:
-        source = record.get("source")
-        line = markdown_code(f"{source['file']}:{source['line']}") if source else ""
-        yield f"| {record['order'] + 1} | {markdown_code(one_line(record))} | {line} |"
+        source = record.left.source
+        line = markdown_code(source.place) if source else ""
+        yield f"| {record.order + 1} | {markdown_code(one_line(record))} | {line} |"
     if len(listed) > _LISTED:
         yield ""
         yield f"and {len(listed) - _LISTED} more"
-    inherited = sum(record.get("role") == "inherited" for record in failing)
+    inherited = sum(record.role == "inherited" for record in failing)
     if causes and inherited:
         yield ""
         yield f"{inherited} inherited the error."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.messages import MESSAGES
+from pytest_msdump.model.report import Record, RoleReason, Suspect
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 __all__ = ["reason_of", "reason_text"]
@@ -14,38 +14,37 @@ __all__ = ["reason_of", "reason_text"]
 _MOST_NAMED = 4
 
 
-def reason_of(record: Mapping[str, Any], say: Phrases) -> str:
+def reason_of(record: Record, say: Phrases) -> str:
     """Return why a failing record has its role; records of an older version have the English sentence alone."""
-    why = record.get("role_why")
-    if say == ENGLISH or why is None or f"why_{why['why']}" not in MESSAGES:
-        return terminal_text(record["role_reason"])
+    why = record.role_why
+    if say == ENGLISH or why is None or f"why_{why.why}" not in MESSAGES:
+        return terminal_text(record.role_reason)
     return terminal_text(reason_text(why, say))
 
 
-def reason_text(why: Mapping[str, Any], say: Phrases = ENGLISH) -> str:
+def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     """Say why.
 
     Parameters
     ----------
-    why : mapping
-        As `role_why` of a record: `why` is the part of a message's id after ``why_``; `suspects` are operators with
-        what is known of each, `given` and `before` (not always there) names.
+    why : RoleReason
+        Of a record.
     say : Phrases
         The language.
 
     Examples
     --------
-    >>> reason_text({"why": "unseen", "suspects": [{"operator": "conv3", "state": "not dumped"}], "given": []})
+    >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
     'what feeds it was not all compared: conv3 (not dumped)'
     """
-    suspects = say.named((_described(one, say) for one in why["suspects"]), _MOST_NAMED)
-    text = say(f"why_{why['why']}", suspects=suspects)
-    if why["why"] not in ("first", "passing"):
+    suspects = say.named((_described(one, say) for one in why.suspects), _MOST_NAMED)
+    text = say(f"why_{why.why}", suspects=suspects)
+    if why.why not in ("first", "passing"):
         return text
     parts = [text]
     parts += [say("or_before", suspects=suspects)] if suspects else []
-    parts += [say("given_unseen", names=_names(why["given"], say))] if why["given"] else []
-    parts += [say("given_before", names=_names(why["before"], say))] if why.get("before") else []
+    parts += [say("given_unseen", names=_names(why.given, say))] if why.given else []
+    parts += [say("given_before", names=_names(why.before, say))] if why.before else []
     return say.joined(parts, "between_clauses")
 
 
@@ -53,9 +52,9 @@ def _names(names: Iterable[str], say: Phrases) -> str:
     return say.named(names, _MOST_NAMED)
 
 
-def _described(suspect: Mapping[str, Any], say: Phrases) -> str:
+def _described(suspect: Suspect, say: Phrases) -> str:
     """An operator, or how many there are before one, and why there is no verdict."""
-    operator, state = suspect["operator"], suspect["state"]
+    operator, state, before = suspect
     message = f"state_{state.replace(' ', '_')}"
-    name = say("operators_before", n=suspect["before"], operator=operator) if "before" in suspect else operator
+    name = operator if before is None else say("operators_before", n=before, operator=operator)
     return say("in_brackets", text=name, aside=say(message) if message in MESSAGES else state)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.verdict import FAILING
+from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.reporting.numbers import number
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
 
-if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report
-
-__all__ = ["ROLE_KEYS", "folded_line", "role_line", "role_lines", "with_causes_first", "without_roles"]
-
-Entry = Mapping[str, Any]
-
-# What localising adds to a failing record.
-ROLE_KEYS = ("role", "causes", "suspects", "role_reason", "role_why")
+__all__ = ["folded_line", "role_line", "role_lines", "with_causes_first"]
 
 _ORDER = ("cause", "unknown", "inherited")
 _BY = {"graph": "by_graph", "fusion": "by_fusion", "execution order": "by_order"}
@@ -57,54 +51,48 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
     return [*lines, *_amplifying(report.records, width, unfolded, say)]
 
 
-def with_causes_first(records: Iterable[Entry]) -> list[Entry]:
+def with_causes_first(records: Iterable[Record]) -> list[Record]:
     """Sort failing records: causes, then unknown ones, then what is inherited; each in execution order."""
-    return sorted(records, key=lambda record: _ORDER.index(record.get("role", "unknown")))
+    return sorted(records, key=lambda record: _ORDER.index(record.role or "unknown"))
 
 
-def folded_line(records: Sequence[Entry], say: Phrases = ENGLISH) -> str | None:
+def folded_line(records: Sequence[Record], say: Phrases = ENGLISH) -> str | None:
     """Return the one line that is enough for an operator whose failures are all inherited; ``None`` for others.
 
     Examples
     --------
     ``inherited from conv2 (relu2 fails because of it); --msdump-all shows it whole``
     """
-    failing = [record for record in records if record["verdict"] in FAILING]
-    if not failing or any(record.get("role") != "inherited" or not record["causes"] for record in failing):
+    failing = [record for record in records if record.fails]
+    if not failing or any(record.role != "inherited" or not record.causes for record in failing):
         return None
-    causes = list(dict.fromkeys(cause for record in failing for cause in record["causes"]))
+    causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
     return say("inherited_from", names=say.named(map(_operator_of, causes), _MOST_NAMED))
 
 
-def role_line(record: Entry, say: Phrases = ENGLISH) -> str:
+def role_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return a failing record's role with its reason; empty where nobody gave it one."""
     from pytest_msdump.reporting.reasons import reason_of
 
-    role = record.get("role")
-    if role is None:
+    if record.role is None:
         return ""
-    text = say(f"role_{role}")
-    if record["causes"]:
-        text = say("role_from", role=text, names=say.named(map(_operator_of, record["causes"]), _MOST_NAMED))
+    text = say(f"role_{record.role}")
+    if record.causes:
+        text = say("role_from", role=text, names=say.named(map(_operator_of, record.causes), _MOST_NAMED))
     because = reason_of(record, say)
     return say("role_because", role=text, reason=because) if because else text
 
 
-def without_roles(record: Entry) -> dict[str, Any]:
-    """Return a record without what localising said, for when other records fail than it saw."""
-    return {key: value for key, value in record.items() if key not in ROLE_KEYS}
-
-
-def _operators(records: Iterable[Entry]) -> dict[int, Entry]:
+def _operators(records: Iterable[Record]) -> dict[int, Record]:
     """For each failing operator the record that tells most of its role."""
-    found: dict[int, Entry] = {}
-    for record in with_causes_first(record for record in records if "role" in record):
-        found.setdefault(record["order"], record)
+    found: dict[int, Record] = {}
+    for record in with_causes_first(record for record in records if record.role is not None):
+        found.setdefault(record.order, record)
     return dict(sorted(found.items()))
 
 
-def _headline(operators: Iterable[Entry], by: str, say: Phrases) -> str:
-    roles = Counter(record["role"] for record in operators)
+def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
+    roles = Counter(record.role for record in operators)
     text = say.joined(say(f"count_{role}", n=roles[role]) for role in ("cause", "inherited", "unknown") if roles[role])
     if not by:
         return text
@@ -112,20 +100,20 @@ def _headline(operators: Iterable[Entry], by: str, say: Phrases) -> str:
     return say("told_by", text=text, source=say.joined(sources, "between_sources"))
 
 
-def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Each cause, and below it what it brought about."""
     from pytest_msdump.reporting.reasons import reason_of
 
     entries = list(operators)
-    causes = [record for record in entries if record["role"] == "cause"]
+    causes = [record for record in entries if record.role == "cause"]
     shown = causes if unfolded else causes[:_MOST_CAUSES]
     followers = _followers(entries)
     for record in shown:
-        address = record["left"]["address"]
+        address = record.left.address
         text = say(
             "cause_line",
             operator=_label(record),
-            place=record["order"] + 1,
+            place=record.order + 1,
             operators=count,
             reason=reason_of(record, say),
         )
@@ -135,34 +123,34 @@ def _causes(operators: Iterable[Entry], count: int, width: int, unfolded: bool, 
         yield f"  {say('more_causes', n=len(causes) - len(shown))}"
 
 
-def _followers(entries: Iterable[Entry]) -> dict[tuple[Any, str], list[Entry]]:
-    found: dict[tuple[Any, str], list[Entry]] = {}
+def _followers(entries: Iterable[Record]) -> dict[tuple[Coordinates, str], list[Record]]:
+    found: dict[tuple[Coordinates, str], list[Record]] = {}
     for record in entries:
-        if record["role"] == "inherited":
-            for cause in record["causes"]:
+        if record.role == "inherited":
+            for cause in record.causes:
                 found.setdefault((_where(record), cause), []).append(record)
     return found
 
 
-def _where(record: Entry) -> tuple[Any, ...]:
+def _where(record: Record) -> Coordinates:
     """Which part of the run; causes are of the same."""
-    return tuple(record.get(name) for name in ("rank", "net", "graph", "iteration"))
+    return replace(record.left.at, occurrence=None)
 
 
-def _inherited(followers: Sequence[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _inherited(followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
         names = say.named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
         yield from _indented(say("inherited_line", n=len(followers), names=names), width, 9)
 
 
-def _unknown(operators: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Failures that may be causes, those of one reason together."""
     from pytest_msdump.reporting.reasons import reason_of
 
     entries = list(operators)
-    by_reason: dict[str, list[Entry]] = {}
+    by_reason: dict[str, list[Record]] = {}
     for record in entries:
-        if record["role"] == "unknown":
+        if record.role == "unknown":
             by_reason.setdefault(reason_of(record, say), []).append(record)
     followers = _followers(entries)
     reasons = list(by_reason.items())
@@ -170,45 +158,40 @@ def _unknown(operators: Iterable[Entry], width: int, unfolded: bool, say: Phrase
         names = say.named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
         yield from _indented(say("unknown_line", names=names, reason=because), width, 2)
         below = {
-            one["order"]: one for record in members for one in followers.get((_where(record), _address(record)), [])
+            one.order: one for record in members for one in followers.get((_where(record), record.left.address), [])
         }
         yield from _inherited([below[order] for order in sorted(below)], width, unfolded, say)
     if len(reasons) > _MOST_CAUSES and not unfolded:
         yield f"  {say('more_unknown', n=len(reasons) - _MOST_CAUSES)}"
 
 
-def _without_cause(operators: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _without_cause(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Failures whose own inputs fail, while nothing that was compared says where that begins."""
-    alone = [record for record in operators if record["role"] == "inherited" and not record["causes"]]
+    alone = [record for record in operators if record.role == "inherited" and not record.causes]
     if alone:
         names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
         yield from _indented(say("without_cause", names=names), width, 2)
 
 
-def _amplifying(records: Iterable[Entry], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _amplifying(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Who makes errors grow most; all of them in execution order when unfolded."""
-    grown = [record for record in records if "amplification" in record]
+    grown = [(record.amplification, record) for record in records if record.amplification is not None]
     if not unfolded:
-        grown = [record for record in grown if record["amplification"] > _REMARKABLE and not _is_noise(record)]
+        grown = [(growth, record) for growth, record in grown if growth > _REMARKABLE and not _is_noise(record)]
         # Of operators that amplify alike the first one counts.
-        grown = sorted(grown, key=lambda record: (-record["amplification"], record["order"]))[:_MOST_AMPLIFYING]
+        grown = sorted(grown, key=lambda one: (-one[0], one[1].order))[:_MOST_AMPLIFYING]
     if grown:
-        names = [f"{_label(record)} {number(record['amplification'], 3)}x" for record in grown]
+        names = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
         yield from _wrapped(say("amplifying", names=say.joined(names, "between_names")), width)
 
 
-def _is_noise(record: Entry) -> bool:
-    error = record["metrics"].get(_ERROR)
-    return not isinstance(error, (int, float)) or error <= _NOISE.get(record["judged_as"], 0.0)
+def _is_noise(record: Record) -> bool:
+    error = record.metrics.get(_ERROR)
+    return not isinstance(error, (int, float)) or not isfinite(error) or error <= _NOISE.get(record.judged_as, 0.0)
 
 
-def _address(record: Entry) -> str:
-    address: str = record["left"]["address"]
-    return address
-
-
-def _label(record: Entry) -> str:
-    return _operator_of(_address(record))
+def _label(record: Record) -> str:
+    return _operator_of(record.left.address)
 
 
 def _operator_of(address: str) -> str:

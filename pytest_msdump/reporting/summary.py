@@ -130,7 +130,7 @@ def summary_lines(
     if first is not None:
         from pytest_msdump.reporting.failure import one_line
 
-        place, line = first["order"] + 1, one_line(first, say)
+        place, line = first.order + 1, one_line(first, say)
         text = say("first_failing", place=place, operators=report.left.operators, line=line)
         lines += _wrapped(text, width)
     lines += role_lines(report, width=width, unfolded=unfolded, say=say)
@@ -205,7 +205,7 @@ def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterato
 
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """The first few warnings in full."""
-    warned = [record for record in report.records if record["verdict"] == "warn"]
+    warned = [record for record in report.records if record.verdict.outcome == "warn"]
     from pytest_msdump.reporting.failure import one_line
 
     for record in warned[:_SHOWN_WARNINGS]:

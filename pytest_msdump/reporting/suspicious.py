@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report
+    from pytest_msdump.model.report import Record, Report
 
 __all__ = ["suspicious_line", "suspicious_lines"]
-
-Entry = Mapping[str, Any]
 
 _MOST_PAIRS = 5
 
 
-def suspicious_line(record: Entry, say: Phrases = ENGLISH) -> str:
+def suspicious_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return what fits better than a failing record's partner; empty where nothing does."""
-    found: Sequence[Entry] = record.get("suspicious", ()) if record["verdict"] in FAILING else ()
+    found = record.suspicious if record.fails else ()
     if not found:
         return ""
     from pytest_msdump.reporting.fits import fit_text
 
-    names = [terminal_text(one["address"]) for one in found]
-    doubt = found[0].get("doubt")
-    fields = {"names": say.joined(names, "between_names"), "why": fit_text(found[0], say)}
-    text = say(f"better_{found[0]['side']}", **fields)
-    return say("ambiguous", text=text, doubt=say(f"doubt_{doubt}")) if doubt else text
+    names = [terminal_text(one.address) for one in found]
+    first = found[0]
+    fields = {"names": say.joined(names, "between_names"), "why": fit_text(first.apart, first.shape, say=say)}
+    text = say(f"better_{first.side}", **fields)
+    return say("ambiguous", text=text, doubt=say(f"doubt_{first.doubt}")) if first.doubt else text
 
 
 def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
@@ -54,7 +51,7 @@ def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say:
     shown = told if unfolded else told[:_MOST_PAIRS]
     lines = [say("suspicious", n=len(told))]
     for record in shown:
-        pair = f"{record['left']['address']} <-> {record['right']['address']}"
+        pair = f"{record.left.address} <-> {record.right.address}"
         lines += _indented(say("after_label", label=pair, text=suspicious_line(record, say)), width)
     if len(told) > len(shown):
         lines.append(f"  {say('more_suspicious', n=len(told) - len(shown))}")
@@ -62,18 +59,18 @@ def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say:
     return [*lines, *(_indented(say("do_map_instead"), width) if entries else []), *entries]
 
 
-def _entries(records: Sequence[Entry], say: Phrases) -> Iterator[str]:
+def _entries(records: Sequence[Record], say: Phrases) -> Iterator[str]:
     """Each entry once: of two that were swapped both sides may tell."""
     from pytest_msdump.reporting.map_entry import map_entry_lines
 
     seen = set()
     for record in records:
-        for one in record["suspicious"]:
-            lines = map_entry_lines(one["map"]) if "map" in one else []
+        for one in record.suspicious:
+            lines = [] if one.map is None else map_entry_lines(one.map)
             if lines and tuple(lines) not in seen:
                 seen.add(tuple(lines))
-                if record["how"] == "mapped" and record["by"]:
-                    yield f"    # {say('in_place_of', entry=terminal_text(record['by']))}"
+                if record.how == "mapped" and record.by:
+                    yield f"    # {say('in_place_of', entry=terminal_text(record.by))}"
                 yield from (f"    {line}" for line in lines)
 
 

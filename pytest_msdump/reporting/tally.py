@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import floor
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report
+    from pytest_msdump.model.report import Record, Report
 
 __all__ = [
     "counts",
@@ -27,42 +25,39 @@ __all__ = [
     "unseen_text",
 ]
 
-Entry = Mapping[str, Any]
-
-_verdict_of = itemgetter("verdict")
 _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
 
 def counts(report: Report) -> dict[str, int]:
     """Return how many tensors came to which verdict, and how many found no partner, by side."""
     found = dict.fromkeys((*_COUNTED, "unmatched_left", "unmatched_right"), 0)
-    found.update(Counter(map(_verdict_of, report.records)))
+    found.update(Counter(record.verdict.outcome for record in report.records))
     for entry in report.unmatched:
         found[f"unmatched_{entry['side']}"] += 1
     return found
 
 
-def first_failing(records: Iterable[Entry]) -> Entry | None:
+def first_failing(records: Iterable[Record]) -> Record | None:
     """Return the first record in execution order whose verdict fails, if any does."""
-    return next((record for record in records if record["verdict"] in FAILING), None)
+    return next((record for record in records if record.fails), None)
 
 
-def sides_are_identical(records: Iterable[Entry]) -> bool:
+def sides_are_identical(records: Iterable[Record]) -> bool:
     """Whether every pair was run and is bit-equal. False of no pairs at all."""
     entries = list(records)
     return bool(entries) and all(_bit_equal(record) for record in entries)
 
 
-def sentence_on_unseen(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
+def sentence_on_unseen(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     """Say how many pairs were judged by statistics; nothing when there are none."""
     entries = list(records)
-    unseen = sum("statistics" in record for record in entries)
+    unseen = sum(record.statistics is not None for record in entries)
     return unseen_text(unseen, len(entries), say)
 
 
-def sentence_on_uncompared(records: Iterable[Entry], say: Phrases = ENGLISH) -> str:
+def sentence_on_uncompared(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     """Say how many compared tensors have occurrences that met no partner; nothing when there are none."""
-    found = [sum(record["uncompared"].values()) for record in records if "uncompared" in record]
+    found = [sum(record.uncompared) for record in records if any(record.uncompared)]
     return say("uncompared", n=len(found), k=sum(found)) if found else ""
 
 
@@ -120,9 +115,10 @@ def percent(share: float) -> str:
     return f"{tenths / 10:g} %"
 
 
-def _bit_equal(record: Entry) -> bool:
+def _bit_equal(record: Record) -> bool:
     """Whether both sides hold the same values, bits and dtype; tensors without elements count as equal."""
-    if not record["equal"] or record["metrics"].get("bitwise_mismatch", 0) != 0:
+    comparison = record.comparison
+    if comparison is None or not comparison.equal or comparison.values.get("bitwise_mismatch", 0) != 0:
         return False
-    whole = "total_elements" not in record and "sampled" not in record
-    return whole and bool(record["left"]["dtype"] == record["right"]["dtype"])
+    is_whole = comparison.total_elements is None and not comparison.sampled
+    return is_whole and record.left.dtype == record.right.dtype

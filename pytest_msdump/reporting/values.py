@@ -1,16 +1,9 @@
-"""Numbers, texts and indexes as results.json holds them: strict JSON in ASCII, in the form of the encoder.
-
-NaN and Inf are strings, exact integers stay integers, complex numbers are [re, im].
-
-What is alike in many records is written once, as a form with a ``%s`` for each number.
-"""
+"""Numbers as results.json holds them: NaN and Inf are strings, exact integers stay, complex ones are [re, im]."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from json.encoder import encode_basestring_ascii
 from math import isfinite
 from numbers import Integral
 from typing import Any
@@ -22,11 +15,6 @@ __all__ = [
     "decode",
     "dumps",
     "encode",
-    "filled",
-    "form_text",
-    "index_json",
-    "number_json",
-    "text_json",
 ]
 
 NONFINITE: dict[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -77,46 +65,3 @@ def decode(value: Any) -> Scalar:
         if not isinstance(real, complex) and not isinstance(imaginary, complex):
             return complex(real, imaginary)
     raise ValueError(f"expected a number, found {value!r:.60}")
-
-
-def number_json(value: Scalar | tuple[float, ...] | None) -> str:
-    """Return a number as a report holds it: what `dumps` makes of `values.encode`."""
-    # Nearly all are finite floats and plain integers, which are written as they print.
-    if type(value) is float and isfinite(value):
-        return repr(value)
-    if type(value) is int:
-        return repr(value)
-    return f"[{', '.join(map(number_json, value))}]" if isinstance(value, tuple) else dumps(encode(value))
-
-
-def text_json(text: str | None) -> str:
-    """Return a text, or nothing, as `dumps` writes it."""
-    return "null" if text is None else encode_basestring_ascii(text)
-
-
-def index_json(index: Iterable[int] | None) -> str:
-    """Return an index or a shape, or nothing, as `dumps` writes it."""
-    return "null" if index is None else repr(list(index))
-
-
-def filled(form: str, values: tuple[Any, ...]) -> str:
-    """Return `form` with values in its places, each as `number_json` writes it.
-
-    Parameters
-    ----------
-    form : str
-        ASCII with a ``%s`` for each value, and ``%%`` for a per cent sign.
-    values : tuple
-        Numbers, ``None`` and tuples of these.
-
-    Raises
-    ------
-    TypeError
-        There are more places than values, or fewer.
-    """
-    return form % tuple([number_json(value) for value in values])
-
-
-def form_text(text: str) -> str:
-    """Return a text as it stands in a form."""
-    return text.replace("%", "%%")

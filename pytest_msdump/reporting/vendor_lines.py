@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Record, Report
 from pytest_msdump.reporting.vendor_cells import NOBODY
-from pytest_msdump.reporting.written import parsed_together
 
 __all__ = [
     "Entry",
@@ -24,14 +23,11 @@ __all__ = [
     "port_of",
 ]
 
-# An entry of `tensors` or of `unmatched` in results.json.
+# An entry of `unmatched` or of `network` in results.json.
 Entry = Mapping[str, Any]
 
 # Rank, net, graph and iteration: the vendor makes one table for each.
 Place = tuple[Any, ...]
-
-# What a line says of a record.
-_TOLD = ("order", "left", "right", "rank", "net", "graph", "iteration", "transform", "elements", "total_elements")
 
 
 @dataclass(slots=True)
@@ -59,9 +55,9 @@ class Line:
     place : tuple
         Where in a run the tensor was dumped, but for its occurrence; nowhere of an operator that was not dumped.
     entry : mapping, optional
-        What the line was made from; ``None`` for an operator that was not dumped.
-    record : mapping, optional
-        The same where it has numbers; ``None`` where nothing was compared.
+        The tensor without a partner that the line is of.
+    record : Record, optional
+        The pair that the line is of.
     reason, verdict : str
         Of a line without a record; where there is one, it tells.
     sequence : int, optional
@@ -84,41 +80,34 @@ class Line:
     elements: int | None = None
     place: Place = ()
     entry: Entry | None = None
-    record: Entry | None = None
+    record: Record | None = None
     reason: str = ""
     verdict: str = "unmatched"
     sequence: int | None = None
 
 
-def compared(record: Entry, told: Entry, last: int) -> Line:
-    """Return the line of a pair, whether it could be measured or not.
-
-    Parameters
-    ----------
-    record, told : mapping
-        An entry of `tensors`, and what was read of it.
-    last : int
-        The number of an operator that does not belong to this run.
-    """
-    left, right, elements = told["left"], told["right"], told["elements"]
-    stored, address, order = left["shape"], left["address"], told["order"]
+def compared(record: Record) -> Line:
+    """Return the line of a pair, whether it could be measured or not."""
+    left, right, comparison = record.left, record.right, record.comparison
+    elements = record.elements
+    if comparison is not None and comparison.total_elements is not None:
+        elements = comparison.total_elements
     return Line(
-        last if order is None else order,
-        op_type=left["op_type"],
-        left=_operator(address),
-        left_dtype=left["dtype"],
-        left_address=left.get("device_address"),
-        right=_operator(right["address"]),
-        right_dtype=right["dtype"],
-        right_address=right.get("device_address"),
-        tensor=address,
-        shape=left.get("logical_shape", stored),
-        stored=stored,
-        memory_format=left.get("memory_format"),
-        logical_format=told["transform"].get("left_logical_format"),
-        elements=None if elements is None else told.get("total_elements", elements),
-        place=_place(told),
-        entry=record,
+        record.order,
+        op_type=left.op_type,
+        left=_operator(left.address),
+        left_dtype=left.dtype,
+        left_address=left.device_address,
+        right=_operator(right.address),
+        right_dtype=right.dtype,
+        right_address=right.device_address,
+        tensor=left.address,
+        shape=left.shape if left.logical_shape is None else left.logical_shape,
+        stored=left.shape,
+        memory_format=left.memory_format,
+        logical_format=record.transform.left_logical_format,
+        elements=elements,
+        place=(left.at.rank, left.at.net, left.at.graph, left.at.iteration),
         record=record,
     )
 
@@ -170,14 +159,9 @@ def left_lines(report: Report) -> list[Line]:
 
     Their numbers are the operators' `order`. A left tensor of an earlier run may belong to no operator of this one; it
     stands after all of them.
-
-    Notes
-    -----
-    Each record is looked into once, here, and nothing is held of it but what the line says.
     """
     last, missing = report.left.operators, missing_of(report)
-    told = parsed_together(report.records, _TOLD)
-    lines = [compared(record, one, last) for record, one in zip(report.records, told, strict=True)]
+    lines = [compared(record) for record in report.records]
     lines += [alone(entry, _order(entry, last), missing) for entry in report.unmatched if entry["side"] == "left"]
     return sorted(lines, key=_position)
 

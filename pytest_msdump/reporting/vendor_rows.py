@@ -9,7 +9,6 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import OUTCOMES
 from pytest_msdump.reporting.vendor_cells import NOBODY, reason_cell
 from pytest_msdump.reporting.vendor_lines import (
-    Entry,
     Line,
     Place,
     alone,
@@ -57,15 +56,11 @@ def device_lines(report: Report) -> list[Line]:
         right.setdefault((line.place, line.right), []).append(line)
     operators = [(lines, right.pop(key, [])) for key, lines in left.items()]
     operators += [([], lines) for lines in right.values()]
-    was_run = not report.records or any(map(_was_run, report.records))
+    was_run = not report.records or any(record.was_run for record in report.records)
     found: list[Line] = []
     for index, (of_left, of_right) in enumerate(operators):
         found += _device(of_left, of_right, index, may_join=was_run)
     return found
-
-
-def _was_run(record: Entry) -> bool:
-    return bool(record["verdict"] != "not_run")
 
 
 def _device(left: Sequence[Line], right: Sequence[Line], index: int, *, may_join: bool) -> list[Line]:
@@ -75,7 +70,7 @@ def _device(left: Sequence[Line], right: Sequence[Line], index: int, *, may_join
     right_name = pairs[0].right if pairs else right[0].right if right else NOBODY
     lines = [_stored(line, index) for line in (*left, *right)]
     records = [line.record for line in pairs if line.record is not None]
-    if not may_join or any(record["elements"] is not None or not _was_run(record) for record in records):
+    if not may_join or any(record.elements is not None or not record.was_run for record in records):
         for line in lines:
             line.left, line.right = left_name, right_name
         return lines
@@ -87,7 +82,7 @@ def _stored(line: Line, index: int) -> Line:
     record, line.index, line.shape = line.record, index, line.stored
     if record is None or line.elements is None:
         line.left_dtype = line.right_dtype = None
-    elif _HASHED.fullmatch(record["left"]["file"]):
+    elif _HASHED.fullmatch(record.left.file):
         # The vendor takes the type from the file's name.
         line.op_type = None
     return line
@@ -96,10 +91,10 @@ def _stored(line: Line, index: int) -> Line:
 def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
     """Make one line of an operator of which nothing could be compared."""
     records = [line.record for line in lines if line.record is not None]
-    verdicts = [record["verdict"] for record in records]
+    verdicts = [record.verdict.outcome for record in records]
     told = [(line, line.reason if line.record is None else reason_cell(line.record, ())) for line in lines]
     several = len(lines) > 1
-    reason = joined(f"{port_of(line)}: {text}" if several and line.entry else text for line, text in told if text)
+    reason = joined(f"{port_of(line)}: {text}" if several and line.tensor else text for line, text in told if text)
     verdict = max(verdicts, key=OUTCOMES.index) if verdicts else joined(line.verdict for line in lines)
     about.reason, about.verdict = reason, verdict
     return about

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Record, Report
 from pytest_msdump.reporting.vendor_cells import (
     ALGORITHMS,
     UNDEFINED,
@@ -25,12 +25,11 @@ from pytest_msdump.reporting.vendor_cells import (
     reason_cell,
     shape_cell,
 )
-from pytest_msdump.reporting.vendor_lines import Entry, Line
+from pytest_msdump.reporting.vendor_lines import Line
 from pytest_msdump.reporting.vendor_network import network_lines
 from pytest_msdump.reporting.vendor_rows import device_lines, plain_lines
-from pytest_msdump.reporting.written import parsed_together
 
-__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "parts_of", "titles_of", "vendor_table"]
+__all__ = ["ALGORITHMS", "Columns", "columns_for", "nine_columns", "rows_of", "titles_of", "vendor_table"]
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -38,8 +37,6 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 _ADDRESSED = ("ascend", "proto-folder")
 _DEVICE = "ascend"
 _FIRST_SIX = ALGORITHMS[:6]
-# What the cells behind a line's names are made of.
-_READ = ("custom", "metrics", "vendor", "undefined", "not_applicable", "findings", "verdict", "elements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,33 +105,28 @@ def vendor_table(
         All of one length.
     """
     columns = columns or columns_for(report)
-    parts = parts_of(report, columns, right_alone=right_alone, sequences=sequences)
-    rows = [(*before, *_numbers(record, columns.algorithms), *after) for before, record, after in parts]
-    return titles_of(columns), rows
+    return titles_of(columns), list(rows_of(report, columns, right_alone=right_alone, sequences=sequences))
 
 
-def parts_of(
+def rows_of(
     report: Report, columns: Columns, *, right_alone: bool = True, sequences: Container[int] | None = None
-) -> Iterator[tuple[Sequence[str], Entry | None, tuple[str, ...]]]:
-    """Yield of each row of `vendor_table` the cells before its numbers, the record that has these, and the cells after.
-
-    A row without a record has no numbers.
-    """
+) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of `vendor_table` one by one, with the same parameters."""
     texts = attrgetter(*[field for _, field in _texts(columns)])
-    for line, record in _with_records(_lines(report, sequences, right_alone=right_alone)):
-        before = [UNDEFINED if value is None else str(value) for value in texts(line)]
-        before.append(shape_cell(line.shape))
+    for line in _lines(report, sequences, right_alone=right_alone):
+        cells = [UNDEFINED if value is None else str(value) for value in texts(line)]
+        cells.append(shape_cell(line.shape))
         if columns.overflow:
-            before.append(_overflow(line))
-        yield before, record, _after(line, record, columns)
+            cells.append(_overflow(line))
+        yield (*cells, *_numbers(line.record, columns.algorithms), *_after(line, columns))
 
 
 def nine_columns(report: Report) -> Table:
     """Return a report as the first releases wrote it: both operators, the tensor, six metrics."""
     titles = ("LeftOp", "RightOp", "TensorIndex", *map(algorithm_title, _FIRST_SIX))
     rows = [
-        (_text(line.left), _text(line.right), _text(line.tensor), *_numbers(record, _FIRST_SIX))
-        for line, record in _with_records(_lines(report, None, right_alone=False))
+        (_text(line.left), _text(line.right), _text(line.tensor), *_numbers(line.record, _FIRST_SIX))
+        for line in _lines(report, None, right_alone=False)
     ]
     return titles, rows
 
@@ -163,34 +155,27 @@ def _texts(columns: Columns) -> Sequence[tuple[str, str]]:
     )
 
 
-def _with_records(lines: Sequence[Line]) -> Iterator[tuple[Line, Entry | None]]:
-    """Yield each line, and its record, or what was read of it, for the cells behind its names."""
-    read = parsed_together((line.record for line in lines if line.record is not None), _READ)
-    for line in lines:
-        yield line, None if line.record is None else next(read)
-
-
 def _text(value: object) -> str:
     return UNDEFINED if value is None else str(value)
 
 
-def _numbers(record: Entry | None, names: tuple[str, ...]) -> Sequence[str]:
+def _numbers(record: Record | None, names: tuple[str, ...]) -> Sequence[str]:
     return [UNDEFINED] * len(names) if record is None else number_cells(record, names)
 
 
 def _overflow(line: Line) -> str:
-    if line.entry is None:
-        return UNDEFINED
-    side = line.entry.get("left", line.entry)
-    return overflow_cell(side["dtype"], side.get("overflow"))
+    if line.record is not None:
+        return overflow_cell(line.record.left.dtype, line.record.left.has_overflow)
+    return UNDEFINED if line.entry is None else overflow_cell(line.entry["dtype"], line.entry.get("has_overflow"))
 
 
-def _after(line: Line, record: Entry | None, columns: Columns) -> tuple[str, ...]:
+def _after(line: Line, columns: Columns) -> tuple[str, ...]:
     """Why cells are empty; and the verdict, and what it rests on."""
+    record = line.record
     reason = line.reason if record is None else reason_cell(record, columns.algorithms)
     if not columns.verdict:
         return (reason,)
     if record is None:
         return reason, line.verdict, line.reason
-    sentences = [finding["sentence"] for finding in record["findings"] if finding["outcome"] != "note"]
-    return reason, str(record["verdict"]), "; ".join(sentences)
+    sentences = [finding.sentence for finding in record.verdict.findings if finding.outcome != "note"]
+    return reason, record.verdict.outcome, "; ".join(sentences)

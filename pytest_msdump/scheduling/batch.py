@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Record
-from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.pipeline.conditions import Conditions, entry_of
-from pytest_msdump.reporting.records import written
+from pytest_msdump.model.report import Record, record_of
+from pytest_msdump.model.verdict import Finding, Verdict
+from pytest_msdump.pipeline.conditions import Conditions, compare_one
 from pytest_msdump.scheduling.files import files_of, state_of
 from pytest_msdump.scheduling.stamp import Stamp, differences, stamp
 
-__all__ = ["Answer", "Job", "compare_batch", "error_entry", "job_of"]
+__all__ = ["Answer", "Job", "compare_batch", "error_record", "job_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Job:
 class Answer:
     """Records by number of the pair; or why this worker compares nothing."""
 
-    entries: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+    records: tuple[tuple[int, Record], ...] = ()
     refusal: str = ""
 
 
@@ -61,26 +59,24 @@ def compare_batch(jobs: Sequence[Job], conditions: Conditions, wanted: Stamp) ->
     unlike = differences(stamp(), wanted)
     if unlike:
         return Answer(refusal=f"it has {unlike}")
-    return Answer(tuple((job.number, _entry(job, conditions)) for job in jobs))
+    return Answer(tuple((job.number, _record(job, conditions)) for job in jobs))
 
 
-def error_entry(pair: Pair, conditions: Conditions, sentence: str) -> Mapping[str, Any]:
+def error_record(pair: Pair, conditions: Conditions, sentence: str) -> Record:
     """Return the record of a pair that could not be compared."""
-    claimed = pair.left.spec.dtype or pair.right.spec.dtype or "unknown"
     verdict = Verdict("error", (Finding("error", sentence),))
-    record = Record(pair, pair.left.spec, pair.right.spec, verdict, Limits(judged_as=claimed))
-    return written(record, left_root=conditions.left_root, right_root=conditions.right_root)
+    return record_of(pair, verdict, roots=(conditions.left_root, conditions.right_root))
 
 
-def _entry(job: Job, conditions: Conditions) -> Mapping[str, Any]:
+def _record(job: Job, conditions: Conditions) -> Record:
     for path, seen in job.seen:
         here = _identity(path)
         if here != seen:
             what = "is not there" if here is None else "is another file there, of another size or time"
-            return error_entry(
+            return error_record(
                 job.pair, conditions, f"{path}: {what}, on the worker; workers need the same storage at the same path"
             )
-    return entry_of(job.pair, conditions)
+    return compare_one(job.pair, conditions)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

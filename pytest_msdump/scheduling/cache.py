@@ -10,9 +10,9 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.report import Record
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.conditions import Conditions, conditions_of
 from pytest_msdump.pipeline.planning import Plan
@@ -27,8 +27,6 @@ __all__ = ["Cache", "cache_folder", "open_cache"]
 # than this, with a second for clocks that tick unevenly, is known by its content.
 _RACY_SECONDS = 3
 _READ_BYTES = 1 << 20
-# What only this run's graphs tell, and is added to each record anew.
-_OF_THE_PLAN = ("kernel_args", "differing_arguments")
 
 
 def open_cache(plan: Plan, folder: Path) -> Cache | None:
@@ -88,16 +86,16 @@ class Cache:
         age = time.time_ns() - self._lag - max(state.modified, state.changed)
         return age < _RACY_SECONDS * 1_000_000_000
 
-    def get(self, key: str | None, pair: Pair) -> dict[str, Any] | None:
+    def get(self, key: str | None, pair: Pair) -> Record | None:
         """Return the record of a pair, placed where the pair is now; ``None`` where it has to be measured."""
         found = None if key is None else self._file.get(key)
-        return None if found is None else {**found, "order": pair.order}
+        return None if found is None else replace(found, order=pair.order)
 
     def told(self, reused: int, total: int) -> str:
         """Say how much came from earlier runs."""
         return f"cache: {reused} of {total} pair{'' if total == 1 else 's'} from earlier runs"
 
-    def keep(self, records: Mapping[int, Mapping[str, Any]], keys: Mapping[int, str], reused: Collection[int]) -> str:
+    def keep(self, records: Mapping[int, Record], keys: Mapping[int, str], reused: Collection[int]) -> str:
         """Keep records, but for errors; return what went wrong, in a sentence, or nothing.
 
         Parameters
@@ -111,9 +109,10 @@ class Cache:
         """
         known = {number: key for number, key in keys.items() if number in records}
         worth = {
-            key: {name: value for name, value in records[number].items() if name not in _OF_THE_PLAN}
+            # What only this run's graphs know is added to each record anew.
+            key: replace(records[number], kernel_args={}, differing_arguments=())
             for number, key in known.items()
-            if records[number]["verdict"] not in ("error", "not_run")
+            if records[number].verdict.outcome not in ("error", "not_run")
         }
         try:
             self._file.keep(worth, [key for number, key in known.items() if number not in reused])

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.report import Record
+from pytest_msdump.reporting.entries import check_record
+from pytest_msdump.reporting.record_json import from_json, to_text
 from pytest_msdump.storage.regular import open_regular
 
 __all__ = ["CacheFile"]
@@ -55,22 +59,23 @@ class CacheFile:
         self.note = ""
         self._index()
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> Record | None:
         """Return a record; ``None`` where there is none, or a damaged one."""
         line = self._line(key)
         if line is None:
             self._places.pop(key, None)
             return None
         digest, _, text = line[_KEY + 1 :].rstrip(b"\n").partition(b" ")
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError, ConfigError):
             if digest == _digest(text):
-                found = json.loads(text)
-                return found if isinstance(found, dict) else None
+                entry = json.loads(text)
+                check_record(entry, place=f"{self._path}")
+                return from_json(entry)
         self._places.pop(key, None)
         self._damage(1)
         return None
 
-    def keep(self, records: Mapping[str, Mapping[str, Any]], measured: Iterable[str] = ()) -> None:
+    def keep(self, records: Mapping[str, Record], measured: Iterable[str] = ()) -> None:
         """Write `records` beside what is there; those of `records` are the last to go.
 
         Parameters
@@ -178,8 +183,8 @@ def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
         start += len(line)
 
 
-def _as_line(key: str, record: Mapping[str, Any]) -> bytes:
-    text = json.dumps(record, allow_nan=False).encode("ascii")
+def _as_line(key: str, record: Record) -> bytes:
+    text = to_text(record).encode("ascii")
     return key.encode("ascii") + b" " + _digest(text) + b" " + text + b"\n"
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.report import Record
 from pytest_msdump.pipeline.conditions import conditions_of
 from pytest_msdump.pipeline.planning import Plan
-from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_entry, job_of
+from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_record, job_of
 from pytest_msdump.scheduling.files import bytes_to_read
 from pytest_msdump.scheduling.stamp import stamp
 from pytest_msdump.scheduling.workers import Crew
@@ -81,7 +82,7 @@ class Cluster:
         self.notes: list[str] = []
         self._await_workers()
 
-    def entries(self, numbers: Iterable[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def records(self, numbers: Iterable[int]) -> Iterator[tuple[int, Record]]:
         """Yield the records of pairs, in the order in which they are done.
 
         A pair that ends its workers one after the other gets the verdict `error`. Where the last worker has gone, the
@@ -104,9 +105,7 @@ class Cluster:
             with suppress(Exception):
                 self._client.cancel(list(self._running), force=True)
 
-    def _through(
-        self, waiting: deque[_Task], suspects: list[Job] | None, window: int
-    ) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def _through(self, waiting: deque[_Task], suspects: list[Job] | None, window: int) -> Iterator[tuple[int, Record]]:
         """Have tasks done, `window` of them at a time; without `suspects`, who ends workers is to blame."""
         while waiting or self._running:
             while waiting and len(self._running) < window and self._is_submitted(waiting[0]):
@@ -121,7 +120,7 @@ class Cluster:
 
     def _outcome(
         self, future: Future, task: _Task, waiting: deque[_Task], suspects: list[Job] | None
-    ) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    ) -> Iterator[tuple[int, Record]]:
         """What became of a task: records, another attempt, or an error."""
         from distributed import KilledWorker
 
@@ -132,7 +131,7 @@ class Cluster:
         except Exception as raised:
             error = raised
         if error is None and not answer.refusal:
-            yield from answer.entries
+            yield from answer.records
             return
         if isinstance(error, KilledWorker):
             if suspects is not None:
@@ -155,9 +154,9 @@ class Cluster:
             return
         waiting.append(task)
 
-    def _errors(self, task: _Task, sentence: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def _errors(self, task: _Task, sentence: str) -> Iterator[tuple[int, Record]]:
         for job in task.jobs:
-            yield job.number, error_entry(job.pair, self._conditions, sentence)
+            yield job.number, error_record(job.pair, self._conditions, sentence)
 
     def _is_submitted(self, task: _Task) -> bool:
         """Submit a task; false where the client has given its scheduler up, and takes none."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_msdump.pipeline.conditions import conditions_of, entries_of
+from pytest_msdump.model.report import Record
+from pytest_msdump.pipeline.conditions import compare_pairs, conditions_of
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.storage.paths import RemotePath
 
@@ -21,7 +22,7 @@ __all__ = ["Measured", "Runner", "is_one_by_one"]
 _WORTH_A_THREAD_BYTES = 256 * 1024
 
 # A record, its key in the cache, and whether it came from there: plain, since very many travel between processes.
-Measured: TypeAlias = tuple[Mapping[str, Any], str | None, bool]
+Measured: TypeAlias = tuple[Record, str | None, bool]
 
 
 def is_one_by_one(plan: Plan) -> bool:
@@ -74,18 +75,18 @@ class Runner:
 
             self._ahead = Ahead(workers, self.measured, order, self._is_worth_a_thread)
 
-    def record(self, number: int) -> Mapping[str, Any]:
-        """Return the record of pair `number` as results.json holds it."""
+    def record(self, number: int) -> Record:
+        """Return the record of pair `number`."""
         return self.taken(number, self.measured(number) if self._ahead is None else self._ahead.take(number))
 
-    def taken(self, number: int, measured: Measured) -> Mapping[str, Any]:
+    def taken(self, number: int, measured: Measured) -> Record:
         """Return the record of pair `number` that was measured anywhere."""
-        entry, key, is_reused = measured
+        record, key, is_reused = measured
         if key is not None:
             self.keys[number] = key
         if is_reused:
             self.reused.add(number)
-        return completed(self._plan, number, entry)
+        return completed(self._plan, number, record)
 
     def close(self) -> None:
         """Stop measuring ahead."""
@@ -96,14 +97,14 @@ class Runner:
         """Compare pair `number`, or find it in the cache. Changes nothing here."""
         pair = self._plan.pairing.pairs[number]
         if self._cache is None:
-            return self._entry(pair), None, False
+            return self._compared(pair), None, False
         key = self._cache.key(pair)
         found = self._cache.get(key, pair)
         if found is not None:
             return found, key, True
-        entry = self._entry(pair)
+        record = self._compared(pair)
         # What changed while it was read is nobody's record.
-        return entry, key if key is not None and key == self._cache.key(pair) else None, False
+        return record, key if key is not None and key == self._cache.key(pair) else None, False
 
     def measured_together(self, numbers: Sequence[int]) -> Iterator[tuple[int, Measured]]:
         """Compare some pairs, or find them in the cache, and yield each when it is done. Changes nothing here."""
@@ -112,12 +113,12 @@ class Runner:
                 yield number, self.measured(number)
             return
         pairs = self._plan.pairing.pairs
-        entries = entries_of((pairs[number] for number in numbers), self._conditions)
-        for number, entry in zip(numbers, entries, strict=True):
-            yield number, (entry, None, False)
+        records = compare_pairs((pairs[number] for number in numbers), self._conditions)
+        for number, record in zip(numbers, records, strict=True):
+            yield number, (record, None, False)
 
-    def _entry(self, pair: Pair) -> Mapping[str, Any]:
-        return next(entries_of((pair,), self._conditions))
+    def _compared(self, pair: Pair) -> Record:
+        return next(compare_pairs((pair,), self._conditions))
 
     def _is_worth_a_thread(self, number: int) -> bool:
         """Whether the files of a pair are large. One that is not there is found missing by who measures."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_msdump.pipeline.collecting import collector_at_rest, past_set_aside
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.scheduling.running import Runner, is_one_by_one
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report
+    from pytest_msdump.model.report import Record, Report
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.pipeline.watching import Watch
     from pytest_msdump.scheduling.cache import Cache
@@ -31,7 +31,7 @@ _MOST_TABLED = 16_000
 
 def records_of(
     plan: Plan, watch: Watch, *, scheduler: str | None = None
-) -> tuple[Mapping[int, Mapping[str, Any]], tuple[str, ...]]:
+) -> tuple[Mapping[int, Record], tuple[str, ...]]:
     """Compare every pair.
 
     Parameters
@@ -57,7 +57,7 @@ def records_of(
     if scheduler is not None:
         return _by_cluster(plan, numbers, watch, scheduler)
     cache = _cache(plan)
-    records: dict[int, Mapping[str, Any]] = {}
+    records: dict[int, Record] = {}
     copies, workers = _helpers(plan)
     with workers as threads, past_set_aside():
         runner = Runner(plan, numbers, threads, cache=cache)
@@ -131,20 +131,18 @@ def _cache(plan: Plan) -> Cache | None:
     return open_cache(plan, cache_folder(Path.cwd()))
 
 
-def _kept(cache: Cache, runner: Runner, records: Mapping[int, Mapping[str, Any]]) -> tuple[str, ...]:
+def _kept(cache: Cache, runner: Runner, records: Mapping[int, Record]) -> tuple[str, ...]:
     """Keep what was measured, also of a run that was interrupted, and say what came from earlier ones."""
     problem = cache.keep(records, runner.keys, runner.reused)
     return tuple(filter(None, (cache.told(len(runner.reused), len(records)), cache.note, problem)))
 
 
-def _by_cluster(
-    plan: Plan, numbers: range, watch: Watch, address: str
-) -> tuple[Mapping[int, Mapping[str, Any]], tuple[str, ...]]:
+def _by_cluster(plan: Plan, numbers: range, watch: Watch, address: str) -> tuple[Mapping[int, Record], tuple[str, ...]]:
     from pytest_msdump.scheduling.cluster import Cluster
     from pytest_msdump.scheduling.workers import connected
 
     with connected(address) as client:
         cluster = Cluster(plan, client, address)
-        entries = watch(cluster.entries(numbers), "pairs", len(numbers))
-        records = {number: completed(plan, number, entry) for number, entry in entries}
+        found = watch(cluster.records(numbers), "pairs", len(numbers))
+        records = {number: completed(plan, number, record) for number, record in found}
         return records, tuple(cluster.notes)

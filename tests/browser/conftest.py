@@ -8,7 +8,9 @@ import shutil
 import pytest
 from reporting.big_results import NAMES, results
 
+from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.html.page import page
+from pytest_msdump.reporting.record_json import from_json
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
@@ -52,8 +54,23 @@ def pages(tmp_path_factory):
     }
     made["suspicious"] = _suspicious(results(20, failing=1.0, names=NAMES))
     for name, values in made.items():
-        (folder / f"{name}.html").write_bytes(page(values))
+        (folder / f"{name}.html").write_bytes(page(_report(values)))
     return folder
+
+
+def _report(values):
+    """The report of a results.json that may say less than a real one."""
+    return Report(
+        left=SideInfo(**values["left"]),
+        right=SideInfo(**values["right"]),
+        profile=values["profile"],
+        limits=values["limits"],
+        records=tuple(map(from_json, values["tensors"])),
+        unmatched=tuple(values["unmatched"]),
+        coverage=values["coverage"],
+        localised_by=values.get("localised_by", ""),
+        edges=tuple(map(tuple, values.get("edges", ()))),
+    )
 
 
 def _suspicious(values):

@@ -92,7 +92,7 @@ def test_numbers_come_out_of_every_kind_of_tensor(make):
 
 
 def test_bfloat16_of_a_release_without_a_way_to_numpy_is_exact(tmp_path):
-    assert compare(Brain(), VALUES).left_spec.dtype == "bfloat16"
+    assert compare(Brain(), VALUES).left.dtype == "bfloat16"
     assert compare(Brain(), VALUES).verdict.outcome == "pass"
     with DumpWriter(tmp_path / "d") as writer:
         assert np.load(writer.write("op", Brain())).tolist() == [[0x3F80, 0xC020], [0, 0x4040]]
@@ -106,9 +106,9 @@ def test_tensors_on_a_device_without_a_way_to_numpy_are_refused():
 def test_types_that_numpy_lacks_are_judged_as_their_type():
     raw = RawArray(np.array([0x3F80, 0x4040], "uint16"), (2,), "bfloat16")
     record = compare(raw, [1.0, 3.0])
-    assert (record.left_spec.dtype, record.verdict.outcome) == ("bfloat16", "pass")
+    assert (record.left.dtype, record.verdict.outcome) == ("bfloat16", "pass")
     assert compare(raw, [1.0, 4.0]).verdict.outcome == "fail"
-    assert compare(RawArray(bytes([0x38, 0xC0]), (2,), "float8_e4m3fn"), [1.0, -2.0]).left_spec.dtype == "float8_e4m3fn"
+    assert compare(RawArray(bytes([0x38, 0xC0]), (2,), "float8_e4m3fn"), [1.0, -2.0]).left.dtype == "float8_e4m3fn"
 
 
 def test_a_dump_opened_is_taken_where_a_path_is(tmp_path):

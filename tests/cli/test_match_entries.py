@@ -9,9 +9,10 @@ import pytest
 
 from pytest_msdump.cli.match_text import as_report, match_entry
 from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.report import record_of
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.pipeline.planning import plan
-from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.record_json import to_json
 from pytest_msdump.suite import load_suite
 
 DATA = Path(__file__).parents[1] / "data"
@@ -30,7 +31,7 @@ def test_an_entry_is_its_records(changes):
     one = replace(one, pairing=replace(one.pairing, pairs=pairs))
     entries = match_entry(one, as_report(one))["pairs"]
     for entry, pair in zip(entries, pairs, strict=True):
-        record = not_run(pair, left_root=one.left.root, right_root=one.right.root)
+        record = to_json(record_of(pair, roots=(one.left.root, one.right.root)))
         for name in ("order", *COORDINATES, "how", "by", "transform"):
             assert entry[name] == record[name]
         assert entry["note"] == record.get("pair_note")

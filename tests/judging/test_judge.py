@@ -201,7 +201,7 @@ def test_a_relative_limit_fails_where_the_reference_is_zero(metric: str) -> None
     assert told(verdict, "fail") == [
         f"{metric} 0 leaves out 3 elements where the right is 0 and the left is not, so its limit 0.5 does not hold (R)"
     ]
-    assert outcomes(measured(right_zero_mismatch=3), limits_of(policy))[metric] == "FAIL"
+    assert outcomes(measured(right_zero_mismatch=3), limits_of(policy))[metric] == "fail"
     assert verdict_of(measured(right_zero_mismatch=0, **{metric: 0.0}), policy).outcome == "pass"
 
 
@@ -427,7 +427,7 @@ def test_the_table_has_a_row_for_every_limit_and_no_other() -> None:
     assert [row.metric for row in table] == limited
     found: dict[str, Any] = {row.metric: tuple(row)[1:] for row in table}
     profile = "profile default (float32)"
-    assert found[COSINE] == (0.5, 0.999, "fail", profile, "FAIL")
+    assert found[COSINE] == (0.5, 0.999, "fail", profile, "fail")
     assert found[EUCLID] == (None, 1e-3, "fail", profile, "undefined")
     assert found[MAX_REL] == (1e-5, 1e-6, "warn", "R", "warn")
     assert found["kl_divergence"] == (1e-9, 1.0, "fail", "R", "ok")

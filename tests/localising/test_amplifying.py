@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,28 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.report import ComparedTensor, Record
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.verdict import Verdict
 from pytest_msdump.pipeline.amplifying import Amplified
 from pytest_msdump.pipeline.edges import groups
 
-_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf")}
-_ERRORS = st.sampled_from([None, 0.0, 0.5, 2, 0.03125, 1e-300, 1e300, "Infinity", "NaN"])
+_METRIC = "relative_euclidean_distance"
+_SIDE = ComparedTensor("op:output:0", "op.npy")
+_RECORD = Record(0, _SIDE, _SIDE, Verdict("fail"), "name")
+_ERRORS = st.sampled_from([None, 0.0, 0.5, 2, 0.03125, 1e-300, 1e300, float("inf"), float("nan")])
 
 
 def ref(op: OpKey, io: str, slot: int) -> TensorRef:
     return TensorRef(TensorKey(op, io, slot), TensorSpec(), TensorSource(Path("x")), "npy-folder")
 
 
-def record(error: Any) -> dict[str, Any]:
-    return {"metrics": {} if error is None else {"relative_euclidean_distance": error}}
+def record(error: Any) -> Record:
+    numbers = {_METRIC: Measurement(_METRIC, error)} if error is not None else {}
+    return replace(_RECORD, comparison=Comparison(1, 1, 1, 0, numbers, Nonfinite()))
 
 
 @st.composite
@@ -38,7 +45,7 @@ def runs(draw: st.DrawFn) -> tuple[dict[int, list[tuple[int, int]]], dict[tuple[
 
 
 def known(errors: list[Any] | None) -> list[float]:
-    return [_NUMBERS.get(error, error) for error in errors or () if error is not None]
+    return [error for error in errors or () if error is not None]
 
 
 def largest(numbers: list[float]) -> float | None:

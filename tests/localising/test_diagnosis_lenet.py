@@ -31,11 +31,11 @@ def planned(lenet: Path, run: str, mapping: str) -> Plan:
 def test_a_wrong_padding_or_pooling_gets_no_confident_diagnosis(lenet, run, mapping, failing):
     made = planned(lenet, run, mapping)
     records = [*measured(made).values()]
-    failed = [record for record in records if record["verdict"] in FAILING]
+    failed = [record for record in records if record.verdict.outcome in FAILING]
     assert len(failed) == failing
-    assert not [entry for record in failed for entry in record.get("diagnosis", ())]
+    assert not [entry for record in failed for entry in record.diagnosis]
 
 
 def test_pairs_that_pass_are_not_diagnosed(lenet):
     made = planned(lenet, "target", "mapping.toml")
-    assert all("diagnosis" not in record for record in measured(made).values())
+    assert all(not record.diagnosis for record in measured(made).values())

@@ -12,6 +12,7 @@ from plugin.suites import write_suite
 
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.reporting.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import START, Tensor, write_mindspore
 
@@ -26,8 +27,8 @@ def records(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
     report = gathered(planned, measured(planned))
     found: dict[str, dict[str, Any]] = {}
     for record in report.records:
-        iteration = f"@{record['iteration']}" if record["iteration"] else ""
-        found[record["left"]["address"] + iteration] = dict(record)
+        iteration = f"@{record.left.at.iteration}" if record.left.at.iteration else ""
+        found[record.left.address + iteration] = to_json(record)
     return found
 
 
@@ -80,9 +81,9 @@ def test_the_cause_is_the_operator_that_the_truth_names(
     planned = plan(suite)
     report = gathered(planned, measured(planned))
     truth = json.loads((lenet / "truth.json").read_text("utf-8"))["targets"][left]["first_diverging"]
-    causes = [record["left"]["true_name"] for record in report.records if record.get("role") == "cause"]
+    causes = [record.left.true_name for record in report.records if record.role == "cause"]
     assert causes == [truth["target_op"]]
-    failing = [record["role"] for record in report.records if record["verdict"] == "fail"]
+    failing = [record.role for record in report.records if record.verdict.outcome == "fail"]
     assert set(failing[1:]) == {"inherited" if with_graph else "unknown"}
     assert report.localised_by == ("graph" if with_graph else "execution order")
 
@@ -281,7 +282,7 @@ def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path)
     table = {"left": "left", "right": "right"}
     planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
     report = gathered(planned, measured(planned))
-    told = {(record["left"]["true_name"], record["rank"]): record.get("role") for record in report.records}
+    told = {(record.left.true_name, record.left.at.rank): record.role for record in report.records}
     assert told == {
         ("Default/a", 0): None,
         ("Default/r", 0): "unknown",
@@ -307,9 +308,9 @@ def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
     write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b"])
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
     report = gathered(planned, {2: measured(planned)[2]})
-    assert report.records[2]["role"] == "unknown"
-    assert "Default/b (not run)" in report.records[2]["role_reason"]
-    assert "role" not in report.records[0]
+    assert report.records[2].role == "unknown"
+    assert "Default/b (not run)" in report.records[2].role_reason
+    assert report.records[0].role is None
     narrowed = records(tmp_path, select=["Default/c"])
     assert "Default/b (not selected)" in narrowed["Default/c:output:0"]["role_reason"]
 
@@ -319,7 +320,7 @@ def test_a_later_pass_of_a_loop_may_have_got_it_from_an_earlier_one(tmp_path: Pa
     write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
     report = gathered(planned, measured(planned))
-    told = {record["occurrence"]: record["role"] for record in report.records if record["verdict"] == "fail"}
+    told = {record.left.at.occurrence: record.role for record in report.records if record.verdict.outcome == "fail"}
     assert told == {0: "cause", 1: "unknown"}
 
 
@@ -364,7 +365,7 @@ def test_a_saved_report_with_broken_roles_is_refused(tmp_path: Path, change: dic
     write_pair(tmp_path, outputs("a", bad=("a",)))
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
     values = json.loads(json.dumps(document(gathered(planned, {0: measured(planned)[0]}))))
-    assert report_from(values).records[0]["role"] == "cause"
+    assert report_from(values).records[0].role == "cause"
     if "edges" in change:
         values |= change
     else:

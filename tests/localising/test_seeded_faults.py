@@ -24,7 +24,7 @@ def compared(folder: Path, **options: Any) -> Report:
 
 def roles(report: Report, name: str) -> list[str]:
     """Operators that have this role, in execution order."""
-    return [record["left"]["true_name"] for record in report.records if record.get("role") == name]
+    return [record.left.true_name for record in report.records if record.role == name]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -39,14 +39,14 @@ def test_the_cause_is_the_operator_with_the_fault(tmp_path: Path, seed: int) -> 
         report = compared(tmp_path)
     else:
         report = compared(tmp_path, fusion=str(write_ge(tmp_path / "ge.json", ops)))
-    failing = [record for record in report.records if record["verdict"] == "fail"]
+    failing = [record for record in report.records if record.verdict.outcome == "fail"]
     assert len(ops) == len(report.records) == SIZE
     assert report.localised_by == by
     assert roles(report, "cause") == [fault]
     assert len(roles(report, "inherited")) == len(failing) - 1
-    assert all(record["causes"] == [f"{fault}:output:0"] for record in failing if record["role"] == "inherited")
+    assert all(record.causes == (f"{fault}:output:0",) for record in failing if record.role == "inherited")
     for record in failing:
-        assert fault in above(ops, record["left"]["true_name"])
+        assert fault in above(ops, record.left.true_name)
 
 
 @pytest.mark.parametrize("seed", range(20, 25))
@@ -61,9 +61,9 @@ def test_two_independent_faults_are_both_causes(tmp_path: Path, seed: int) -> No
     report = compared(tmp_path)
     assert roles(report, "cause") == list(faults)
     for record in report.records:
-        if record.get("role") == "inherited":
-            reached = {f"{fault}:output:0" for fault in faults if fault in above(ops, record["left"]["true_name"])}
-            assert set(record["causes"]) == reached
+        if record.role == "inherited":
+            reached = {f"{fault}:output:0" for fault in faults if fault in above(ops, record.left.true_name)}
+            assert set(record.causes) == reached
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -81,18 +81,18 @@ def test_with_operators_missing_no_innocent_operator_is_called_a_cause(tmp_path:
         write(tmp_path / name, ops, values, without=missing if name == side else ())
     write_ir(tmp_path / "left", ops)
     report = compared(tmp_path)
-    failing = [record for record in report.records if record["verdict"] == "fail"]
+    failing = [record for record in report.records if record.verdict.outcome == "fail"]
     assert failing
     assert set(roles(report, "cause")) <= {fault} - missing
     producers = next(op.feeds for op in ops if op.name == fault)
     if fault not in missing and not missing & set(producers):
         assert roles(report, "cause") == [fault]
     if not roles(report, "cause"):
-        unknown = [record for record in failing if record["role"] == "unknown"]
+        unknown = [record for record in failing if record.role == "unknown"]
         # The fault is named as what was not compared, or it is itself one that may have inherited.
-        told = {name for record in unknown for name in [record["left"]["true_name"], *record["suspects"]]}
+        told = {name for record in unknown for name in [record.left.true_name, *record.suspects]}
         assert fault in told
-        assert all(record["suspects"] and record["suspects"][0] in record["role_reason"] for record in unknown)
+        assert all(record.suspects and record.suspects[0] in record.role_reason for record in unknown)
 
 
 def test_without_a_graph_only_the_first_failure_is_a_cause(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_without_a_graph_an_operator_that_was_not_dumped_may_be_the_cause(tmp_pa
     write(tmp_path / "right", ops, computed(ops, 7, np.float64))
     report = compared(tmp_path)
     assert not roles(report, "cause")
-    first = next(record for record in report.records if record["verdict"] == "fail")
-    assert first["role"] == "unknown"
-    assert "1 operator before" in first["role_reason"]
+    first = next(record for record in report.records if record.verdict.outcome == "fail")
+    assert first.role == "unknown"
+    assert "1 operator before" in first.role_reason
 
 
 def test_edges_are_those_of_the_graph(tmp_path: Path) -> None:
@@ -125,11 +125,11 @@ def test_edges_are_those_of_the_graph(tmp_path: Path) -> None:
         write(tmp_path / side, ops, computed(ops, 8, dtype))
     write_ir(tmp_path / "left", ops)
     report = compared(tmp_path)
-    orders = {record["left"]["true_name"]: record["order"] for record in report.records}
+    orders = {record.left.true_name: record.order for record in report.records}
     wanted = {(orders[feed], orders[op.name]) for op in ops for feed in op.feeds}
     assert set(report.edges) == wanted
     assert len(report.edges) == len(wanted)
-    assert not any("role" in record for record in report.records)
+    assert not any(record.role is not None for record in report.records)
 
 
 def test_amplification_is_error_out_over_error_in(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_amplification_is_error_out_over_error_in(tmp_path: Path) -> None:
     write(tmp_path / "right", ops, computed(ops, 9, np.float64))
     write_ir(tmp_path / "left", ops)
     report = compared(tmp_path)
-    records = {record["left"]["true_name"]: record for record in report.records}
-    errors = {name: record["metrics"]["relative_euclidean_distance"] for name, record in records.items()}
+    records = {record.left.true_name: record for record in report.records}
+    errors = {name: record.metrics["relative_euclidean_distance"] for name, record in records.items()}
     for op in ops[1:]:
         largest = max(errors[feed] for feed in op.feeds)
-        assert records[op.name].get("amplification") == (errors[op.name] / largest if largest else None)
-    grown = max((record for record in records.values() if "amplification" in record), key=lambda r: r["amplification"])
-    assert grown["left"]["true_name"] == fault
+        assert records[op.name].amplification == (errors[op.name] / largest if largest else None)
+    grown = max((one for one in records.values() if one.amplification is not None), key=lambda one: one.amplification)
+    assert grown.left.true_name == fault

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.localising.sampled import _sample, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Rival, better_fits
+from pytest_msdump.model.verdict import Verdict
 from pytest_msdump.pipeline import suspecting
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.planning import plan
@@ -55,12 +57,11 @@ def report(folder: Path, mapping: Mapping[str, str] | None = None, *, ran: Any =
 def told(found: Any) -> Told:
     """By left operator: side, address and confidence of what fits better."""
     return {
-        record["left"]["address"].removesuffix(":output:0"): [
-            (one["side"], one["address"].removesuffix(":output:0"), one.get("doubt", one["confidence"]))
-            for one in record["suspicious"]
+        record.left.address.removesuffix(":output:0"): [
+            (one.side, one.address.removesuffix(":output:0"), one.doubt or one.confidence) for one in record.suspicious
         ]
         for record in found.records
-        if "suspicious" in record
+        if record.suspicious
     }
 
 
@@ -74,10 +75,10 @@ def test_two_that_were_swapped_are_told_with_the_entries_that_set_them_right(tmp
     found = report(tmp_path, {"a": "b", "b": "a"})
     assert told(found) == {"a": [("right", "a", "clear")], "b": [("right", "b", "clear")]}
     assert told(report(tmp_path, {"a": "a", "b": "b"})) == {}
-    maps = [one["map"] for record in found.records for one in record.get("suspicious", ())]
+    maps = [one.map for record in found.records for one in record.suspicious]
     assert maps == [{"left": f"{name}:output:0", "right": f"{name}:output:0"} for name in "ab"]
     set_right = report(tmp_path, {entry["left"]: entry["right"] for entry in maps})
-    assert [record["verdict"] for record in set_right.records] == ["pass"] * 3
+    assert [record.verdict.outcome for record in set_right.records] == ["pass"] * 3
 
 
 def test_names_that_meet_wrongly_are_told_where_both_are_far_off(tmp_path: Path) -> None:
@@ -102,8 +103,8 @@ def test_where_only_the_right_tensor_has_a_better_partner_that_one_is_told(tmp_p
     write(tmp_path, {"x": near(a), "y": near(b)}, {"b": b})
     found = report(tmp_path, {"x": "b"})
     assert told(found) == {"x": [("left", "y", "clear")]}
-    (one,) = found.records[0]["suspicious"]
-    assert one["map"] == {"left": "y:output:0", "right": "b:output:0"}
+    (one,) = found.records[0].suspicious
+    assert one.map == {"left": "y:output:0", "right": "b:output:0"}
     assert told(report(tmp_path, {"y": "b"})) == {}
     write(tmp_path / "other", {"x": near(a), "y": near(c)}, {"b": b})
     assert told(report(tmp_path / "other", {"x": "b"})) == {}
@@ -113,10 +114,10 @@ def test_shapes_that_do_not_meet_are_looked_at_too_and_the_entry_says_how_they_d
     a, b = values(1, (2, 3, 4, 5))[0], values(1, (7, 3))[0]
     write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a.transpose(0, 2, 3, 1), "b": b.reshape(21)})
     found = report(tmp_path, {"x": "b", "y": "a"})
-    entries = {record["left"]["address"]: record["suspicious"][0] for record in found.records}
-    assert entries["x:output:0"]["map"] == {"left": "x:output:0", "right": "a:output:0", "transpose": [0, 3, 1, 2]}
-    assert entries["y:output:0"]["map"] == {"left": "y:output:0", "right": "b:output:0", "reshape": True}
-    assert [entries[key]["shape"] for key in ("x:output:0", "y:output:0")] == ["transposed", "reshaped"]
+    entries = {record.left.address: record.suspicious[0] for record in found.records}
+    assert entries["x:output:0"].map == {"left": "x:output:0", "right": "a:output:0", "transpose": [0, 3, 1, 2]}
+    assert entries["y:output:0"].map == {"left": "y:output:0", "right": "b:output:0", "reshape": True}
+    assert [entries[key].shape for key in ("x:output:0", "y:output:0")] == ["transposed", "reshaped"]
 
 
 def test_an_entry_of_a_run_with_several_parts_is_for_one_of_them(tmp_path: Path) -> None:
@@ -124,12 +125,12 @@ def test_an_entry_of_a_run_with_several_parts_is_for_one_of_them(tmp_path: Path)
     write(tmp_path, {"a": near(a), "b": near(b)}, {"a": a, "b": b})
     write_mindspore(tmp_path / "left", [("Op", "a", "output", 0, near(b)), ("Op", "b", "output", 0, a)], rank=1)
     found = report(tmp_path)
-    assert {record["rank"] for record in found.records if record["verdict"] == "fail"} == {1}
-    maps = [one["map"] for record in found.records for one in record.get("suspicious", ())]
+    assert {record.left.at.rank for record in found.records if record.verdict.outcome == "fail"} == {1}
+    maps = [one.map for record in found.records for one in record.suspicious]
     parts = {"rank": 1, "net": "Net", "graph": 0, "iteration": 0}
     assert maps == [{"left": f"{one}:output:0", "right": f"{other}:output:0", **parts} for one, other in ("ab", "ba")]
     set_right = report(tmp_path, map=maps)
-    assert [record["verdict"] for record in set_right.records] == ["pass"] * 4
+    assert [record.verdict.outcome for record in set_right.records] == ["pass"] * 4
 
 
 def test_of_many_tensors_those_come_first_that_have_no_partner_that_holds(
@@ -161,7 +162,7 @@ def test_an_operator_that_repeats_another_one_is_at_fault_and_not_its_pair(tmp_p
     conv, relu = values(2)
     write(tmp_path, {"conv": near(conv), "relu": near(conv)}, {"conv": conv, "relu": relu})
     found = report(tmp_path)
-    assert [record["verdict"] for record in found.records] == ["pass", "fail"]
+    assert [record.verdict.outcome for record in found.records] == ["pass", "fail"]
     assert told(found) == {}
 
 
@@ -170,7 +171,7 @@ def test_what_names_pair_is_doubted_but_no_entry_is_offered_for_a_tensor_that_no
     write(tmp_path, {"relu": near(conv)}, {"conv": conv, "relu": relu})
     found = report(tmp_path)
     assert told(found) == {"relu": [("right", "conv", "names")]}
-    assert "map" not in found.records[0]["suspicious"][0]
+    assert found.records[0].suspicious[0].map is None
     assert told(report(tmp_path, {"relu": "relu"})) == {"relu": [("right", "conv", "clear")]}
 
 
@@ -218,7 +219,7 @@ def test_a_pair_that_is_not_far_off_is_not_looked_at(tmp_path: Path, monkeypatch
     write(tmp_path, {"a": (a * 1.05).astype("f4"), "b": near(b)}, {"a": a, "b": b, "c": (a * 1.05).astype("f4")})
     monkeypatch.setattr(suspecting, "_Search", None)
     found = report(tmp_path)
-    assert [record["verdict"] for record in found.records] == ["fail", "pass"]
+    assert [record.verdict.outcome for record in found.records] == ["fail", "pass"]
 
 
 def test_where_the_distance_is_left_out_the_cosine_tells_what_is_far_off(tmp_path: Path) -> None:
@@ -227,7 +228,7 @@ def test_where_the_distance_is_left_out_the_cosine_tells_what_is_far_off(tmp_pat
     mapping = {"x": "b", "y": "a", "z": "c"}
     for without in (["rel_euclid"], ["rel_euclid", "kld"]):
         found = report(tmp_path, mapping, profile="torch", without=without)
-        assert "relative_euclidean_distance" not in found.records[0]["metrics"]
+        assert "relative_euclidean_distance" not in found.records[0].metrics
         assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
     assert told(report(tmp_path, mapping, profile="torch", without=["rel_euclid", "cosine"])) == {}
 
@@ -392,7 +393,8 @@ def test_of_a_pair_that_passes_when_it_is_judged_again_nothing_is_said(tmp_path:
     write(tmp_path, {"a": near(b), "b": near(a)}, {"a": a, "b": b})
     first, second = report(tmp_path).records
     assert suspicious_line(first)
-    assert suspicious_line({**first, "verdict": "pass"}) == suspicious_line({**second, "verdict": "warn"}) == ""
+    assert suspicious_line(replace(first, verdict=Verdict("pass"))) == ""
+    assert suspicious_line(replace(second, verdict=Verdict("warn"))) == ""
 
 
 def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> None:
@@ -417,7 +419,7 @@ def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path: Path) 
     write_reference(tmp_path / "right", {"y": near(other), "z": near(one), "v": near(third)})
     swapped = {"Conv2D.x": "y", "BiasAdd.x": "z", "w": "v"}
     records = report(tmp_path, swapped).records
-    entries = [fit["map"] for record in records for fit in record.get("suspicious", ()) if fit["side"] == "right"]
+    entries = [fit.map for record in records for fit in record.suspicious if fit.side == "right"]
     assert sorted((entry["left"], entry["right"]) for entry in entries) == [
         ("BiasAdd.x:output:0", "y:output:0"),
         ("Conv2D.x:output:0", "z:output:0"),

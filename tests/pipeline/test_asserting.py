@@ -107,7 +107,7 @@ def test_an_nhwc_reference_meets_an_nchw_run(tmp_path):
     write_reference(tmp_path / "tf", {"conv": values.transpose(0, 2, 3, 1)})
     pairs = {"Default/conv": "conv"}
     report = assert_dumps_close(tmp_path / "run", tmp_path / "tf", map=pairs, right_format="NHWC")
-    assert report.records[0]["equal"] is True
+    assert report.records[0].equal is True
     with pytest.raises(AssertionError, match=r"transpose = \[0, 3, 1, 2\]"):
         assert_dumps_close(tmp_path / "run", tmp_path / "tf", map=pairs)
 
@@ -164,7 +164,7 @@ ASCEND = Path(__file__).parents[2] / "example_suites" / "04_ascend_fused_conv"
 
 def test_a_compiled_model_is_one_call_with_its_json():
     report = assert_dumps_close(ASCEND / "run", ASCEND / "reference", fusion=ASCEND / "fusion.json")
-    assert {record["how"] for record in report.records} == {"fused"}
+    assert {record.how for record in report.records} == {"fused"}
     with pytest.raises(AssertionError, match=r"conv1 \+ bn1 \+ relu1"):
         assert_dumps_close(ASCEND / "drifted", ASCEND / "reference", fusion=ASCEND / "fusion.json")
 
@@ -213,8 +213,8 @@ def test_several_map_entries_of_one_right_tensor_are_each_judged_and_it_counts_o
     one_right = {"leaves": "g", "enters:output:0": "g", "state": "g:output:0"}
     report = assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.5)
     addresses = ["leaves:output:0", "enters:output:0", "state:output:0"]
-    assert [record["left"]["address"] for record in report.records] == addresses
-    assert {record["right"]["address"] for record in report.records} == {"g:output:0"}
+    assert [record.left.address for record in report.records] == addresses
+    assert {record.right.address for record in report.records} == {"g:output:0"}
     assert (report.coverage["right_paired"], report.coverage["right_total"]) == (1, 2)
     with pytest.raises(AssertionError, match="coverage is 50 %, below the 51 %"):
         assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.51)

@@ -15,6 +15,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.pipeline.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.planning import Plan, plan
+from pytest_msdump.reporting.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
@@ -56,7 +57,7 @@ def test_both_tensors_are_written_as_they_were_compared(drifted: Path) -> None:
     np.testing.assert_array_equal(np.load(folder / "input_0_left.npy"), GOOD + 1)
     told = json.loads((folder / "limits.json").read_text("utf-8"))
     assert told["tensors"][0]["role"] == "cause"
-    assert told["tensors"][0]["checks"] == list(report.records[0]["checks"])
+    assert told["tensors"][0]["checks"] == to_json(report.records[0])["checks"]
     assert index.read_text("utf-8").startswith("op1_Default_a  Default/a\n  role cause")
 
 
@@ -76,7 +77,7 @@ def test_its_command_compares_just_this(
 
 def test_tensors_that_do_not_meet_are_written_each_as_it_is(drifted: Path) -> None:
     planned, report = compared(drifted)
-    assert report.records[0]["verdict"] == "error"
+    assert report.records[0].verdict.outcome == "error"
     (index,) = write_bundle(planned, report, drifted / "bug")
     folder = drifted / "bug" / "op1_Default_a"
     assert np.load(folder / "output_0_left.npy").shape == (3, 2)
@@ -117,7 +118,7 @@ def _many(folder: Path, count: int) -> tuple[Plan, Report]:
 
 def test_ten_causes_unless_all_are_asked_for(tmp_path: Path) -> None:
     planned, report = _many(tmp_path, MOST_CAUSES + 2)
-    assert [record["role"] for record in report.records] == ["cause"] * (MOST_CAUSES + 2)
+    assert [record.role for record in report.records] == ["cause"] * (MOST_CAUSES + 2)
     (index,) = write_bundle(planned, report, tmp_path / "few")
     assert len([path for path in (tmp_path / "few").iterdir() if path.is_dir()]) == MOST_CAUSES
     assert "2 more are left out" in index.read_text("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,17 +11,18 @@ import pytest
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.report import Diagnosis
 from pytest_msdump.pipeline.asserting import assert_close, compare
 from pytest_msdump.pipeline.comparing import compare_views
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
-from pytest_msdump.reporting.records import to_json
+from pytest_msdump.reporting.record_json import to_text
 
 X = np.random.default_rng(1).normal(size=(8, 16, 10)).astype(np.float32)
 
 
-def entry_of(record, tmp_path):
-    return json.loads(json.dumps(to_json(record, left_root=tmp_path, right_root=tmp_path)))
+def entry_of(record):
+    return json.loads(to_text(record))
 
 
 def test_the_text_of_a_failure_says_what_the_drift_looks_like():
@@ -28,29 +30,32 @@ def test_the_text_of_a_failure_says_what_the_drift_looks_like():
         assert_close(-X, X)
 
 
-def test_a_record_holds_the_diagnosis_with_its_numbers(tmp_path):
+def test_a_record_holds_the_diagnosis_with_its_numbers():
     left = X.copy()
     left[:, 3] = 0
-    (found,) = entry_of(compare(left, X), tmp_path)["diagnosis"]
+    (found,) = entry_of(compare(left, X))["diagnosis"]
     assert found["id"] == "one_slice"
     assert found["confidence"] == "high"
     assert found["index"] == {"1": 3}
     assert "at index 3 of axis 1, where 80 of 80 elements differ" in found["evidence"]
 
 
-def test_every_diagnosis_is_plain_json(tmp_path):
+def test_every_diagnosis_is_plain_json():
     moved = np.pad(X, [(0, 0), (1, 0), (1, 0)])[:, :-1, :-1]
     for left in (2 * X, np.roll(X, 1, 1), X.transpose(1, 2, 0).reshape(X.shape), moved, np.clip(X, -1, 1)):
         record = compare(np.ascontiguousarray(left), X)
-        assert entry_of(record, tmp_path)["diagnosis"] == [dict(found) for found in record.diagnosis]
+        assert entry_of(record)["diagnosis"] == [
+            {"id": one.id, "confidence": one.confidence, "evidence": one.evidence, **one.details}
+            for one in record.diagnosis
+        ]
 
 
-def test_a_pair_that_passes_or_has_no_known_pattern_has_no_key(tmp_path):
+def test_a_pair_that_passes_or_has_no_known_pattern_has_no_key():
     noise = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)
-    assert "diagnosis" not in entry_of(compare(X, X * np.float32(1.000001)), tmp_path)
+    assert "diagnosis" not in entry_of(compare(X, X * np.float32(1.000001)))
     record = compare(X + noise, X)
     assert record.verdict.outcome == "fail"
-    assert "diagnosis" not in entry_of(record, tmp_path)
+    assert "diagnosis" not in entry_of(record)
 
 
 def test_nan_that_one_side_has_says_where_it_begins():
@@ -58,15 +63,15 @@ def test_nan_that_one_side_has_says_where_it_begins():
     left[2, 3, 4] = np.nan
     left[2, 3, 5] = np.inf
     first, second = compare(left, X).diagnosis
-    assert (first["id"], first["first"], first["mismatches"]) == ("nonfinite", [2, 3, 4], 2)
-    assert "1 NaN on the left, 1 Inf on the left of 1280 elements" in first["evidence"]
-    assert second["id"] == "scaled"
+    assert (first.id, first.details["first"], first.details["mismatches"]) == ("nonfinite", [2, 3, 4], 2)
+    assert "1 NaN on the left, 1 Inf on the left of 1280 elements" in first.evidence
+    assert second.id == "scaled"
 
 
 def test_a_tensor_that_is_mostly_nan_is_looked_at_no_further():
     left = 2 * X
     left[:5] = np.nan
-    assert [found["id"] for found in compare(left, X).diagnosis] == ["nonfinite"]
+    assert [found.id for found in compare(left, X).diagnosis] == ["nonfinite"]
 
 
 def test_no_more_elements_are_looked_at_than_were_asked_for():
@@ -82,7 +87,7 @@ def test_no_more_elements_are_looked_at_than_were_asked_for():
 
     pair = Pair(*(ref_of() for _ in range(2)), how="file")
     record = compare_views(pair, Counting(left), Counting(X), Policy(), Extras(first=600))
-    assert [found["id"] for found in record.diagnosis] == ["scaled"]
+    assert [found.id for found in record.diagnosis] == ["scaled"]
     assert max(seen) <= 600
 
 
@@ -95,18 +100,21 @@ def ref_of():
     return TensorRef(TensorKey(OpKey("x"), "output", 0), spec, TensorSource(Path("x")), reader="array")
 
 
+def told(*found):
+    """The lines of a record with these diagnoses."""
+    return diagnosis_lines(replace(compare(X, X), diagnosis=found), 80)
+
+
 def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
-    sure = {"id": "scaled", "confidence": "high", "evidence": "left = 2 * right"}
-    likely = {"id": "offset", "confidence": "medium", "evidence": "left = right + 1"}
-    weak = {"id": "clipped", "confidence": "low", "evidence": "the left stops"}
-    assert diagnosis_lines({"diagnosis": [sure, likely, weak]}, 80) == ["  looks like  scaled (high): left = 2 * right"]
-    assert diagnosis_lines({"diagnosis": [likely, weak]}, 80) == [
-        "  looks like  shifted by a constant (medium): left = right + 1"
-    ]
-    assert diagnosis_lines({"diagnosis": [weak]}, 80) == []
-    assert diagnosis_lines({}, 80) == []
+    sure = Diagnosis("scaled", "high", "left = 2 * right")
+    likely = Diagnosis("offset", "medium", "left = right + 1")
+    weak = Diagnosis("clipped", "low", "the left stops")
+    assert told(sure, likely, weak) == ["  looks like  scaled (high): left = 2 * right"]
+    assert told(likely, weak) == ["  looks like  shifted by a constant (medium): left = right + 1"]
+    assert told(weak) == []
+    assert told() == []
 
 
 def test_a_kind_that_a_later_release_wrote_is_told_by_its_id():
-    (line,) = diagnosis_lines({"diagnosis": [{"id": "mirrored", "confidence": "high", "evidence": "left = ..."}]}, 80)
+    (line,) = told(Diagnosis("mirrored", "high", "left = ..."))
     assert line == "  looks like  mirrored (high): left = ..."

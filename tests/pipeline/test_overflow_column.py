@@ -22,9 +22,10 @@ def marks(folder, left, right):
     report = gathered(planned, measured(planned))
     marked = with_overflow(planned, report)
     assert [entry["side"] for entry in marked.unmatched] == [entry["side"] for entry in report.unmatched]
-    sides = [*(record["left"] for record in marked.records), *marked.unmatched]
-    assert not any("overflow" in record["right"] for record in marked.records)
-    return {side["address"].split(":")[0]: side["overflow"] for side in sides if "overflow" in side}
+    assert all(record.right.has_overflow is None for record in marked.records)
+    found = {record.left.address: record.left.has_overflow for record in marked.records}
+    found |= {entry["address"]: entry.get("has_overflow") for entry in marked.unmatched}
+    return {address.split(":")[0]: overflow for address, overflow in found.items() if overflow is not None}
 
 
 def half(*values):
@@ -67,4 +68,4 @@ def test_a_file_that_cannot_be_read_is_not_marked(tmp_path):
     planned = plan(load_suite(file=None, options=options, directory=tmp_path, environ={}))
     report = gathered(planned, {0: measured(planned)[0]})
     (folder / "a.0.1600000000000000.npy").write_bytes(b"no tensor")
-    assert "overflow" not in with_overflow(planned, report).records[0]["left"]
+    assert with_overflow(planned, report).records[0].left.has_overflow is None

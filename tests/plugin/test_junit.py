@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,8 @@ import pytest
 from plugin.suites import write_suite
 from reporting import samples
 
+from pytest_msdump.model.report import Record
+from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.plugin.junit import _add, _roles, properties
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
@@ -58,9 +61,12 @@ def test_nobody_needs_a_file(pytester: pytest.Pytester, suite: Path) -> None:
     pytester.runpytest(suite, "-p", "no:junitxml").assert_outcomes(failed=7, passed=4)
 
 
-def failing(role: str = "", *causes: str, **changes: object) -> dict[str, object]:
-    said = {"role": role, "causes": list(causes), "role_reason": ""} if role else {}
-    return {**samples.entry(samples.drifted()), **said, **changes}
+def failing(role: str | None = None, *causes: str) -> Record:
+    return replace(samples.drifted(), role=role, causes=causes)
+
+
+def with_findings(*findings: Finding) -> Record:
+    return replace(samples.drifted(), verdict=Verdict("fail", findings))
 
 
 def test_an_items_role_is_its_gravest() -> None:
@@ -75,20 +81,15 @@ def test_what_is_told_is_short_and_fit_for_xml() -> None:
     assert told.isprintable()
     assert len(told) < 320
     assert told.endswith("… and 6 more")
-    record = failing()
-    record["findings"] = [{**record["findings"][0], "sentence": "\udc80\x00" * 400}]  # type: ignore[index]
-    said = dict(properties([record]))["msdump.finding"]
+    said = dict(properties([with_findings(Finding("fail", "\udc80\x00" * 400))]))["msdump.finding"]
     assert isinstance(said, str)
     assert len(said) == 300
     assert said.startswith("\\udc80\\x00")
 
 
 def test_a_warning_is_no_finding() -> None:
-    record = failing()
-    findings = record["findings"]
-    assert isinstance(findings, list)
-    record["findings"] = [{**findings[0], "outcome": "warn", "sentence": "only a warning"}, findings[1]]
-    assert dict(properties([record]))["msdump.finding"] == findings[1]["sentence"]
+    record = with_findings(Finding("warn", "only a warning"), Finding("fail", "a failure"))
+    assert dict(properties([record]))["msdump.finding"] == "a failure"
 
 
 def test_a_finished_case_without_properties_gets_them() -> None:

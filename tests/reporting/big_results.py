@@ -9,6 +9,7 @@ from reporting import samples
 
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import document
+from pytest_msdump.reporting.record_json import from_json
 
 # What nobody would call an operator, and a dump may all the same.
 NAMES = ("<script>alert(1)</script>", "Default/\"quoted' name/<img src=x onerror=alert(1)>", "Default/卷积/😀")
@@ -29,7 +30,8 @@ def results(tensors, *, failing=0.3, seed=7, names=None, roles=False):
         records[number]["left"].update(address=f"{name}:output:0", true_name=name, name=name.replace("/", "_"))
     left, right = samples.dumps()
     limits = {"nan": "match", "rules": ['rule match="never*"']}
-    report = assemble(left, right, samples.pairing([samples.pair()]), records, profile="default", limits=limits)
+    pairing = samples.pairing([samples.pair()])
+    report = assemble(left, right, pairing, map(from_json, records), profile="default", limits=limits)
     values = document(report)
     values["left"]["operators"] = tensors
     values["coverage"].update(right_total=tensors, right_paired=tensors)
@@ -90,14 +92,14 @@ def _record(plain, number, random, failing):
 def _give_roles(values):
     """Edges of a chain with a branch at every fifth operator; the first failure of each path is its cause."""
     records = values["tensors"]
-    edges = [(number, number + 1) for number in range(len(records) - 1)]
-    edges += [(number, number + 3) for number in range(0, len(records) - 3, 5)]
+    edges = [[number, number + 1] for number in range(len(records) - 1)]
+    edges += [[number, number + 3] for number in range(0, len(records) - 3, 5)]
     bad = {}
     for number, record in enumerate(records):
         above = [producer for producer, consumer in edges if consumer == number and producer in bad]
         if record["verdict"] != "fail":
             continue
-        record["role"] = "inherited" if above else "cause"
+        record.update(role="inherited" if above else "cause", causes=[], suspects=[], role_reason="")
         bad[number] = [records[number]["left"]["address"]] if not above else bad[above[0]]
         if above:
             record["causes"] = bad[number]

@@ -8,12 +8,12 @@ from pathlib import Path
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Unmatched
-from pytest_msdump.model.report import Check, Record
+from pytest_msdump.model.report import Check, record_of
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
-from pytest_msdump.reporting.records import to_json
+from pytest_msdump.reporting.record_json import from_json, to_json
 
-LEFT_ROOT, RIGHT_ROOT = Path("target_bad"), Path("reference")
+ROOTS = LEFT_ROOT, RIGHT_ROOT = Path("target_bad"), Path("reference")
 RULE = "profile default (float32)"
 SHAPE = (1, 12, 7, 7)
 
@@ -45,6 +45,10 @@ def right_ref(name="conv2", slot=0, stamp=1795222342972874):
 def pair(**changes):
     plain = Pair(left_ref(), right_ref(), "mapped", "msdump.toml [[msdump.map]] #3", order=4)
     return replace(plain, **changes)
+
+
+# `pair` is also what the records below are made of.
+_mapped = pair
 
 
 def measured(**changes):
@@ -105,10 +109,13 @@ def checks(comparison, failed=_FAILED, rule=RULE):
     """The table of a comparison: what `failed` and what held."""
     for metric, number in comparison.measurements.items():
         if metric in LIMITS:
-            yield Check(metric, number.value, LIMITS[metric], "fail", rule, "FAIL" if metric in failed else "ok")
+            yield Check(metric, number.value, LIMITS[metric], "fail", rule, "fail" if metric in failed else "ok")
 
 
-def drifted(rule=RULE, **changes):
+SPEC = TensorSpec("float32", SHAPE, None, SHAPE)
+
+
+def drifted(rule=RULE, *, pair=None, left_spec=SPEC, right_spec=SPEC, limits=None, **changes):
     """The record of the wrong convolution."""
     comparison = measured()
     findings = (
@@ -133,21 +140,20 @@ def drifted(rule=RULE, **changes):
         ),
     )
     bounds = {"cosine_similarity": 0.39, "relative_euclidean_distance": 1.11, "normalized_max_error": 0.992}
-    plain = Record(
-        pair=pair(),
-        left_spec=TensorSpec("float32", SHAPE, None, SHAPE),
-        right_spec=TensorSpec("float32", SHAPE, None, SHAPE),
-        verdict=Verdict("fail", findings, bounds),
-        limits=Limits(rtol=1.3e-6, atol=1e-5),
-        checks=tuple(checks(comparison, rule=rule)),
-        comparison=comparison,
+    plain = record_of(
+        pair or _mapped(),
+        Verdict("fail", findings, bounds),
+        limits or Limits(rtol=1.3e-6, atol=1e-5),
+        specs=(left_spec, right_spec),
+        roots=ROOTS,
     )
-    return replace(plain, **changes)
+    return replace(plain, **{"checks": tuple(checks(comparison, rule=rule)), "comparison": comparison, **changes})
 
 
 def passed(**changes):
     comparison = equal()
-    return drifted(verdict=Verdict("pass"), comparison=comparison, checks=tuple(checks(comparison, ())), **changes)
+    plain = {"verdict": Verdict("pass"), "comparison": comparison, "checks": tuple(checks(comparison, ()))}
+    return drifted(**{**plain, **changes})
 
 
 def unreadable(**changes):
@@ -157,18 +163,29 @@ def unreadable(**changes):
         "DefaultFormat.Float32.npy: cut off: 1024 of 2352 bytes; the run was probably killed while writing, "
         "dump it again"
     )
-    plain = drifted(
-        left_spec=left_ref().spec,
-        right_spec=right_ref().spec,
-        verdict=Verdict("error", (Finding("error", sentence),)),
-        checks=(),
-        comparison=None,
-    )
-    return replace(plain, **changes)
+    plain = {
+        "left_spec": left_ref().spec,
+        "right_spec": right_ref().spec,
+        "verdict": Verdict("error", (Finding("error", sentence),)),
+        "checks": (),
+        "comparison": None,
+    }
+    return drifted(**{**plain, **changes})
+
+
+def not_run():
+    """A pair that was planned only."""
+    return record_of(pair(), roots=ROOTS)
 
 
 def entry(record):
-    return to_json(record, left_root=LEFT_ROOT, right_root=RIGHT_ROOT)
+    """The record as results.json has it."""
+    return to_json(record)
+
+
+def edited(record, **changes):
+    """The record that is read where results.json has other values at some keys."""
+    return from_json({**to_json(record), **changes})
 
 
 def dumps(left_names=("Default/conv1/BiasAdd-op0", "Default/conv2-Conv2d/BiasAdd-op0"), right_names=("conv1", "conv2")):

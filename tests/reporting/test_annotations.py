@@ -13,6 +13,7 @@ from reporting import samples
 from pytest_msdump.pipeline.annotating import commands_for_github, write_for_gitlab
 from pytest_msdump.pipeline.gathering import write_report
 from pytest_msdump.reporting.assemble import assemble
+from pytest_msdump.reporting.record_json import from_json
 
 CODE = "x = self.conv2(x)"
 HOSTILE = (
@@ -36,7 +37,7 @@ def no_service(monkeypatch):
 
 def drifted(name="conv2", **changes):
     entry = samples.entry(samples.drifted())
-    return {**entry, "left": {**entry["left"], "address": f"{name}:output:0"}, **changes}
+    return from_json({**entry, "left": {**entry["left"], "address": f"{name}:output:0"}, **changes})
 
 
 def role(kind, *causes):
@@ -213,7 +214,7 @@ def test_several_suites_share_the_ten(tmp_path):
 
 
 def test_what_passes_says_nothing(tmp_path):
-    passing = report(samples.entry(samples.passed()))
+    passing = report(samples.passed())
     assert github(passing, root=tmp_path) == []
     assert gitlab(passing, root=tmp_path, out=tmp_path) == []
 
@@ -229,7 +230,7 @@ def test_nothing_compared_comes_first(tmp_path):
 
 def test_severities_follow_roles(tmp_path):
     records = [drifted("x", **role("inherited", "y:output:0")), drifted("y", **role("cause")), drifted("z")]
-    entries = gitlab(report(*records, {**drifted("e"), "verdict": "error"}), root=tmp_path, out=tmp_path)
+    entries = gitlab(report(*records, drifted("e", verdict="error")), root=tmp_path, out=tmp_path)
     told = [(entry["severity"], entry["check_name"], entry["description"].split(":")[0]) for entry in entries]
     assert told == [
         ("critical", "msdump.fail", "DRIFT y"),

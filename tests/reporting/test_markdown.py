@@ -18,12 +18,12 @@ def a_report(records):
 
 
 def drifted(**changes):
-    return {**samples.entry(samples.drifted()), **changes}
+    return samples.edited(samples.drifted(), **changes)
 
 
 def test_a_failure_is_told_with_its_place_and_line():
     source = {"file": "net.py", "line": 12, "text": "x = self.conv2(x)"}
-    text = markdown_text(a_report([drifted(source=source), samples.entry(samples.passed())]))
+    text = markdown_text(a_report([drifted(source=source), samples.passed()]))
     assert text.startswith("## msdump: FAIL\n\n2 tensors: 1 pass, 1 fail.\n\n### What fails first\n")
     row = next(line for line in text.splitlines() if line.startswith("| 5 "))
     assert row.startswith(
@@ -44,7 +44,7 @@ def test_causes_are_listed_and_those_that_inherit_are_counted():
 
 
 def test_what_passes_is_short():
-    text = markdown_text(a_report([samples.entry(samples.passed())]))
+    text = markdown_text(a_report([samples.passed()]))
     assert text.startswith("## msdump: PASS\n\n1 tensor: 1 pass.\n\n| | |\n")
 
 
@@ -59,7 +59,7 @@ def test_nothing_compared_has_not_passed():
     [("a|b", "`a\\|b`"), ("a`b", "``a`b``"), ("`", "`` ` ``"), ("<img src=x>", "`<img src=x>`"), ("a\nb", None)],
 )
 def test_names_stand_in_code_spans(name, shown):
-    report = a_report([samples.entry(samples.passed())])
+    report = a_report([samples.passed()])
     text = markdown_text(assemble(*samples.dumps(), samples.pairing(), report.records, profile=name))
     row = next(line for line in text.splitlines() if line.startswith("| profile"))
     if shown:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 
 import pytest
 from reporting import samples
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.pairing import Missing, Unmatched
+from pytest_msdump.model.report import Diagnosis
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import document, read_json, report_from, write_json
-from pytest_msdump.reporting.records import not_run
 
 
 def a_report(records=None, **changes):
     left, right = samples.dumps()
     alone = [Unmatched("left", left.refs[0], "no right operator of that name", ("conv1:output:0",))]
     pairing = samples.pairing([samples.pair()], alone, [Unmatched("right", right.refs[0], "no left one")])
-    records = [samples.entry(samples.drifted())] if records is None else records
+    records = [samples.drifted()] if records is None else records
     return assemble(left, right, pairing, records, profile="default", limits={"nan": "match"}, **changes)
 
 
 def test_tensors_are_counted_by_verdict_and_side():
-    skipped = not_run(samples.pair(), left_root=samples.LEFT_ROOT, right_root=samples.RIGHT_ROOT)
-    records = [samples.entry(record) for record in (samples.passed(), samples.passed(), samples.unreadable())]
+    skipped = samples.not_run()
+    records = [samples.passed(), samples.passed(), samples.unreadable()]
     written = document(a_report([*records, skipped]))
     assert written["counts"] == {
         "pass": 2, "warn": 0, "fail": 0, "undefined": 0, "error": 1, "not_run": 1,
@@ -63,7 +63,7 @@ def test_missing_pairs_are_listed():
 
 
 def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
-    records = [samples.entry(samples.drifted()), samples.entry(samples.passed())]
+    records = [samples.drifted(), samples.passed()]
     path = write_json(a_report(records), tmp_path / "out")
 
     def refuse(name):
@@ -81,7 +81,7 @@ def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
         {first: number, "name": names[number % 6], "left": [names[number % 6], names[number % 5]]}
         for number in range(150)
     )
-    path = write_json(dataclasses.replace(a_report(), network=entries), tmp_path)
+    path = write_json(replace(a_report(), network=entries), tmp_path)
     lines = path.read_text("ascii").splitlines()
     start = lines.index('"network": [') + 1
     assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == list(entries)
@@ -90,17 +90,16 @@ def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
 
 
 def test_nan_outside_a_string_is_never_written(tmp_path):
-    record = samples.entry(samples.drifted())
-    record["metrics"]["cosine_similarity"] = float("nan")
+    left_out = Diagnosis("scaled", "high", "", {"factor": float("nan")})
     with pytest.raises(ValueError, match="JSON compliant"):
-        write_json(a_report([record]), tmp_path)
+        write_json(a_report([samples.drifted(diagnosis=(left_out,))]), tmp_path)
 
 
 def test_a_file_name_that_is_no_utf8_can_be_written_and_read(tmp_path):
-    record = samples.entry(samples.drifted())
-    record["left"]["file"] = b"caf\xe9.npy".decode("utf-8", errors="surrogateescape")
-    values = read_json(write_json(a_report([record]), tmp_path))
-    assert values["tensors"][0]["left"]["file"] == record["left"]["file"]
+    name = b"caf\xe9.npy".decode("utf-8", errors="surrogateescape")
+    record = samples.drifted()
+    values = read_json(write_json(a_report([replace(record, left=replace(record.left, file=name))]), tmp_path))
+    assert values["tensors"][0]["left"]["file"] == name
 
 
 def test_a_report_survives_its_file(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 
@@ -17,6 +18,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.messages import LANGUAGES, MESSAGES
 from pytest_msdump.model.pairing import Missing, Unmatched
+from pytest_msdump.model.report import Diagnosis, RoleReason, Suspect
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
@@ -25,7 +27,7 @@ from pytest_msdump.reporting.html.words import WORDS
 from pytest_msdump.reporting.json_report import document, report_from
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.reasons import reason_of, reason_text
-from pytest_msdump.reporting.records import not_run
+from pytest_msdump.reporting.record_json import from_json
 from pytest_msdump.reporting.roles import role_line, role_lines
 from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.summary import header_lines, summary_lines
@@ -35,6 +37,7 @@ CHINESE = Phrases("zh")
 PACKAGE = Path(pytest_msdump.__file__).parent
 # Latin words that Chinese text has, too: names that are typed, and what numpy and MindSpore call things.
 KEPT = {
+    "max",
     *("NaN", "Inf", "msdump", "toml", "results", "json", "profile", "default", "JSON", "npy", "op", "index"),
     *("timestamp", "min_coverage", "max_abs", "select", "deselect", "io", "iteration", "rank", "graph", "map", "left"),
     *("right", "net", "occurrence", "all", "threshold", "match", "suggest"),
@@ -156,21 +159,12 @@ def _told(record, width=80):
 UNTOLD = ("undefined", "note", "error")
 
 
-def _without_untold(record):
-    return {
-        **record,
-        "findings": [
-            {**finding, "rule": finding["rule"] or "profile default"}
-            for finding in record["findings"]
-            if finding["outcome"] not in UNTOLD
-        ],
-        "notes": [],
-    }
-
-
 def _record(name):
     made = {"drift": samples.drifted, "pass": samples.passed, "overflow": overflowed, "error": samples.unreadable}
-    return _without_untold(samples.entry(made[name]()))
+    record = made[name]()
+    findings = [one for one in record.verdict.findings if one.outcome not in UNTOLD]
+    findings = tuple(replace(one, rule=one.rule or "profile default") for one in findings)
+    return replace(record, verdict=replace(record.verdict, findings=findings), notes=())
 
 
 @pytest.mark.parametrize("name", ["drift", "pass", "overflow", "error"])
@@ -178,15 +172,16 @@ def _record(name):
 def test_a_tensor_is_told_in_chinese(name, width):
     record = _record(name)
     for text in (_told(record, width), one_line(record, CHINESE), record_text(record, operators=3, say=CHINESE)):
-        assert _english_in(text, record, "target_bad reference pytest") == []
+        assert _english_in(text, samples.entry(record), "target_bad reference pytest") == []
         assert re.search(r"[\u4e00-\u9fff]", text)
 
 
-def _rare():
+def _rare(**changes):
     """A record with what few records have."""
-    record = _record("drift")
-    statistics = {"unseen": ["left"], "compared": ["max", "md5"]}
-    statistics |= {side: {"max": 1.0 + (side == "left"), "md5": side[0] * 32} for side in ("left", "right")}
+    record = samples.entry(_record("drift"))
+    statistics = {"unseen": ["left"], "compared": ["maximum", "md5"], "digits": {"left": 6, "right": 6}}
+    statistics |= {"elements": 4}
+    statistics |= {side: {"maximum": 1.0 + (side == "left"), "md5": side[0] * 32} for side in ("left", "right")}
     same = {"file": "Conv2D.json", "values": {"pad": "1"}}
     return record | {
         "right_zero_mismatch": 3,
@@ -200,12 +195,14 @@ def _rare():
         "transform": {"left_format": "NHWC", "right_format": "NCHW", "transpose": [0, 1], "reshape": True},
         "statistics": statistics,
         "graph": 3,
+        **changes,
     }
 
 
 @pytest.mark.parametrize("how", ["name", "mangled", "mapped", "fused"])
 def test_what_few_tensors_have_is_told_in_chinese(how):
-    record = _rare() | {"how": how, "by": ""}
+    entry = _rare(how=how, by="")
+    record = from_json(entry)
     text = _told(record)
     for told in (
         "net.py:3",
@@ -222,7 +219,7 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
         assert told in text
     assert "相对误差未计入" in text
     assert (
-        _english_in(text + one_line(record, CHINESE), record, "target_bad reference pytest llllllllllll rrrrrrrrrrrr")
+        _english_in(text + one_line(record, CHINESE), entry, "target_bad reference pytest llllllllllll rrrrrrrrrrrr")
         == []
     )
 
@@ -265,7 +262,7 @@ def test_the_summary_and_the_match_report_are_told_in_chinese():
         a_report(samples.passed(), samples.passed()),
         a_report(alone_left=alone, alone_right=[Unmatched("right", right.refs[0], "LEFT-OUT")]),
         a_report(drifted, alone_left=alone * 5, missing=gone * 9),
-        a_report(not_run(samples.pair(), left_root=Path("a"), right_root=Path("b"))),
+        a_report(samples.not_run()),
         nothing_met(),
     ]
     for report in reports:
@@ -275,7 +272,8 @@ def test_the_summary_and_the_match_report_are_told_in_chinese():
             *coverage_text(report, say=CHINESE).splitlines(),
         ]
         sources = [report.left.directory, report.left.reader, report.right.directory, report.right.reader]
-        sources += [*report.left.labels.values(), *report.records, *report.unmatched, *report.missing, "MindSpore"]
+        sources += [*report.left.labels.values(), *map(samples.entry, report.records), *report.unmatched]
+        sources += [*report.missing, "MindSpore"]
         assert _english_in("\n".join(lines), *sources, "GONE LEFT OUT json") == []
 
 
@@ -288,22 +286,22 @@ ROLES = [
 
 
 def _with_roles():
-    report = a_report(*[samples.drifted()] * 4)
-    for number, (record, role) in enumerate(zip(report.records, ROLES, strict=True)):
-        record.update(role, order=number, amplification=20.0)
-    return report
+    drifted = samples.drifted()
+    told = [samples.edited(drifted, **role, order=number, amplification=20.0) for number, role in enumerate(ROLES)]
+    return a_report(*told)
 
 
 def test_roles_are_told_in_chinese():
     report = _with_roles()
     lines = [*role_lines(report, width=80, say=CHINESE), *(role_line(record, CHINESE) for record in report.records)]
-    assert _english_in("\n".join(lines), *report.records, "WHY Default conv") == []
+    assert _english_in("\n".join(lines), *map(samples.entry, report.records), "WHY Default conv") == []
     assert lines[0] == "1 个起因，2 个继承，1 个来源不明"
 
 
 @pytest.mark.parametrize("name", DIAGNOSES)
 def test_a_drift_looks_like_something_in_chinese(name):
-    lines = diagnosis_lines({"diagnosis": [{"id": name, "confidence": "high", "evidence": "EVIDENCE"}]}, 120, CHINESE)
+    record = samples.drifted(diagnosis=(Diagnosis(name, "high", "EVIDENCE"),))
+    lines = diagnosis_lines(record, 120, CHINESE)
     assert _english_in("\n".join(lines), "EVIDENCE") == []
 
 
@@ -311,46 +309,43 @@ def test_a_drift_looks_like_something_in_chinese(name):
 
 
 def test_a_finding_is_said_again_from_its_numbers():
-    record = samples.entry(samples.drifted())
-    said = [finding_text(finding, record, CHINESE) for finding in record["findings"]]
+    record = samples.drifted()
+    said = [finding_text(finding, record, CHINESE) for finding in record.verdict.findings]
     assert said[0].startswith("cosine_similarity 为 0.390511，低于限值 0.999（")
     assert all("is below" not in text and "is above" not in text for text in said)
 
 
 def test_in_english_it_is_the_sentence_of_the_record():
-    record = samples.entry(samples.drifted())
-    for finding in record["findings"]:
-        assert finding_text(finding, record, ENGLISH) == finding["sentence"]
+    record = samples.drifted()
+    for finding in record.verdict.findings:
+        assert finding_text(finding, record, ENGLISH) == finding.sentence
 
 
-@pytest.mark.parametrize(
-    "change", [{"value": None}, {"value": "many"}, {"limit": None}, {"rule": None}, {"metric": "x"}]
-)
+@pytest.mark.parametrize("change", [{"value": None}, {"limit": None}, {"rule": None}, {"metric": "x"}])
 def test_what_its_numbers_do_not_tell_is_told_from_the_sentence(change):
-    record = samples.entry(samples.drifted())
-    finding = {**record["findings"][0], **change}
+    record = samples.drifted()
+    finding = replace(record.verdict.findings[0], **change)
     assert finding_text(finding, record, CHINESE).startswith("cosine_similarity 为 0.390511，低于限值 0.999（")
-    strange = {**finding, "sentence": "a sentence of another release"}
-    assert finding_text(strange, record, CHINESE) == strange["sentence"]
+    strange = replace(finding, sentence="a sentence of another release")
+    assert finding_text(strange, record, CHINESE) == strange.sentence
 
 
 def test_a_value_within_its_bound_is_no_drift_beyond_it():
     """A known drift warns although its own bound holds; the other bound stands in the sentence alone."""
-    record = samples.entry(samples.drifted())
-    finding = {**record["findings"][0], "outcome": "warn", "value": 0.5, "limit": 0.3}
+    record = samples.drifted()
+    finding = replace(record.verdict.findings[0], outcome="warn", value=0.5, limit=0.3)
     assert finding_text(finding, record, CHINESE).startswith("cosine_similarity 为 0.390511，低于限值 0.999（")
 
 
 def test_a_warning_names_its_level():
-    record = samples.entry(samples.drifted())
-    finding = {**record["findings"][0], "outcome": "warn"}
+    record = samples.drifted()
+    finding = replace(record.verdict.findings[0], outcome="warn")
     assert "低于警告值 0.999" in finding_text(finding, record, CHINESE)
 
 
 def test_a_stranger_s_word_for_an_outcome_is_shown_as_it_is():
     odd = Verdict("fail", (Finding("odd", "something"),))
-    record = samples.entry(samples.drifted(verdict=odd))
-    assert "odd         something" in _told(json.loads(json.dumps(record)))
+    assert "odd         something" in _told(samples.drifted(verdict=odd))
 
 
 # -- widths -----------------------------------------------------------------------------------------------------------
@@ -374,8 +369,8 @@ def test_the_summary_fits(width):
 
 
 def test_the_command_stays_what_it_is():
-    text = failure_text([samples.entry(samples.drifted())], operators=3, rerun=RERUN, say=CHINESE)
-    english = failure_text([samples.entry(samples.drifted())], operators=3, rerun=RERUN)
+    text = failure_text([samples.drifted()], operators=3, rerun=RERUN, say=CHINESE)
+    english = failure_text([samples.drifted()], operators=3, rerun=RERUN)
     assert text.split("\n")[-2:] == english.split("\n")[-2:]
 
 
@@ -385,16 +380,13 @@ def test_there_are_two_languages():
 
 # -- why an operator has its role -------------------------------------------------------------------------------------
 
-SUSPECTS = [
-    {"operator": "conv3", "state": "not dumped"},
-    {"operator": "conv4", "state": "no partner", "before": 3},
-]
+SUSPECTS = (Suspect("conv3", "not dumped"), Suspect("conv4", "no partner", 3))
 WHYS = [name.removeprefix("why_") for name in MESSAGES if name.startswith("why_")]
 
 
 @pytest.mark.parametrize("why", WHYS)
 def test_a_reason_is_told_in_chinese(why):
-    record = {"role_reason": "WHY", "role_why": {"why": why, "suspects": SUSPECTS, "given": ["conv1"]}}
+    record = samples.drifted(role_reason="WHY", role_why=RoleReason(why, SUSPECTS, ("conv1",)))
     text = reason_of(record, CHINESE)
     assert _english_in(text, "conv") == []
     assert reason_of(record, ENGLISH) == "WHY"
@@ -403,16 +395,16 @@ def test_a_reason_is_told_in_chinese(why):
 
 
 def test_the_english_of_a_reason_is_the_one_that_results_hold():
-    told = reason_text({"why": "first", "suspects": SUSPECTS, "given": ["a", "b", "c", "d", "e"]})
+    told = reason_text(RoleReason("first", SUSPECTS, ("a", "b", "c", "d", "e")))
     assert told == (
         "the first to fail in execution order; it, or one before it that was not compared: conv3 (not dumped), "
         "3 operators before conv4 (no partner); not compared: a, b, c, d and 1 more"
     )
 
 
-@pytest.mark.parametrize("why", [None, {"why": "another", "suspects": [], "given": []}])
+@pytest.mark.parametrize("why", [None, RoleReason("another")])
 def test_a_reason_of_another_version_stays_as_it_is(why):
-    assert reason_of({"role_reason": "WHY", "role_why": why}, CHINESE) == "WHY"
+    assert reason_of(samples.drifted(role_reason="WHY", role_why=why), CHINESE) == "WHY"
 
 
 def test_every_state_that_an_operator_can_be_in_has_its_message():

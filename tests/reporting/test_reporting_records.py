@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import pickle
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +19,29 @@ from reporting.test_reporting_csv import a_report
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
-from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.model.verdict import Finding, Limits, Verdict
+from pytest_msdump.model.arguments import ArgumentDifference, KernelArguments
+from pytest_msdump.model.comparison import Comparison, CustomResult, Measurement, Nonfinite, WorstElement
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.report import (
+    AxisErrors,
+    BetterFit,
+    Check,
+    Diagnosis,
+    Histogram,
+    MagnitudeErrors,
+    Record,
+    RoleReason,
+    Spread,
+    Suspect,
+    record_of,
+    relative_file,
+)
+from pytest_msdump.model.source_lines import SourceFrame
+from pytest_msdump.model.statistics import StatisticComparison, Statistics
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.verdict import FileRemark, Finding, Limits, Verdict
 from pytest_msdump.reporting.json_report import document, report_from
-from pytest_msdump.reporting.records import not_run, to_json, with_verdict
-from pytest_msdump.reporting.stored import from_json
+from pytest_msdump.reporting.record_json import from_json, from_text, to_json, to_text
 from pytest_msdump.reporting.values import decode, encode
 
 # INTERFACE 9, by hand.
@@ -118,14 +135,14 @@ def test_who_was_compared_survives():
     at = Coordinates(3, "Net", 1, 7, 2)
     pair = samples.pair(left=samples.left_ref(at=at), right=samples.right_ref(name="a:b:c"), order=9)
     stored = from_json(samples.entry(samples.drifted(pair=pair)))
-    assert stored.left_key == pair.left.key
-    assert stored.right_key == pair.right.key
-    assert (stored.left_dtype, stored.right_dtype) == ("float32", "float32")
+    assert stored.left.key == pair.left.key
+    assert stored.right.key == pair.right.key
+    assert (stored.left.dtype, stored.right.dtype) == ("float32", "float32")
 
 
 def test_a_true_name_equal_to_the_mangled_one_is_still_a_true_name():
     ref = samples.left_ref(name="conv1")
-    assert from_json(samples.entry(samples.drifted(pair=samples.pair(left=ref)))).left_key.op.true_name == "conv1"
+    assert from_json(samples.entry(samples.drifted(pair=samples.pair(left=ref)))).left.key.op.true_name == "conv1"
 
 
 def test_every_record_has_the_agreed_keys():
@@ -134,7 +151,7 @@ def test_every_record_has_the_agreed_keys():
         assert entry.keys() >= AGREED
         assert entry["left"].keys() >= AGREED_OF_A_SIDE
         assert entry["right"].keys() >= AGREED_OF_A_SIDE
-    assert entry.keys() >= not_run(samples.pair(), left_root=Path(), right_root=Path()).keys() - {"finite"}
+    assert entry.keys() >= to_json(samples.not_run()).keys() - {"finite"}
 
 
 def test_the_numbers_are_where_the_interface_says():
@@ -176,13 +193,12 @@ def test_files_are_written_relative_to_their_side(tmp_path):
     left = samples.left_ref()
     inside = replace(left, source=replace(left.source, path=tmp_path / "run" / "rank_0" / "a.npy"))
     outside = replace(samples.right_ref(), source=replace(left.source, path=tmp_path / "b.npy"))
-    record = samples.drifted(pair=samples.pair(left=inside, right=outside))
-    entry = to_json(record, left_root=tmp_path / "run", right_root=tmp_path / "b.npy")
+    entry = to_json(record_of(samples.pair(left=inside, right=outside), roots=(tmp_path / "run", tmp_path / "b.npy")))
     assert (entry["left"]["file"], entry["right"]["file"]) == ("rank_0/a.npy", "b.npy")
 
 
 def test_a_pair_that_was_not_run_says_so_and_has_no_numbers():
-    entry = not_run(samples.pair(), left_root=samples.LEFT_ROOT, right_root=samples.RIGHT_ROOT)
+    entry = to_json(samples.not_run())
     assert (entry["verdict"], entry["elements"], entry["equal"], entry["metrics"]) == ("not_run", None, None, {})
     assert from_json(entry).comparison is None
 
@@ -206,14 +222,170 @@ def test_only_the_transforms_in_force_are_written():
 
 
 def test_judging_again_changes_the_opinion_and_no_number():
-    entry = samples.entry(samples.drifted())
+    record = samples.drifted()
+    entry = samples.entry(record)
     verdict = Verdict("warn", (Finding("warn", "milder now"),))
-    again = with_verdict(entry, verdict, Limits(judged_as="float16"), ())
+    again = samples.entry(record.judged(verdict, Limits(judged_as="float16"), ()))
     opinion = {"verdict", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes"}
     assert {key: value for key, value in again.items() if key not in opinion} == {
         key: value for key, value in entry.items() if key not in opinion
     }
     assert (again["verdict"], again["judged_as"], again["would_pass"], again["checks"]) == ("warn", "float16", {}, [])
+
+
+def full():
+    """A record in which every field is set."""
+    why = RoleReason("unseen", (Suspect("a", "not dumped"), Suspect("b", "no partner", 3)), ("w",), ("p",))
+    statistics = StatisticComparison(
+        Statistics({"maximum": math.inf, "md5": "d" * 32, "count": 4, "minimum": None}),
+        Statistics({"maximum": 1.0, "md5": "e" * 32}, digits=None),
+        ("left", "right"),
+        ("maximum", "md5"),
+        at_least={"max_absolute_error": math.inf},
+        equal_bits=False,
+        elements=4,
+        note="N",
+    )
+    spread = Spread(
+        Histogram(-3, (1, 0, 2)), MagnitudeErrors(0, (0.5,), (1.0,)), AxisErrors(1, 2, (0.25, 1.0)), ((0.0, 1.5),)
+    )
+    fits = (
+        BetterFit("right", "b:output:0", "clear", "W", 1e-8, "same", map={"left": "a", "right": "b", "reshape": True}),
+        BetterFit("left", "c:output:0", "ambiguous", "W", 0.0, "transposed", "several"),
+    )
+    comparison = samples.measured(total_elements=900, near_zero=1, sampled=True, absolute_error_sum=2**70)
+    record = samples.drifted(
+        pair=samples.pair(
+            transform=Transform("NHWC", "NCHW", (0, 2, 1), True, (2, 3), "NHWC"), note="note", uncompared=(1, 2)
+        ),
+        limits=Limits(judged_as="float16", nan="forbid", known_drift="exp", notes=("expired",)),
+        comparison=comparison,
+        statistics=statistics,
+        custom={"mine": CustomResult("1", "m")},
+        remarks=(FileRemark("trailing_bytes", {"side": "left", "bytes": 3}),),
+        diagnosis=(Diagnosis("scaled", "high", "E", {"factor": 2.0, "index": {"1": 3}}),),
+        spread=spread,
+        kernel_args={"left": KernelArguments("k.json", {"pad": "1"}), "right": KernelArguments("r.json", note="cut")},
+        differing_arguments=(ArgumentDifference("attribute", "pad", None, "same"),),
+        role="unknown",
+        causes=("a:output:0",),
+        suspects=("b",),
+        role_reason="R",
+        role_why=why,
+        amplification=2.5,
+        suspicious=fits,
+    )
+    more = {"logical_shape": (2, 3), "device_address": 7, "overflows": ("O",), "row": 9}
+    frame = SourceFrame("net.py", 3, "x = f(x)")
+    return replace(
+        record, left=replace(record.left, source=frame, **more), right=replace(record.right, source=frame, **more)
+    )
+
+
+ALL_KINDS = [samples.drifted, samples.passed, samples.unreadable, samples.not_run, full]
+
+
+@pytest.mark.parametrize("made", ALL_KINDS)
+def test_a_record_survives_its_text_and_other_processes(made):
+    record = made()
+    assert from_text(to_text(record)) == record
+    assert to_text(from_text(to_text(record))) == to_text(record)
+    assert pickle.loads(pickle.dumps(record)) == record
+
+
+def test_every_field_of_a_record_is_written():
+    usual, told = samples.drifted(), full()
+    same = [name for name in Record.__slots__ if getattr(told, name) == getattr(usual, name)]
+    assert same == ["order", "verdict", "how", "by", "checks"]
+    for name in set(Record.__slots__) - set(same):
+        assert to_text(replace(told, **{name: getattr(usual, name)})) != to_text(told), name
+
+
+def test_every_record_is_one_the_reader_takes():
+    records = [made() for made in ALL_KINDS]
+    values = json.loads(json.dumps(document(a_report(records))))
+    assert report_from(values).records == tuple(records)
+
+
+def test_keys_stand_in_the_order_that_the_page_of_the_format_gives():
+    """The order of each key in the file, so that two runs can be compared line by line."""
+    assert list(to_json(full())) == [
+        "order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "source", "how", "by",
+        "transform", "verdict", "elements", "total_elements", "near_zero", "sampled", "equal", "finite", "differing",
+        "right_zero_mismatch", "rtol", "atol", "absolute_error_sum", "metrics", "undefined", "not_applicable",
+        "where", "vendor", "nonfinite", "worst", "pair_note", "uncompared", "statistics", "file_remarks", "diagnosis",
+        "spread", "custom", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes",
+        "kernel_args", "differing_arguments", "role", "causes", "suspects", "role_reason", "role_why",
+        "amplification", "suspicious",
+    ]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(comparison=comparisons, text=st.text(), limit=st.none() | st.integers(0, 9) | st.floats(0, 9), name=st.text())
+def test_the_text_is_strict_json_in_ascii(comparison, text, limit, name):
+    checks = (Check("cosine_similarity", 0, limit, "fail", text, "fail"),)
+    verdict = Verdict("fail", (Finding("fail", text, None, limit, 0), Finding("note", text)), {"rmse": float("inf")})
+    ref = samples.left_ref()
+    left = replace(ref, key=TensorKey(OpKey(name, ref.key.op.at, text or None, name), "output", 0))
+    pair = samples.pair(left=left, by=text)
+    line = to_text(samples.drifted(comparison=comparison, checks=checks, verdict=verdict, pair=pair))
+    assert line.isascii()
+    assert line == json.dumps(json.loads(line), allow_nan=False)
+    entry = json.loads(line)
+    assert (entry["left"]["address"], entry["by"]) == (f"{name}:output:0", text)
+    assert [finding["sentence"] for finding in entry["findings"]] == [text, text]
+    assert repr([entry["checks"][0]["limit"], entry["findings"][0]["value"]]) == repr([limit, limit])
+
+
+def test_zero_is_written_as_what_it_is():
+    for number in (0, 0.0, -0.0, 0):
+        checks = (Check("rmse", number, number, "fail", "R", "ok"),)
+        findings = (Finding("fail", "S", "rmse", number, number),)
+        entry = samples.entry(samples.drifted(checks=checks, verdict=Verdict("fail", findings)))
+        told = [*entry["checks"], *entry["findings"]]
+        assert [repr(one[key]) for one in told for key in ("value", "limit")] == [repr(number)] * 4
+
+
+def test_a_file_outside_of_the_dump_has_its_whole_name(tmp_path):
+    source = replace(samples.right_ref().source, path=tmp_path / "b.npy")
+    pair = samples.pair(right=replace(samples.right_ref(), source=source))
+    assert record_of(pair, roots=(Path(), tmp_path / "else")).right.file == str(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("true_name", [None, "", "Default/a", 'Default/"ü"\\n'])
+@pytest.mark.parametrize("name", ["Default_a", 'a"b\\c', "ü\x7f", "a\udc80"])
+@pytest.mark.parametrize("is_inside", [True, False])
+@pytest.mark.parametrize(
+    ("folder", "root", "file"),
+    [
+        ("/dump", "/dump", "a.npy"),
+        ("/dump/a/b", "/dump", "a/b/a.npy"),
+        ("/dumping", "/dump", "/dumping/a.npy"),
+        ("/elsewhere", "/dump", "/elsewhere/a.npy"),
+        ("/dump", "/dump/a.npy", "a.npy"),
+        ("dump/a", "dump", "a/a.npy"),
+        ("dump", ".", "dump/a.npy"),
+        (".", ".", "a.npy"),
+        ("/dump", "/", "dump/a.npy"),
+        ("/", "/", "a.npy"),
+    ],
+)
+def test_names_are_those_of_the_tensors(name, true_name, folder, root, file, is_inside):
+    source = TensorSource.inside(Path(folder), "a.npy") if is_inside else TensorSource(Path(folder) / "a.npy")
+    key = TensorKey(OpKey(name, Coordinates(iteration=3), "Conv2D", true_name), "output", 12)
+    ref = TensorRef(key, TensorSpec(), source, "npy-folder")
+    spec = TensorSpec("float32", (2, 3), "NCHW", (2, 3))
+    pair = Pair(ref, ref, "name", "by", order=7)
+    entry = json.loads(to_text(record_of(pair, specs=(spec, spec), roots=(Path(root), Path(root)))))
+    assert (entry["order"], entry["how"], entry["by"], entry["iteration"]) == (7, "name", "by", 3)
+    side = entry["left"]
+    assert (side["address"], side["name"], side["true_name"]) == (key.address, name, true_name)
+    assert side["file"] == file == relative_file(source.path, Path(root))
+    assert (side["op_type"], side["dtype"], side["shape"], side["memory_format"]) == (
+        *("Conv2D", "float32"),
+        *([2, 3], "NCHW"),
+    )
+    assert entry["right"] == {**side, "at": {"iteration": 3}}
 
 
 BROKEN = [
@@ -242,7 +414,7 @@ BROKEN = [
 
 def report_of(entry):
     """The report that a file with this record alone is read as."""
-    values = document(a_report([samples.entry(samples.drifted())]))
+    values = document(a_report([samples.drifted()]))
     return report_from({**values, "tensors": [entry]})
 
 
@@ -276,4 +448,4 @@ def test_no_edited_entry_raises_anything_but_a_configuration_error(data):
     holder[key] = data.draw(junk)
     # Any other exception would fail the test; that an entry can be read after all is as good an answer.
     with suppress(ConfigError):
-        from_json(report_of(entry).records[0])
+        report_of(entry)

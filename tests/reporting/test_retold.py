@@ -19,6 +19,7 @@ from pytest_msdump.memory_formats.axes import explain_shapes
 from pytest_msdump.metrics import definitions
 from pytest_msdump.model.comparison import Nonfinite
 from pytest_msdump.model.pairing import Unmatched
+from pytest_msdump.model.report import Diagnosis
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
@@ -183,13 +184,13 @@ def test_the_terminal_tells_it_where_it_tells_sentences():
     reason = "no operator of that name on the right side"
     alone = [Unmatched("left", ref, reason) for ref in left.refs]
     pairing = replace(samples.pairing([samples.pair()]), unmatched_left=tuple(alone))
-    report = assemble(left, right, pairing, [samples.entry(drifted)], profile="default")
+    report = assemble(left, right, pairing, [drifted], profile="default")
     assert "右侧没有此名称的算子" in coverage_text(report, say=CHINESE)
     assert "右侧没有此名称的算子" in "\n".join(summary_lines(report, say=CHINESE))
-    record = {**samples.entry(drifted), "by": "same name as conv2", "how": "mangled"}
+    record = replace(drifted, by="same name as conv2", how="mangled")
     assert "配对依据：与 conv2 同名" in failure_text([record], operators=3, say=CHINESE)
-    evidence = {"diagnosis": [{"id": "sign_flipped", "confidence": "high", "evidence": "left = -right"}]}
-    assert "左 = −右" in "\n".join(diagnosis_lines(evidence, 80, CHINESE))
+    flipped = replace(drifted, diagnosis=(Diagnosis("sign_flipped", "high", "left = -right"),))
+    assert "左 = −右" in "\n".join(diagnosis_lines(flipped, 80, CHINESE))
 
 
 def test_it_takes_no_long_whatever_a_name_holds():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
+from reporting import samples
 
 from pytest_msdump.facts.operators import REASONS
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.reporting.csv_report import write_csv
+from pytest_msdump.reporting.record_json import from_json
 from pytest_msdump.reporting.vendor_cells import overflow_cell, shape_cell
 from pytest_msdump.reporting.vendor_table import ALGORITHMS, Columns, columns_for, nine_columns, titles_of, vendor_table
 
@@ -24,10 +27,14 @@ AT = {"rank": None, "net": None, "graph": None, "iteration": 0, "occurrence": 0}
 
 
 def record(left, right="r:output:0", order=0, elements=6, **changes):
-    """An entry of `tensors`; one that could not be measured has no elements."""
+    """A record from its entry of `tensors`; one that could not be measured has no elements."""
+    usual = samples.entry(samples.drifted())
+    broken = {**usual["findings"][0], "outcome": "error", "sentence": f"{left} is broken"}
     plain = {
+        **usual,
         "order": order,
         "left": {
+            **usual["left"],
             "address": left,
             "op_type": "Add",
             "file": "Add.a.1.1.1600000000000000",
@@ -37,18 +44,19 @@ def record(left, right="r:output:0", order=0, elements=6, **changes):
             "memory_format": "NC1HWC0",
             "device_address": 4096,
         },
-        "right": {"address": right, "dtype": "float32", "device_address": 0},
+        "right": {**usual["right"], "address": right, "dtype": "float32", "device_address": 0},
         **AT,
         "transform": {},
         "verdict": "error" if elements is None else "pass",
         "elements": elements,
         "metrics": {} if elements is None else {"cosine_similarity": 0.5, "max_absolute_error": 2},
+        "where": {},
         "vendor": {},
         "undefined": {},
         "not_applicable": {},
-        "findings": [{"outcome": "error", "sentence": f"{left} is broken"}] if elements is None else [],
+        "findings": [broken] if elements is None else [],
     }
-    return {**plain, **changes}
+    return from_json({**plain, **changes})
 
 
 def alone(address, reason="nobody", side="left", order=0, **changes):
@@ -179,8 +187,8 @@ class TestCells:
 
     def test_overflow_is_told_of_tensors_that_could_not_be_compared_too(self):
         broken = record("a:output:0", elements=None)
-        broken["left"]["overflow"] = True
-        rows = report([broken], [alone("b:output:0", overflow=False, order=1)])
+        broken = replace(broken, left=replace(broken.left, has_overflow=True))
+        rows = report([broken], [alone("b:output:0", has_overflow=False, order=1)])
         assert table(rows, "OverFlow") == [("YES",), ("NO",)]
 
     def test_a_scalar_s_shape_is_not_an_unknown_one(self):
@@ -314,17 +322,17 @@ class TestNetwork:
     )
     def test_shapes_are_those_that_the_vendor_compares(self, memory_format, wanted, shape):
         one = record("a:output:0", transform={"left_logical_format": wanted} if wanted else {})
-        one["left"]["memory_format"] = memory_format
+        one = replace(one, left=replace(one.left, memory_format=memory_format))
         assert table(report([one], network=[operator(0, "a")]), "Shape") == [(shape,)]
 
     def test_a_flat_shape_is_that_of_the_whole_tensor_when_only_a_part_was_looked_at(self):
         one = record("a:output:0", elements=4, total_elements=6)
-        one["left"]["memory_format"] = "ND"
+        one = replace(one, left=replace(one.left, memory_format="ND"))
         assert table(report([one], network=[operator(0, "a")]), "Shape") == [("[6]",)]
 
     def test_npy_files_on_the_left_keep_their_shape(self):
         one = record("a:output:0")
-        one["left"]["memory_format"] = "ND"
+        one = replace(one, left=replace(one.left, memory_format="ND"))
         rows = report([one], network=[operator(0, "a")], readers=("npy-folder", "npy-folder"))
         assert table(rows, "Shape") == [("[2,3]",)]
 
@@ -412,7 +420,7 @@ class TestDevices:
 
     def test_a_file_with_a_number_for_a_name_tells_no_type(self):
         hashed = record("a:output:0")
-        hashed["left"]["file"] = "0/12345678901234567890"
+        hashed = replace(hashed, left=replace(hashed.left, file="0/12345678901234567890"))
         assert table(self.devices([hashed, record("b:output:0", order=1)]), "OpType") == [("NaN",), ("Add",)]
 
     def test_one_operator_of_two_iterations_has_two_numbers(self):

@@ -30,16 +30,16 @@ def slow(log: Path, seconds: float) -> Any:
 
         from pytest_msdump.scheduling import batch
 
-        original = batch.entry_of
+        original = batch.compare_one
 
-        def entry_of(pair: Any, conditions: Any) -> Any:
+        def compare_one(pair: Any, conditions: Any) -> Any:
             with open(log, "a") as file:  # noqa: PTH123
                 file.write(f"{os.getpid()}\n")
             time.sleep(seconds)
             return original(pair, conditions)
 
-        batch.entry_of = entry_of
-        return lambda: setattr(batch, "entry_of", original)
+        batch.compare_one = compare_one
+        return lambda: setattr(batch, "compare_one", original)
 
     return _plugin(happens, str(log), seconds)
 
@@ -53,15 +53,15 @@ def deadly(name: str) -> Any:
 
         from pytest_msdump.scheduling import batch
 
-        original = batch.entry_of
+        original = batch.compare_one
 
-        def entry_of(pair: Any, conditions: Any) -> Any:
+        def compare_one(pair: Any, conditions: Any) -> Any:
             if pair.left.key.op.name == name:
                 os.kill(os.getpid(), signal.SIGKILL)
             return original(pair, conditions)
 
-        batch.entry_of = entry_of
-        return lambda: setattr(batch, "entry_of", original)
+        batch.compare_one = compare_one
+        return lambda: setattr(batch, "compare_one", original)
 
     return _plugin(happens, name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.report import Record
 from pytest_msdump.pipeline.conditions import Conditions
 from pytest_msdump.scheduling import running
 from pytest_msdump.testing.builder import write_reference
@@ -55,14 +56,14 @@ def as_written(folder: Path) -> bytes:
 
 def before_each_pair(monkeypatch: pytest.MonkeyPatch, do: Callable[[str], object]) -> None:
     """Call `do` with the name of each operator that is about to be measured in this process."""
-    original = running.entries_of
+    original = running.compare_pairs
 
-    def entries_of(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Mapping[str, Any]]:
+    def compare_pairs(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Record]:
         for pair in pairs:
             do(pair.left.key.op.name)
             yield from original((pair,), conditions)
 
-    monkeypatch.setattr(running, "entries_of", entries_of)
+    monkeypatch.setattr(running, "compare_pairs", compare_pairs)
 
 
 def interrupt_at(name: str) -> Callable[[str], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,9 @@ import pytest
 from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
 from pytest_msdump.cli import main
+from pytest_msdump.model.report import ComparedTensor, Record
+from pytest_msdump.model.verdict import Verdict
+from pytest_msdump.reporting.record_json import to_text
 from pytest_msdump.scheduling import cache as cache_module
 from pytest_msdump.scheduling.cache_file import CacheFile
 from pytest_msdump.scheduling.files import state_of
@@ -374,8 +378,30 @@ def test_an_interrupted_run_keeps_what_it_has(compare, monkeypatch):
     assert "cache: 2 of 4 pairs from earlier runs" in compare()[2]
 
 
+def record(note: str, order: int = 0) -> Record:
+    tensor = ComparedTensor("a:output:0", "a.npy")
+    return Record(order, tensor, tensor, Verdict("error"), "name", notes=(note,))
+
+
+def test_what_is_no_record_is_not_there_although_its_digest_is_right(tmp_path):
+    """The digest finds damage; a line that someone wrote has a digest as well."""
+    key = "0" * 32
+    CacheFile(tmp_path, "file").keep({key: record("")})
+    file = tmp_path / "file.comparisons"
+    title, line = file.read_bytes().splitlines()
+    for text in (b"{}", b"[]", b"3", b"[" * 100_000, line[66:].replace(b'"a.npy"', b"7")):
+        digest = hashlib.sha256(text).hexdigest()[:32].encode("ascii")
+        file.write_bytes(b"\n".join([title, b" ".join([key.encode("ascii"), digest, text]), b""]))
+        found = CacheFile(tmp_path, "file")
+        assert found.get(key) is None
+        assert "is damaged" in found.note
+
+
 def test_size_is_bounded_and_what_was_used_last_stays(tmp_path):
-    records = {f"{number:032d}": {"verdict": "pass", "text": "x" * 1000} for number in range(10)}
+    # Lines of 1,100 bytes, five of which fit.
+    plain = record("")
+    text = "x" * (1030 - len(to_text(plain)))
+    records = {f"{number:032d}": record(text, order=number) for number in range(10)}
     first = CacheFile(tmp_path, "first", most_bytes=6000)
     first.keep(records)
     again = CacheFile(tmp_path, "first")
@@ -392,7 +418,7 @@ def test_what_a_killed_run_left_half_written_is_deleted_after_a_day(tmp_path):
     for name, hours in ((".old.tmp", 25), (".young.tmp", 23)):
         (tmp_path / name).write_text("half")
         os.utime(tmp_path / name, (time.time() - 3600 * hours,) * 2)
-    CacheFile(tmp_path, "file").keep({"0" * 32: {"verdict": "pass"}})
+    CacheFile(tmp_path, "file").keep({"0" * 32: record("")})
     assert sorted(path.name for path in tmp_path.glob(".*.tmp")) == [".young.tmp"]
 
 

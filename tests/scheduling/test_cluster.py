@@ -211,10 +211,10 @@ def test_what_nobody_is_left_to_compare_is_not_run(dumps, doomed):
     address = doomed.scheduler_address
     with befallen(address, clusters.slow(dumps / "log", 0.05)), Client(address, set_as_default=False) as client:
         cluster = Cluster(planned, client, address, patience_seconds=1)
-        entries = cluster.entries(range(len(SIZES)))
-        first = dict([next(entries)])
+        found = cluster.records(range(len(SIZES)))
+        first = dict([next(found)])
         doomed.scale(0)
-        first.update(entries)
+        first.update(found)
         report = gathered(planned, first)
     assert "no worker was left for 1 s; the rest was not compared" in cluster.notes[0]
     assert not report.complete
@@ -259,17 +259,17 @@ def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal,
     planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
     with befallen(address, clusters.slow(dumps / "log", 0.2), is_undone=False), workers.connected(address) as client:
         cluster = Cluster(planned, client, address, patience_seconds=4)
-        entries = cluster.entries(range(len(SIZES)))
-        records = dict([next(entries)])
+        found = cluster.records(range(len(SIZES)))
+        records = dict([next(found)])
         process.kill()
-        records.update(entries)
+        records.update(found)
         assert client.status == "closed", "the client has given its scheduler up meanwhile"
         report = gathered(planned, records)
     assert cluster.notes == [f"--scheduler {address}: no worker was left for 4 s; the rest was not compared"]
     assert not report.complete
     assert 0 < len(records) < len(SIZES)
     verdicts = [record["verdict"] for record in alone]
-    assert [(number, record["verdict"]) for number, record in records.items()] == [
+    assert [(number, record.verdict.outcome) for number, record in records.items()] == [
         (number, verdicts[number]) for number in records
     ]
 
@@ -294,7 +294,7 @@ def test_a_scheduler_that_comes_back_is_given_what_it_did_not_take(dumps, addres
         monkeypatch.setattr(client, "nthreads", lambda: {} if back and time.monotonic() < back[0] else nthreads())
         records = {}
         # Not in this thread: who waits for nothing waits without end.
-        thread = threading.Thread(target=lambda: records.update(cluster.entries(range(len(SIZES)))), daemon=True)
+        thread = threading.Thread(target=lambda: records.update(cluster.records(range(len(SIZES)))), daemon=True)
         thread.start()
         thread.join(15)
         assert sorted(records) == [*range(len(SIZES))]

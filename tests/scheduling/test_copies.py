@@ -199,15 +199,15 @@ _COMMAND = (
     "import os, signal, sys, time\nfrom pathlib import Path\n"
     "from pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
     "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "home, compare = os.getpid(), running.entries_of\n"
-    "def entries_of(pairs, conditions):\n"
+    "home, compare = os.getpid(), running.compare_pairs\n"
+    "def compare_pairs(pairs, conditions):\n"
     "    for pair in pairs:\n"
     "        name = pair.left.key.op.name\n"
     "        Path('by').mkdir(exist_ok=True)\n"
     "        Path('by', str(os.getpid())).touch()\n"
     "        {here}\n"
     "        yield from compare((pair,), conditions)\n"
-    "running.entries_of = entries_of\n"
+    "running.compare_pairs = compare_pairs\n"
     "sys.exit(cli.main(sys.argv[1:]))\n"
 )
 
@@ -237,12 +237,12 @@ _TABLE = (
     "from pytest_msdump import cli\nfrom pytest_msdump.reporting import csv_report\n"
     "from pytest_msdump.scheduling import whole\n"
     "whole._FEWEST_TABLED, whole._MOST_TABLED = {bounds}\n"
-    "home, content = os.getpid(), csv_report.csv_content\n"
-    "def csv_content(report):\n"
+    "home, lines = os.getpid(), csv_report.csv_lines\n"
+    "def csv_lines(report):\n"
     "    Path('table by original' if os.getpid() == home else 'table by copy').touch()\n"
     "    {here}\n"
-    "    return content(report)\n"
-    "csv_report.csv_content = csv_content\n"
+    "    return lines(report)\n"
+    "csv_report.csv_lines = csv_lines\n"
     "sys.exit(cli.main(sys.argv[1:]))\n"
 )
 
@@ -393,7 +393,9 @@ def workers(folder: Path) -> set[int]:
 def begun(folder: Path, here: str, before: str = "") -> Iterator[subprocess.Popen[str]]:
     """The same command with two copies, which are measuring."""
     program = _COMMAND.format(here=f"name == 'op0' and print('measuring', flush=True); {here}")
-    program = program.replace("running.entries_of = entries_of\n", f"running.entries_of = entries_of\n{before}")
+    program = program.replace(
+        "running.compare_pairs = compare_pairs\n", f"running.compare_pairs = compare_pairs\n{before}"
+    )
     words = [sys.executable, "-c", program, "compare", "left", "right", "--jobs", "2"]
     with (
         (folder / "errors").open("w") as errors,

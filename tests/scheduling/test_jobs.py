@@ -129,8 +129,8 @@ def test_who_interrupts_waits_for_no_thread(tmp_path):
         # What runs in a shell's background has this signal switched off, and passes that on.
         "import signal, sys, time\nfrom pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def entries_of(pairs, conditions):\n    print('measuring', flush=True)\n    time.sleep(120)\n"
-        "running.entries_of = entries_of\nsys.exit(cli.main(['compare', 'left', 'right', '--jobs=2']))\n"
+        "def compare_pairs(pairs, conditions):\n    print('measuring', flush=True)\n    time.sleep(120)\n"
+        "running.compare_pairs = compare_pairs\nsys.exit(cli.main(['compare', 'left', 'right', '--jobs=2']))\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -175,4 +175,4 @@ def test_a_pair_whose_file_went_away_is_told_as_without_threads(tmp_path):
     ]
     workers.close()
     assert records[0] == records[1]
-    assert [record["verdict"] for record in records[0]] == ["pass", "error"]
+    assert [record.verdict.outcome for record in records[0]] == ["pass", "error"]

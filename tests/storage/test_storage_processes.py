@@ -20,7 +20,7 @@ from storage.shelf import SHELF
 
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.planning import plan
-from pytest_msdump.reporting.records import to_json
+from pytest_msdump.reporting.record_json import to_json
 from pytest_msdump.storage.standins import standins
 from pytest_msdump.suite import load_suite
 
@@ -78,20 +78,18 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
         "import json, pickle, sys, storage.shelf\n"
         "from pathlib import Path\n"
         "from pytest_msdump.pipeline.comparing import compare_pair\n"
-        "from pytest_msdump.reporting.records import to_json\n"
+        "from pytest_msdump.reporting.record_json import to_json\n"
         "from pytest_msdump.storage.urls import located\n"
         "pairs, policy = pickle.loads(Path('pairs').read_bytes())\n"
-        "roots = [located(url, Path()) for url in sys.argv[1:]]\n"
-        "records = [compare_pair(pair, policy) for pair in pairs]\n"
-        "print(json.dumps([to_json(one, left_root=roots[0], right_root=roots[1]) for one in records]))"
+        "roots = tuple(located(url, Path()) for url in sys.argv[1:])\n"
+        "records = [compare_pair(pair, policy, roots=roots) for pair in pairs]\n"
+        "print(json.dumps([to_json(one) for one in records]))"
     )
     words = [sys.executable, "-c", program, options["left"], options["right"]]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     local = plan(load_suite(file=None, options={**options, **sides(lenet)}, directory=tmp_path))
-    expected = [
-        to_json(compare_pair(pair, local.suite.policy), left_root=local.left.root, right_root=local.right.root)
-        for pair in local.pairing.pairs
-    ]
+    roots = local.left.root, local.right.root
+    expected = [to_json(compare_pair(pair, local.suite.policy, roots=roots)) for pair in local.pairing.pairs]
     found = json.loads(done.stdout)
     assert found == json.loads(json.dumps(expected))
     assert {"pass", "fail"} <= {record["verdict"] for record in found}
@@ -149,13 +147,13 @@ import storage.shelf
 from pytest_msdump.cli import main
 from pytest_msdump.scheduling import running
 from pytest_msdump.storage.standins import standins
-home, entries_of = os.getpid(), running.entries_of
+home, compare_pairs = os.getpid(), running.compare_pairs
 def slowly(*arguments):
     if os.getpid() == home:
         print("in", standins().folder, flush=True)
     time.sleep(60)
-    yield from entries_of(*arguments)
-running.entries_of = slowly
+    yield from compare_pairs(*arguments)
+running.compare_pairs = slowly
 {before}
 sys.exit(main({words}))
 """

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.report import ComparedTensor, Record, Report
+from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.html.columns import Pool, column, file_columns, front_coded, short
 from pytest_msdump.reporting.html.details import details
+from pytest_msdump.reporting.json_report import outline
+from pytest_msdump.reporting.values import encode
 
 __all__ = ["content"]
 
 Entry = Mapping[str, Any]
 
-_COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
-_PLAIN = ("order", "elements", "differing", "right_zero_mismatch", "equal", "total_elements")
-_POOLED = ("verdict", "role", "how", "by", "judged_as", "known_drift", "rtol", "atol", *_COORDINATES)
 _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 
 # Told as they stand in results.json; a key that is not there is not told.
@@ -37,29 +38,31 @@ _HEAD = (
 _MOST_UNMATCHED = 10_000
 
 
-def content(values: Entry, *, problems: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the page's data.
 
     Parameters
     ----------
-    values : mapping
-        results.json as parsed, or its outline.
+    report : Report
+        Of one suite.
     problems : mapping of str to sequence of str
         Why the item `coverage` fails, by language.
     """
     pool = Pool()
-    records: Sequence[Entry] = values["tensors"]
-    metrics = _metrics(records)
+    values, records = outline(report), report.records
+    numbers = [record.metrics for record in records]
+    metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
         "problems": {language: list(listed) for language, listed in problems.items()},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),
         "tensors": {
-            **{key: column(_plain(record.get(key)) for record in records) for key in _PLAIN},
-            **{key: column(pool.add(record.get(key)) for record in records) for key in _POOLED},
-            **{side: _side([record[side] for record in records], pool) for side in ("left", "right")},
-            "values": {name: column(_number(record["metrics"].get(name)) for record in records) for name in metrics},
+            **_counts(records),
+            **{key: column(map(pool.add, texts)) for key, texts in _words(records)},
+            "left": _side([record.left for record in records], pool),
+            "right": _side([record.right for record in records], pool),
+            "values": {name: column(_number(one.get(name)) for one in numbers) for name in metrics},
             "limits": column(pool.add(_limits(record)) for record in records),
             "outcomes": column(pool.add(_outcomes(record)) for record in records),
         },
@@ -69,9 +72,34 @@ def content(values: Entry, *, problems: Mapping[str, Sequence[str]]) -> dict[str
     return {**data, "details": details(records, pool), "pool": pool.values}
 
 
-def _metrics(records: Sequence[Entry]) -> list[str]:
+def _counts(records: Sequence[Record]) -> dict[str, Any]:
+    """The columns of whole numbers; of records without numbers empty."""
+    measured = [record.comparison for record in records]
+    return {
+        "order": column(record.order for record in records),
+        "elements": column(None if one is None else one.elements for one in measured),
+        "differing": column(None if one is None else one.differing for one in measured),
+        "right_zero_mismatch": column(None if one is None else one.right_zero_mismatch for one in measured),
+        "equal": column(None if one is None else int(one.equal) for one in measured),
+        "total_elements": column(None if one is None else one.total_elements for one in measured),
+    }
+
+
+def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
+    """Yield the columns of which few values differ."""
+    yield "verdict", [record.verdict.outcome for record in records]
+    for name in ("role", "how", "by", "judged_as", "known_drift"):
+        yield name, [getattr(record, name) for record in records]
+    for name in ("rtol", "atol"):
+        measured = [record.comparison for record in records]
+        yield name, [None if one is None else encode(getattr(one, name)) for one in measured]
+    for name in COORDINATES:
+        yield name, [getattr(record.left.at, name) for record in records]
+
+
+def _metrics(numbers: Iterable[Mapping[str, Any]]) -> list[str]:
     """The metrics that are single numbers, those that the tool knows first, in its order."""
-    found = {name for record in records for name, value in record["metrics"].items() if not isinstance(value, list)}
+    found = {name for one in numbers for name, value in one.items() if not isinstance(value, tuple)}
     return [*(name for name in METRICS if name in found), *sorted(found - METRICS.keys())]
 
 
@@ -81,73 +109,68 @@ def _fact(name: str) -> tuple[str, str]:
     return (fact.title, fact.direction) if fact else (name, "low")
 
 
-def _plain(value: Any) -> Any:
-    """A number as it is; truth as 1 and 0."""
-    return int(value) if isinstance(value, bool) else value
-
-
 def _number(value: Any) -> Any:
-    """A metric's number; means and deviations are told in the drawer."""
-    return None if isinstance(value, list) else short(value)
+    """A metric's number; means and deviations stand in the drawer."""
+    return None if isinstance(value, tuple) else short(encode(value))
 
 
-def _side(sides: Sequence[Entry], pool: Pool) -> dict[str, Any]:
-    """One side of all records: who it is, what it holds, which file."""
+def _side(sides: Sequence[ComparedTensor], pool: Pool) -> dict[str, Any]:
+    """One side of all records: which tensor it is, what it holds, which file."""
+    addresses = [side.address for side in sides]
     return {
-        "label": front_coded(_label(side) for side in sides),
-        "slot": column(pool.add(_slot(side)) for side in sides),
+        "label": front_coded(map(_label, addresses)),
+        "slot": column(pool.add(_slot(address)) for address in addresses),
         "name": column(pool.add(_other_name(side)) for side in sides),
-        **{key: column(pool.add(side.get(key)) for side in sides) for key in _OF_A_SIDE},
-        **file_columns([side["file"] for side in sides], [_in_file(side) for side in sides], pool),
+        **{key: column(pool.add(getattr(side, key)) for side in sides) for key in _OF_A_SIDE},
+        **file_columns([side.file for side in sides], list(map(_in_file, addresses)), pool),
     }
 
 
-def _label(side: Entry) -> str:
-    """The operator's name as its address has it."""
-    return str(side["address"]).rsplit(":", 2)[0]
+def _label(address: str) -> str:
+    """The operator's name."""
+    return address.rsplit(":", 2)[0]
 
 
-def _slot(side: Entry) -> str:
+def _slot(address: str) -> str:
     """The rest of the address."""
-    return str(side["address"])[len(_label(side)) :]
+    return address[len(_label(address)) :]
 
 
-def _in_file(side: Entry) -> str:
+def _in_file(address: str) -> str:
     """The operator's name as file names have it."""
-    return _label(side).replace("/", "_")
+    return _label(address).replace("/", "_")
 
 
-def _other_name(side: Entry) -> str | None:
+def _other_name(side: ComparedTensor) -> str | None:
     """The dump's own name where it does not follow from the address."""
-    name = side.get("name")
-    return None if name is None or name in (_label(side), _in_file(side)) else str(name)
+    return None if side.name in (None, _label(side.address), _in_file(side.address)) else side.name
 
 
-def _limits(record: Entry) -> list[list[Any]]:
+def _limits(record: Record) -> list[list[Any]]:
     """Metric, limit, level and rule of every limit of a record; most records have the same ones."""
-    return [
-        [check["metric"], check["limit"], check.get("level"), check.get("rule")]
-        for check in record["checks"]
-        if check.get("limit") is not None
-    ]
+    limited = [check for check in record.checks if check.limit is not None]
+    return [[check.metric, encode(check.limit), check.level, check.rule] for check in limited]
 
 
-def _outcomes(record: Entry) -> list[str]:
+def _outcomes(record: Record) -> list[str]:
     """What came of each of these limits, in their order."""
-    return [check["outcome"].lower() for check in record["checks"] if check.get("limit") is not None]
+    return [check.outcome for check in record.checks if check.limit is not None]
 
 
 def _unmatched(entries: Sequence[Entry], pool: Pool) -> dict[str, Any]:
     """Who found no partner."""
     listed = entries[:_MOST_UNMATCHED]
+    addresses = [str(entry["address"]) for entry in listed]
     return {
         "rows": len(listed),
         "all": len(entries),
-        "label": front_coded(_label(entry) for entry in listed),
-        "slot": column(pool.add(_slot(entry)) for entry in listed),
+        "label": front_coded(map(_label, addresses)),
+        "slot": column(pool.add(_slot(address)) for address in addresses),
         **{
             key: column(pool.add(entry.get(key)) for entry in listed)
             for key in ("side", "op_type", "dtype", "shape", "reason", "candidates", "suggestions", "order")
         },
-        **file_columns([entry.get("file") or "" for entry in listed], [_in_file(entry) for entry in listed], pool),
+        **file_columns(
+            [entry.get("file") or "" for entry in listed], [_in_file(address) for address in addresses], pool
+        ),
     }

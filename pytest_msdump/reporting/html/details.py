@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_msdump.model.report import Record
+from pytest_msdump.model.source_lines import SourceFrame
+from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting.html.columns import Pool, short
+from pytest_msdump.reporting.record_json import to_json
 
 __all__ = ["details"]
-
-Entry = Mapping[str, Any]
 
 # Two million bytes for five thousand tensors, of which the columns take more than half.
 _ROOM_BYTES = 550_000
@@ -18,11 +20,11 @@ _ROOM_BYTES = 550_000
 _LITTLE_BYTES = 100
 
 _ROLES = {"cause": 0, "unknown": 1}
-_FAILING = ("fail", "undefined", "error")
+_AS_SAVED = ("differing_arguments", "kernel_args", "custom", "statistics", "spread")
 _NONFINITE = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
 
 
-def details(records: Sequence[Entry], pool: Pool) -> dict[str, Any]:
+def details(records: Sequence[Record], pool: Pool) -> dict[str, Any]:
     """Return ``of``: record number → what only the drawer tells, and ``left_out``: how many have more in results.json.
 
     Two tiers: sentences, causes and lines of the program of every record before any worst elements and small arrays,
@@ -48,74 +50,71 @@ def _said(told: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value not in (None, [], {}, "")}
 
 
-def _rank(record: Entry, number: int) -> tuple[int, int, int]:
+def _rank(record: Record, number: int) -> tuple[int, int, int]:
     """Causes, then what else fails, then warnings, then the rest; each in execution order."""
-    verdict = record["verdict"]
-    severity = 0 if verdict in _FAILING else 1 if verdict == "warn" else 2
-    return severity, _ROLES.get(record.get("role", ""), 2), number
+    severity = 0 if record.fails else 1 if record.verdict.outcome == "warn" else 2
+    return severity, _ROLES.get(record.role or "", 2), number
 
 
-def _sentences(record: Entry, pool: Pool) -> dict[str, Any]:
+def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
     """Why it fails, and where to look."""
+    entry = to_json(record)
     return {
-        "findings": [[one["outcome"], one["sentence"]] for one in record["findings"] if not _in_table(one)],
-        "undefined_in": record.get("undefined"),
-        "causes": [pool.add(cause) for cause in record.get("causes") or ()],
-        "suspects": [pool.add(suspect) for suspect in record.get("suspects") or ()],
+        "findings": [[one.outcome, one.sentence] for one in record.verdict.findings if not _in_table(one)],
+        "undefined_in": entry["undefined"],
+        "causes": [pool.add(cause) for cause in record.causes],
+        "suspects": [pool.add(suspect) for suspect in record.suspects],
         **_reason(record, pool),
-        "suspicious": [{key: one[key] for key in one if key != "why"} for one in record.get("suspicious", ())],
-        "diagnosis": record.get("diagnosis"),
-        "amplification": short(record.get("amplification")),
-        "source": _source(record.get("source"), pool),
-        "right_source": _source(record["right"].get("source"), pool),
+        "suspicious": [{key: one[key] for key in one if key != "why"} for one in entry.get("suspicious", ())],
+        "diagnosis": entry.get("diagnosis"),
+        "amplification": short(entry.get("amplification")),
+        "source": _source(record.left.source, pool),
+        "right_source": _source(record.right.source, pool),
     }
 
 
-def _elements(record: Entry, _pool: Pool) -> dict[str, Any]:
+def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
     """Worst elements, places, arguments, small arrays."""
+    entry = to_json(record)
     return {
-        "notes": list(dict.fromkeys([*record.get("notes", ()), *_extra_notes(record)])),
-        "overflows": record["left"].get("overflows"),
-        "transform": record.get("transform"),
-        "would_pass": record.get("would_pass"),
-        "where": record.get("where"),
-        "moments": short(record["metrics"].get("standard_deviation")),
-        "nonfinite": {key: record["nonfinite"][key] for key in _NONFINITE if record["nonfinite"].get(key)},
-        "worst": [[one["index"], *(short(one[key]) for key in ("left", "right", "ratio"))] for one in record["worst"]],
-        "differing_arguments": record.get("differing_arguments"),
-        "kernel_args": record.get("kernel_args"),
-        "custom": record.get("custom"),
-        "statistics": record.get("statistics"),
-        "spread": record.get("spread"),
+        "notes": list(dict.fromkeys([*record.notes, *_extra_notes(record)])),
+        "overflows": entry["left"].get("overflows"),
+        "transform": entry["transform"],
+        "would_pass": entry["would_pass"],
+        "where": entry["where"],
+        "moments": short(entry["metrics"].get("standard_deviation")),
+        "nonfinite": {key: entry["nonfinite"][key] for key in _NONFINITE if entry["nonfinite"].get(key)},
+        "worst": [[one["index"], *(short(one[key]) for key in ("left", "right", "ratio"))] for one in entry["worst"]],
+        **{key: entry.get(key) for key in _AS_SAVED},
     }
 
 
-def _extra_notes(record: Entry) -> Iterator[str]:
+def _extra_notes(record: Record) -> Iterator[str]:
     """Sentences that other keys hold."""
-    if record.get("pair_note"):
-        yield record["pair_note"]
+    if record.pair_note:
+        yield record.pair_note
 
 
-def _reason(record: Entry, pool: Pool) -> dict[str, Any]:
+def _reason(record: Record, pool: Pool) -> dict[str, Any]:
     """Why it has its role: what the sentence is made from, or the sentence where an older release left no more."""
-    why = record.get("role_why")
+    why = record.role_why
     if why is None:
-        return {"role_reason": record.get("role_reason")}
+        return {"role_reason": record.role_reason}
     suspects = [
-        [pool.add(one["operator"]), pool.add(one["state"]), *([one["before"]] if "before" in one else [])]
-        for one in why["suspects"]
+        [pool.add(one.operator), pool.add(one.state), *([] if one.before is None else [one.before])]
+        for one in why.suspects
     ]
-    names = {key: [pool.add(name) for name in why.get(key, ())] for key in ("given", "before")}
-    told = {"why": why["why"], "suspects": suspects, **names}
+    names = {"given": [pool.add(name) for name in why.given], "before": [pool.add(name) for name in why.before]}
+    told = {"why": why.why, "suspects": suspects, **names}
     return {"role_why": _said(told)}
 
 
-def _source(source: Entry | None, pool: Pool) -> list[Any] | None:
+def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
     """A line of the program; its file is that of many others."""
-    return None if not source else [pool.add(source["file"]), source["line"], source.get("text") or ""]
+    return None if source is None else [pool.add(source.file), source.line, source.text]
 
 
-def _in_table(finding: Entry) -> bool:
+def _in_table(finding: Finding) -> bool:
     """Whether the table of limits says it: a number beside the limit that it does not meet."""
-    known = finding.get("metric") is not None and finding.get("value") is not None
-    return known and finding.get("limit") is not None and finding["outcome"] in ("fail", "warn")
+    is_known = finding.metric is not None and finding.value is not None and finding.limit is not None
+    return is_known and finding.outcome in ("fail", "warn")

@@ -8,16 +8,13 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from pytest_msdump.escape import html_json, html_text
 from pytest_msdump.facts.languages import LANGUAGES
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.verdict import FAILING
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
-from pytest_msdump.reporting.json_report import outline
 from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.sentence_forms import KINDS, SENTENCES
 from pytest_msdump.reporting.sentence_forms import WORDS as SIDES
@@ -40,20 +37,20 @@ def write_html(report: Report, directory: Path) -> Path:
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "index.html", page(outline(report), problems=_problems(report)))
+    return write_file(directory, "index.html", page(report, problems=_problems(report)))
 
 
 def _problems(report: Report) -> Mapping[str, Sequence[str]]:
     return {language: coverage_problems(report, Phrases(language)) for language in LANGUAGES}
 
 
-def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _NO_PROBLEMS) -> bytes:
+def page(report: Report, *, problems: Mapping[str, Sequence[str]] = _NO_PROBLEMS) -> bytes:
     """Return the page of a report; the same values give the same bytes.
 
     Parameters
     ----------
-    values : mapping
-        results.json as parsed, or its outline.
+    report : Report
+        Of one suite.
     problems : mapping of str to sequence of str
         Why the item `coverage` fails, by language.
 
@@ -69,7 +66,7 @@ def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _
         "base-uri 'none'; form-action 'none'"
     )
     data = {
-        "report": content(values, problems=problems),
+        "report": content(report, problems=problems),
         "words": WORDS,
         "sentences": {"forms": SENTENCES, "kinds": KINDS, "words": SIDES},
     }
@@ -81,12 +78,12 @@ def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="pytest-msdump">
-<title>msdump: {_named(values)}</title>
+<title>msdump: {_named(report)}</title>
 <link rel="icon" href="data:,">
 <style>{style}</style>
 </head>
 <body>
-<main id="page">{_first_paint(values, problems)}</main>
+<main id="page">{_first_paint(report, problems)}</main>
 <noscript>The rest of this page is drawn by JavaScript. results.json beside it holds the same for programs.</noscript>
 <script type="application/json" id="data">{html_json(data)}</script>
 <script>{script}</script>
@@ -96,18 +93,18 @@ def page(values: Mapping[str, Any], *, problems: Mapping[str, Sequence[str]] = _
     return text.encode("utf-8", errors="replace")
 
 
-def _first_paint(values: Mapping[str, Any], problems: Mapping[str, Sequence[str]]) -> str:
+def _first_paint(report: Report, problems: Mapping[str, Sequence[str]]) -> str:
     """What is seen while the rest is still being read, and where no program may run."""
-    failing = sum(values["counts"].get(verdict, 0) for verdict in FAILING)
+    failing = any(record.fails for record in report.records)
     word, shade = ("FAIL", "fail") if failing or any(problems.values()) else ("PASS", "pass")
-    if word == "PASS" and not values["complete"]:
+    if word == "PASS" and not report.complete:
         word, shade = "INCOMPLETE", "warn"
-    return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{_named(values)}</h1></div>'
+    return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{_named(report)}</h1></div>'
 
 
-def _named(values: Mapping[str, Any]) -> str:
+def _named(report: Report) -> str:
     """Both directories in few words; names are anybody's, so they are escaped."""
-    return html_text(" / ".join(Path(values[side]["directory"]).name for side in ("left", "right")))
+    return html_text(" / ".join(Path(side.directory).name for side in (report.left, report.right)))
 
 
 def _asset(name: str) -> str:
