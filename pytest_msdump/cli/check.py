@@ -14,7 +14,8 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
 from pytest_msdump.judging.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Measurement
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.verdict import Limits
 from pytest_msdump.pipeline.gathering import policy_entry
 from pytest_msdump.reporting.json_report import read_json, report_from
@@ -83,9 +84,9 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
         directory=Path.cwd(),
         spelled={option.name: option.cli_flags[-1] for option in OPTIONS},
     )
-    coverage = dict(report.coverage)
+    coverage = report.coverage
     if suite.min_coverage is not None:
-        coverage["min_coverage"] = suite.min_coverage
+        coverage = replace(coverage, min_coverage=suite.min_coverage)
     records = [_judged(record, suite.policy) for record in report.records]
     return replace(
         report,

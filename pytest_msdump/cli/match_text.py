@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.matching.meeting import Key, raw_key
-from pytest_msdump.model.report import record_of, relative_file
+from pytest_msdump.model.record import record_of, relative_file
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.assemble import assemble
+from pytest_msdump.reporting.json_report import coverage_json, missing_json, unmatched_json
 from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pair, Transform
-    from pytest_msdump.model.report import Report, SideInfo
+    from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
     from pytest_msdump.model.tensor import TensorRef
     from pytest_msdump.pipeline.planning import Plan
 
@@ -49,9 +50,9 @@ def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
         "left": _side_entry(report.left),
         "right": _side_entry(report.right),
         "pairs": [_pair_entry(pair, *roots) for pair in planned.pairing.pairs],
-        "unmatched": list(report.unmatched),
-        "missing": list(report.missing),
-        "coverage": dict(report.coverage),
+        "unmatched": list(map(unmatched_json, report.unmatched)),
+        "missing": list(map(missing_json, report.missing)),
+        "coverage": coverage_json(report.coverage),
         "problems": list(coverage_problems(report)),
     }
 
@@ -116,7 +117,7 @@ def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterato
         yield from _pairs(_rows(pairs), width)
     yield from _missing(report, width)
     for side in ("left", "right"):
-        alone = [entry for entry in report.unmatched if entry["side"] == side]
+        alone = [one for one in report.unmatched if one.side == side]
         if alone:
             yield ""
             yield f"{side} tensors without a partner ({len(alone)})"
@@ -198,40 +199,37 @@ def _missing(report: Report, width: int) -> Iterator[str]:
         return
     yield ""
     yield f"asked for, but not paired ({len(report.missing)})"
-    for entry in report.missing:
-        text = f"{entry['left']} <-> {entry['right']}: {entry['reason']}{_nearest(entry)}"
+    for one in report.missing:
+        text = f"{one.left} <-> {one.right}: {one.reason}{_nearest(one.candidates)}"
         yield from _hanging(f"  {terminal_text(text)}", width, 4)
 
 
-def _alone(alone: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _alone(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[str]:
     """Under each reason its tensors, in the order of the first one."""
-    varying = _varying(map(_place, alone))
-    by_reason: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in alone:
-        by_reason.setdefault(entry["reason"], []).append(entry)
-    for reason, entries in by_reason.items():
-        yield from _hanging(f"  {terminal_text(reason)} ({len(entries)}):", width, 4)
-        for entry in entries:
-            text = f"{terminal_text(entry['address'])}{_at(_place(entry), varying)}{_nearest(entry)}"
+    varying = _varying(raw_key(one.tensor.at) for one in alone)
+    by_reason: dict[str, list[UnmatchedTensor]] = {}
+    for one in alone:
+        by_reason.setdefault(one.reason, []).append(one)
+    for reason, tensors in by_reason.items():
+        yield from _hanging(f"  {terminal_text(reason)} ({len(tensors)}):", width, 4)
+        for one in tensors:
+            where = _at(raw_key(one.tensor.at), varying)
+            text = f"{terminal_text(one.tensor.address)}{where}{_nearest(one.candidates)}"
             yield from _hanging(f"    {text}", width, 6)
 
 
-def _place(entry: Mapping[str, Any]) -> Key:
-    return tuple([entry[name] for name in COORDINATES])
-
-
-def _nearest(entry: Mapping[str, Any]) -> str:
-    """Whom it may have meant."""
-    names = ", ".join(terminal_text(name) for name in entry["candidates"])
+def _nearest(candidates: Iterable[str]) -> str:
+    """The names that it may have meant."""
+    names = ", ".join(map(terminal_text, candidates))
     return f" (nearest: {names})" if names else ""
 
 
 def _totals(report: Report, width: int) -> Iterator[str]:
     coverage, found = report.coverage, counts(report)
-    pairs, total = len(report.records), coverage["right_total"]
+    pairs, total = len(report.records), coverage.right_total
     yield from _hanging(
-        f"{pairs} {'pair' if pairs == 1 else 'pairs'}; {coverage['right_paired']} of {total} right tensors have a "
-        f"partner ({percent(coverage['value'])}); without one: {found['unmatched_left']} left, "
+        f"{pairs} {'pair' if pairs == 1 else 'pairs'}; {coverage.right_paired} of {total} right tensors have a "
+        f"partner ({percent(coverage.value)}); without one: {found['unmatched_left']} left, "
         f"{found['unmatched_right']} right",
         width,
         2,

@@ -19,7 +19,8 @@ from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.settings import language_of
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["phrases", "tell_github", "tell_header", "tell_report", "tell_saved"]

@@ -151,12 +151,13 @@ def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
     for record in report.records:
         files = (_path(report.left.directory, record.left.file), _path(report.right.directory, record.right.file))
         found[False, record.left.address].append(files)
-    for entry in report.unmatched:
-        if entry["side"] == "left":
-            found[False, entry["address"]].append((_path(report.left.directory, entry["file"]), _UNKNOWN))
+    for one in report.unmatched:
+        address, file = one.tensor.address, one.tensor.file
+        if one.side == "left":
+            found[False, address].append((_path(report.left.directory, file), _UNKNOWN))
         else:
-            files = (_UNKNOWN, _path(report.right.directory, entry["file"]))
-            found[True, entry["address"].rsplit(":", 2)[0]].append(files)
+            files = (_UNKNOWN, _path(report.right.directory, file))
+            found[True, address.rsplit(":", 2)[0]].append(files)
     return found
 
 

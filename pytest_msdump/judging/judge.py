@@ -9,7 +9,7 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.judging.judgement import Judgement, judgements
 from pytest_msdump.judging.wording import position, remark_text
 from pytest_msdump.model.comparison import Comparison
-from pytest_msdump.model.report import Check
+from pytest_msdump.model.record import Check
 from pytest_msdump.model.verdict import OUTCOMES, FileRemark, Finding, Limits, Verdict
 
 __all__ = ["judge", "rows"]

@@ -19,7 +19,7 @@ from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.statistic_distance import Distance, distance
 from pytest_msdump.judging.wording import number
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
-from pytest_msdump.model.report import Check
+from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.model.verdict import OUTCOMES, Finding, Limits, Verdict
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.model.report import Diagnosis
+from pytest_msdump.model.record import Diagnosis
 
 __all__ = [
     "LEFT_OPEN",

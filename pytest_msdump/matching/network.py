@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_msdump.matching.groups import grouped
 from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.report import NetworkOperator
 
 __all__ = ["network_of"]
 
 _NOBODY = "*"
 
 
-def network_of(graph: OperatorGraph) -> tuple[dict[str, Any], ...]:
-    """Return one entry for each operator, by group, as reports hold it.
+def network_of(graph: OperatorGraph) -> tuple[NetworkOperator, ...]:
+    """Return the operators by group.
 
     Parameters
     ----------
     graph : OperatorGraph
         The left side's model, with the names that the right side uses (`matching.rules.combined`).
-
-    Returns
-    -------
-    tuple of dict
-        `index` is the number of the operator's group by first appearance, `sequence` its number in the model, `left`
-        the names of the whole group, `right` the originals of the group (``["*"]`` without any), `relation` how these
-        belong together.
     """
-    entries: list[dict[str, Any]] = []
+    found: list[NetworkOperator] = []
     for number, (operators, originals, relation) in enumerate(grouped(graph)):
-        left, right = [operator.name for operator in operators], list(originals) or [_NOBODY]
-        entries += [
-            {
-                "index": number,
-                "sequence": operator.id,
-                "name": operator.name,
-                "op_type": operator.op_type,
-                "left": left,
-                "right": right,
-                "relation": relation,
-            }
+        left, right = tuple(operator.name for operator in operators), tuple(originals) or (_NOBODY,)
+        found += [
+            NetworkOperator(number, operator.id, operator.name, operator.op_type, left, right, relation)
             for operator in operators
         ]
-    return tuple(entries)
+    return tuple(found)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.model.report import AxisErrors, Histogram, MagnitudeErrors, Spread
+from pytest_msdump.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["spread"]

@@ -1,455 +1,121 @@
-"""One pair's record, from measuring to file, and the whole report (INTERFACE 9)."""
+"""The whole result of one suite."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_msdump.model.arguments import ArgumentDifference, KernelArguments
-from pytest_msdump.model.comparison import Comparison, CustomResult, Nonfinite, WorstElement
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.source_lines import SourceFrame
-from pytest_msdump.model.statistics import StatisticComparison
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSpec
-from pytest_msdump.model.verdict import FAILING, FileRemark, Limits, Verdict
+from pytest_msdump.model.pairing import Missing
+from pytest_msdump.model.record import Record, ReportedTensor
 
-__all__ = [
-    "AxisErrors",
-    "BetterFit",
-    "Check",
-    "ComparedTensor",
-    "Diagnosis",
-    "Histogram",
-    "MagnitudeErrors",
-    "Record",
-    "Report",
-    "RoleReason",
-    "SideInfo",
-    "Spread",
-    "Suspect",
-    "record_of",
-    "relative_file",
-]
-
-Number = float | int | tuple[float, ...]
-
-_NO_ROOTS = (Path(), Path())
-# One for all records, of which there may be very many.
-_NOTHING: Mapping[str, Any] = {}
-_NO_NONFINITE = Nonfinite()
-_NOWHERE = Coordinates()
-_UNCHANGED = Transform()
-
-
-class Check(NamedTuple):
-    """One line of the failure table: a metric, its number, its limit, the rule that set it, and the outcome.
-
-    `outcome` is "ok", "fail", "warn", "undefined" or "skipped".
-    """
-
-    metric: str
-    value: Number | None
-    limit: float | None
-    level: str | None
-    rule: str | None
-    outcome: str
+__all__ = ["Coverage", "NetworkOperator", "Report", "SideInfo", "SuggestedPartner", "UnmatchedTensor"]
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedTensor:
-    """One side of a record: which tensor it is, and what its file holds.
+class SuggestedPartner:
+    """A tensor that may be the partner of one that has none.
 
     Parameters
     ----------
     address : str
-        ``OP:io:slot``.
-    file : str
-        Path below the side's directory, with forward slashes.
-    name, true_name, op_type : str, optional
-        As in `OpKey`.
-    at : Coordinates
-        Where in the run it was dumped.
-    dtype, shape, memory_format, logical_shape
-        As in `TensorSpec`; `logical_shape` only where it differs from `shape`.
-    device_address : int, optional
-        Where the tensor was on the device, where the dump says it.
-    overflows : tuple of str
-        Sentences of the device's own check.
-    row : int, optional
-        Line of the statistics table that was compared in place of the tensor.
-    source : SourceFrame, optional
-        Line of the user's program that made the operator.
-    has_overflow : bool, optional
-        Whether a NaN, an Inf or the largest float16 is in it; only filled for the vendor's column OverFlow.
-    """
-
-    address: str
-    file: str
-    name: str | None = None
-    true_name: str | None = None
-    op_type: str | None = None
-    at: Coordinates = _NOWHERE
-    dtype: str | None = None
-    shape: tuple[int, ...] | None = None
-    memory_format: str | None = None
-    logical_shape: tuple[int, ...] | None = None
-    device_address: int | None = None
-    overflows: tuple[str, ...] = ()
-    row: int | None = None
-    source: SourceFrame | None = None
-    has_overflow: bool | None = None
-
-    @property
-    def key(self) -> TensorKey:
-        """The tensor's identity."""
-        label, io, slot = self.address.rsplit(":", 2)
-        name = label if self.name is None else self.name
-        return TensorKey(OpKey(name, self.at, self.op_type, self.true_name), io, int(slot))
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What a failing tensor looks like.
-
-    Parameters
-    ----------
-    id : str
-        A key of `facts.diagnoses.DIAGNOSES`.
-    confidence : str
-        ``"high"`` or ``"medium"``.
-    evidence : str
-        One sentence with the numbers that say so.
-    details : mapping
-        Plain values for programs: factor, axis, index, …
-    unexplained : float
-        Share of the squared differences of the whole tensor that the diagnosis leaves open, 0 to 1. Not saved.
-    """
-
-    id: str
-    confidence: str
-    evidence: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-    unexplained: float = field(default=0.0, compare=False)
-
-
-class Histogram(NamedTuple):
-    """Elements by the power of ten of ``|l - r|``, from ``10**low``; equal ones are left out."""
-
-    low: int
-    counts: tuple[int, ...]
-
-
-class MagnitudeErrors(NamedTuple):
-    """Mean and largest ``|l - r|`` by the power of ten of ``|r|``, from ``10**low``."""
-
-    low: int
-    mean: tuple[float, ...]
-    largest: tuple[float, ...]
-
-
-class AxisErrors(NamedTuple):
-    """Sums of ``|l - r|`` along an axis, `step` places in one."""
-
-    axis: int
-    step: int
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Where and for which values a pair differs, for drawings; a part that would be empty is ``None``.
-
-    `heat` is the mean ``|l - r|`` over the last two axes.
-    """
-
-    histogram: Histogram | None = None
-    magnitude: MagnitudeErrors | None = None
-    axis: AxisErrors | None = None
-    heat: tuple[tuple[float, ...], ...] = ()
-
-
-class Suspect(NamedTuple):
-    """An operator without a verdict and why it has none; `before` counts the operators of a gap in front of it."""
-
-    operator: str
-    state: str
-    before: int | None = None
-
-
-class RoleReason(NamedTuple):
-    """Why a failing tensor has its role.
-
-    `why` is the end of a message's id (``why_…``), `given` are weights and inputs that were not compared, `before`
-    parameters of which only the value after the step was compared.
-    """
-
-    why: str
-    suspects: tuple[Suspect, ...] = ()
-    given: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BetterFit:
-    """Another tensor that fits a failing pair far better than the partner it was given.
-
-    Parameters
-    ----------
-    side : str
-        The side that `address` is on.
-    address : str
-        The tensor.
+        Of the other side.
     confidence : str
         ``"clear"`` or ``"ambiguous"``.
     why : str
         What speaks for it.
-    apart : float
+    apart : float, optional
         Difference over the norm.
     shape : str
         ``"same"``, ``"transposed"`` or ``"reshaped"``.
-    doubt : str
-        Why it is ambiguous: ``"several"``, ``"values"`` or ``"names"``; empty when clear.
-    map : mapping, optional
-        The entry of ``[[msdump.map]]`` that pairs the two; only when clear.
+    by : str
+        ``"names"``, ``"order"`` or ``"names alone"``; empty where values decide.
     """
 
-    side: str
     address: str
     confidence: str
     why: str
-    apart: float
-    shape: str
-    doubt: str = ""
-    map: Mapping[str, Any] | None = None
+    apart: float | None = None
+    shape: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What became of one pair: names and numbers, never data.
+class UnmatchedTensor:
+    """A tensor without a partner.
 
     Parameters
     ----------
-    order : int
-        Place of the left operator among all left operators, from 0.
-    left, right : ComparedTensor
-        Both sides.
-    verdict : Verdict
-        Its outcome is also ``"not_run"`` of a pair that was planned only.
-    how, by, transform, pair_note, uncompared
-        As in `Pair`.
-    judged_as, nan, known_drift, notes
-        As in `Limits`.
-    checks : tuple of Check
-        The limits one by one.
-    comparison : Comparison, optional
-        ``None`` when nothing could be measured.
-    statistics : StatisticComparison, optional
-        Set where a tensor was not saved; then there is no `comparison`.
-    custom : mapping of str to CustomResult
-        What a user's own algorithms returned, by name.
-    remarks : tuple of FileRemark
-        What the numbers do not show of the files.
-    diagnosis : tuple of Diagnosis
-        What the drift of a failing pair looks like, the surest first.
-    spread : Spread, optional
-        Where and for which values it errs.
-    kernel_args : mapping of str to KernelArguments
-        By side, what the operator of a failing pair was initialised with.
-    differing_arguments : tuple of ArgumentDifference
-        What the two sides' operators do not share.
-    role : str, optional
-        ``"cause"``, ``"inherited"`` or ``"unknown"``, of a failing pair once all pairs are known.
-    causes : tuple of str
-        Addresses that an inherited failure goes back to.
-    suspects : tuple of str
-        Operators that were not compared and may have started it.
-    role_reason : str
-        Why it has its role, in a sentence.
-    role_why : RoleReason, optional
-        The same in parts.
-    amplification : float, optional
-        Error out over error in.
-    suspicious : tuple of BetterFit
-        Tensors that fit far better.
+    side : str
+        ``"left"`` or ``"right"``.
+    tensor : ReportedTensor
+        The tensor, as far as names describe it.
+    reason : str
+        Why it has no partner.
+    candidates : tuple of str
+        The nearest names on the other side.
+    order : int, optional
+        Place of its operator as in records; of left tensors only.
+    suggestions : tuple of SuggestedPartner, optional
+        ``None`` where suggestions were not asked for.
     """
 
-    order: int
-    left: ComparedTensor
-    right: ComparedTensor
-    verdict: Verdict
-    how: str
-    by: str = ""
-    transform: Transform = _UNCHANGED
-    pair_note: str = ""
-    uncompared: tuple[int, int] = (0, 0)
-    judged_as: str = "unknown"
-    nan: str = "match"
-    known_drift: str | None = None
-    notes: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    comparison: Comparison | None = None
-    statistics: StatisticComparison | None = None
-    custom: Mapping[str, CustomResult] = field(default_factory=lambda: _NOTHING)
-    remarks: tuple[FileRemark, ...] = ()
-    diagnosis: tuple[Diagnosis, ...] = ()
-    spread: Spread | None = None
-    kernel_args: Mapping[str, KernelArguments] = field(default_factory=lambda: _NOTHING)
-    differing_arguments: tuple[ArgumentDifference, ...] = ()
-    role: str | None = None
-    causes: tuple[str, ...] = ()
-    suspects: tuple[str, ...] = ()
-    role_reason: str = ""
-    role_why: RoleReason | None = None
-    amplification: float | None = None
-    suspicious: tuple[BetterFit, ...] = ()
-
-    @property
-    def fails(self) -> bool:
-        """Whether the verdict fails a test item."""
-        return self.verdict.outcome in FAILING
-
-    @property
-    def was_run(self) -> bool:
-        """Whether the pair was compared, or at least tried."""
-        return self.verdict.outcome != "not_run"
-
-    @property
-    def elements(self) -> int | None:
-        """How many elements were compared; ``None`` where nothing was measured."""
-        return None if self.comparison is None else self.comparison.elements
-
-    @property
-    def equal(self) -> bool | None:
-        """Whether all values are the same; ``None`` where nothing was measured."""
-        return None if self.comparison is None else self.comparison.equal
-
-    @property
-    def metrics(self) -> Mapping[str, Number]:
-        """The number of each metric that has one."""
-        return _NOTHING if self.comparison is None else self.comparison.values
-
-    @property
-    def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The index of the element that made a metric's number."""
-        return _NOTHING if self.comparison is None else self.comparison.places
-
-    @property
-    def nonfinite(self) -> Nonfinite:
-        """How many elements are NaN or Inf; nought where nothing was measured."""
-        return _NO_NONFINITE if self.comparison is None else self.comparison.nonfinite
-
-    @property
-    def worst(self) -> Sequence[WorstElement]:
-        """The elements that are furthest beyond their tolerance."""
-        return () if self.comparison is None else self.comparison.worst
-
-    @property
-    def right_zero_mismatch(self) -> int:
-        """How many elements the relative errors leave out."""
-        return 0 if self.comparison is None else self.comparison.right_zero_mismatch
-
-    def judged(self, verdict: Verdict, limits: Limits, checks: Sequence[Check]) -> Record:
-        """Return the same numbers with another opinion."""
-        return replace(
-            self,
-            verdict=verdict,
-            checks=tuple(checks),
-            judged_as=limits.judged_as,
-            nan=limits.nan,
-            known_drift=limits.known_drift,
-            notes=limits.notes,
-        )
-
-    def without_role(self) -> Record:
-        """Return the record without its role, for when other records fail than localising saw."""
-        return replace(self, role=None, causes=(), suspects=(), role_reason="", role_why=None)
+    side: str
+    tensor: ReportedTensor
+    reason: str
+    candidates: tuple[str, ...] = ()
+    order: int | None = None
+    suggestions: tuple[SuggestedPartner, ...] | None = None
 
 
-def record_of(
-    pair: Pair,
-    verdict: Verdict | None = None,
-    limits: Limits | None = None,
-    *,
-    specs: tuple[TensorSpec, TensorSpec] | None = None,
-    roots: tuple[Path, Path] = _NO_ROOTS,
-) -> Record:
-    """Return the record of a pair without any numbers.
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of the right side was matched.
 
     Parameters
     ----------
-    pair : Pair
-        The pair.
-    verdict : Verdict, optional
-        By default ``not_run``.
-    limits : Limits, optional
-        What it was judged by; by default only the data type that the names claim.
-    specs : tuple of TensorSpec, optional
-        What the files really hold; a field left open there is taken from what the file's name claims.
-    roots : tuple of Path
-        The two dumps, which the names of files are relative to.
+    right_total, right_paired : int
+        Right tensors, and those of them that have a partner.
+    value : float
+        Their ratio.
+    min_coverage : float, optional
+        The least share that was asked for, 0 to 1.
+    incomplete : tuple of str
+        The sides that are a recording that was broken off.
     """
-    left_spec, right_spec = specs or (pair.left.spec, pair.right.spec)
-    limits = limits or Limits(judged_as=pair.left.spec.dtype or pair.right.spec.dtype or "unknown")
-    return Record(
-        order=pair.order,
-        left=_compared(pair.left, left_spec, roots[0]),
-        right=_compared(pair.right, right_spec, roots[1]),
-        verdict=verdict or Verdict("not_run"),
-        how=pair.how,
-        by=pair.by,
-        transform=pair.transform,
-        pair_note=pair.note,
-        uncompared=pair.uncompared,
-        judged_as=limits.judged_as,
-        nan=limits.nan,
-        known_drift=limits.known_drift,
-        notes=limits.notes,
-    )
+
+    right_total: int = 0
+    right_paired: int = 0
+    value: float = 0.0
+    min_coverage: float | None = None
+    incomplete: tuple[str, ...] = ()
 
 
-def _compared(ref: TensorRef, spec: TensorSpec, root: Path) -> ComparedTensor:
-    """One side of a record."""
-    key, claimed, line = ref.key, ref.spec, ref.line
-    shape = claimed.shape if spec.shape is None else spec.shape
-    logical = claimed.logical_shape if spec.logical_shape is None else spec.logical_shape
-    return ComparedTensor(
-        address=key.address,
-        file=ref.source.name if ref.source.folder == root else relative_file(ref.source.location, root),
-        name=key.op.name,
-        true_name=key.op.true_name,
-        op_type=key.op.op_type,
-        at=key.op.at,
-        dtype=spec.dtype or claimed.dtype,
-        shape=shape,
-        memory_format=spec.memory_format or claimed.memory_format,
-        logical_shape=None if logical == shape else logical,
-        device_address=ref.source.device_address,
-        overflows=tuple([entry.sentence for entry in ref.overflows]),
-        source=line if line is None or line.last_line is None else replace(line, last_line=None),
-    )
+class NetworkOperator(NamedTuple):
+    """An operator of a compiled model.
 
+    Parameters
+    ----------
+    index : int
+        Number of its group, by first appearance.
+    sequence : int
+        Number of the operator in the model.
+    name, op_type : str
+        Of the operator.
+    left, right : tuple of str
+        Names of the whole group, and of its originals (``("*",)`` without any).
+    relation : str
+        How these belong together.
+    """
 
-def relative_file(file: Path | str, root: Path) -> str:
-    """Return a file's path below `root` with forward slashes; the bare name when `root` is the file itself."""
-    text, prefix = str(file), _prefix(root)
-    # Nearly every file is below the root: cutting a text costs a tenth of what comparing paths does.
-    if os.sep == "/" and prefix and text.startswith(prefix):
-        return text[len(prefix) :]
-    path = Path(file) if isinstance(file, str) else file
-    if path == root:
-        return path.name
-    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-
-
-@lru_cache(maxsize=8)
-def _prefix(root: Path) -> str:
-    """What the names of files below `root` begin with; empty for the current folder and the file system's root."""
-    text = str(root)
-    return "" if text == "." or text.endswith("/") else text + "/"
+    # Hides the method of tuples, which nobody needs here.
+    index: int  # type: ignore[assignment]
+    sequence: int
+    name: str
+    op_type: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    relation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,11 +136,13 @@ class SideInfo:
     partial_run: Mapping[str, int] = field(default_factory=dict)
 
 
+_NOT_COVERED = Coverage()
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The whole result of one suite.
 
-    `unmatched`, `missing` and `coverage` are results.json's entries (see `reporting.assemble`).
     `network` has an entry for each operator of the left side's compiled model, where a rule file describes one (see
     `matching.network`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
     `rerun` is what follows ``msdump compare`` to do it again.
@@ -487,10 +155,10 @@ class Report:
     profile: str
     limits: Mapping[str, Any]
     records: tuple[Record, ...] = ()
-    unmatched: tuple[Mapping[str, Any], ...] = ()
-    missing: tuple[Mapping[str, Any], ...] = ()
-    coverage: Mapping[str, Any] = field(default_factory=dict)
-    network: tuple[Mapping[str, Any], ...] = ()
+    unmatched: tuple[UnmatchedTensor, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    coverage: Coverage = _NOT_COVERED
+    network: tuple[NetworkOperator, ...] = ()
     notes: tuple[str, ...] = ()
     rerun: tuple[str, ...] = ()
     localised_by: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_msdump.localising.amplification import amplification
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.tensor import TensorKey
 from pytest_msdump.pipeline.edges import Group, Run
 

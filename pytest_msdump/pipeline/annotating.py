@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.annotations import Annotation, Place, annotate
 from pytest_msdump.reporting.github import github_lines
 from pytest_msdump.reporting.gitlab import write_code_quality

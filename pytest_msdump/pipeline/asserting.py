@@ -12,7 +12,7 @@ from pytest_msdump.pipeline.comparing import compare_pair, compare_views
 from pytest_msdump.pipeline.given import Tensor, opened
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Record
+    from pytest_msdump.model.record import Record
 
 __all__ = ["assert_close", "compare"]
 

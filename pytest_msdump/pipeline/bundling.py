@@ -14,7 +14,8 @@ from pytest_msdump.converting.array_files import whole_file, write_view
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.meeting import bring_together

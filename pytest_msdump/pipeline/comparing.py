@@ -14,7 +14,7 @@ from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Diagnosis, Record, Spread, record_of
+from pytest_msdump.model.record import Diagnosis, Record, Spread, record_of
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import FAILING, FileRemark, Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras

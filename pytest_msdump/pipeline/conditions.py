@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_msdump.judging.policy import Policy
     from pytest_msdump.model.pairing import Pair
-    from pytest_msdump.model.report import Record
+    from pytest_msdump.model.record import Record
     from pytest_msdump.pipeline.extras import Extras
     from pytest_msdump.pipeline.planning import Plan
 

@@ -11,7 +11,7 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.localising.diagnosis import diagnose
 from pytest_msdump.localising.diagnosis_nonfinite import nonfinite_origin
 from pytest_msdump.model.comparison import Comparison
-from pytest_msdump.model.report import Diagnosis
+from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.pipeline.measuring import FirstElements

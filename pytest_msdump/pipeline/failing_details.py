@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.detail import detail_pair, detail_stems
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.reporting.atomic import make_directory

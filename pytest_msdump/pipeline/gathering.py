@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.report import Record, Report, record_of
+from pytest_msdump.model.record import Record, record_of
+from pytest_msdump.model.report import NetworkOperator, Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.pipeline.collecting import collector_at_rest
 from pytest_msdump.pipeline.conditions import compare_pairs, conditions_of
-from pytest_msdump.reporting.assemble import assemble, coverage_entry
+from pytest_msdump.reporting.assemble import assemble, coverage_of
 from pytest_msdump.reporting.json_report import write_json
 from pytest_msdump.storage.regular import open_regular
 
@@ -162,7 +163,7 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
     )
 
 
-def _network(plan: Plan) -> tuple[dict[str, Any], ...]:
+def _network(plan: Plan) -> tuple[NetworkOperator, ...]:
     if not plan.rules.base:
         return ()
     from pytest_msdump.matching.network import network_of
@@ -237,7 +238,7 @@ def _not_ended(plan: Plan) -> Report:
         right=right,
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
-        coverage=coverage_entry(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
+        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
         rerun=rerun_arguments(plan),
         ended=False,
     )

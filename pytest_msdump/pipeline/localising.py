@@ -10,7 +10,7 @@ from pytest_msdump.localising.by_order import by_order
 from pytest_msdump.localising.frontier import MOST_LISTED, Node, Role, frontier
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.report import Record, RoleReason, Suspect
+from pytest_msdump.model.record import Record, RoleReason, Suspect
 from pytest_msdump.model.tensor import Coordinates, TensorKey
 from pytest_msdump.pipeline.amplifying import Amplified
 from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups, link_iterations

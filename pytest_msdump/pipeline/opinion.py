@@ -8,7 +8,7 @@ from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Check
+from pytest_msdump.model.record import Check
 from pytest_msdump.model.verdict import FileRemark, Limits, Verdict
 
 __all__ = ["opinion_of"]

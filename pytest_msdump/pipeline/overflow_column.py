@@ -9,7 +9,8 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.memory_formats.stored import Converters, logical, target
 from pytest_msdump.metrics.overflow import scan
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.planning import Plan
@@ -45,10 +46,13 @@ def with_overflow(plan: Plan, report: Report) -> Report:
             for record, pair in zip(report.records, plan.pairing.pairs, strict=True)
         ),
         unmatched=tuple(
-            {**entry, "has_overflow": _has_overflow(next(alone).ref, Transform(), converters)}
-            if entry["side"] == "left"
-            else entry
-            for entry in report.unmatched
+            replace(
+                one,
+                tensor=replace(one.tensor, has_overflow=_has_overflow(next(alone).ref, Transform(), converters)),
+            )
+            if one.side == "left"
+            else one
+            for one in report.unmatched
         ),
     )
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.metrics.spread import spread
-from pytest_msdump.model.report import Spread
+from pytest_msdump.model.record import Spread
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.model.verdict import FAILING, Verdict
 from pytest_msdump.pipeline.extras import Extras

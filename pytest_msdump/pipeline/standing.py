@@ -9,7 +9,7 @@ from pytest_msdump.localising.frontier import Feed, Node
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.tensor import OpKey, TensorKey
 from pytest_msdump.pipeline.edges import Group, Input, Run
 

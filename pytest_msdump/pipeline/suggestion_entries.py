@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pytest_msdump.localising.suggest import Fit, Suggestion
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import Report, SuggestedPartner
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.suggesting import Meeting, shape_word, suggest_partners
 from pytest_msdump.pipeline.watching import Watch, unwatched
 from pytest_msdump.reporting.fits import fit_text
 
-__all__ = ["fit_entry", "what_speaks_for", "with_suggestions"]
+__all__ = ["what_speaks_for", "with_suggestions"]
 
 
 def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) -> Report:
@@ -30,27 +28,35 @@ def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) ->
         See `pipeline.suggesting.suggest_partners`.
     """
     found = suggest_partners(plan, watch=watch)
-    told: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    told: defaultdict[tuple[str, str], list[SuggestedPartner]] = defaultdict(list)
     for one in found.suggestions:
         right = found.right[one.right].key.address
         for fit in one.fits:
             left = found.left[fit.left].key.address
             meeting = found.meetings[fit.left, fit.right]
-            rest = {
-                "confidence": "clear" if one.is_clear else "ambiguous",
-                "why": what_speaks_for(one, fit, meeting),
-                **fit_entry(one, fit, meeting),
-            }
-            told["right", right].append({"address": left, **rest})
-            told["left", left].append({"address": right, **rest})
-    return replace(report, unmatched=_with(report.unmatched, told))
+            partner = _partner(one, fit, meeting)
+            told["right", right].append(replace(partner, address=left))
+            told["left", left].append(replace(partner, address=right))
+    unmatched = [
+        replace(entry, suggestions=tuple(told.get((entry.side, entry.tensor.address), ())))
+        for entry in report.unmatched
+    ]
+    return replace(report, unmatched=tuple(unmatched))
 
 
-def _with(
-    entries: Sequence[Mapping[str, Any]], told: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
-) -> tuple[Mapping[str, Any], ...]:
-    """The entries; one that nothing is suggested for says so by an empty list."""
-    return tuple({**entry, "suggestions": list(told.get((entry["side"], entry["address"]), ()))} for entry in entries)
+def _partner(one: Suggestion, fit: Fit, meeting: Meeting) -> SuggestedPartner:
+    """What speaks for a pair; without an address."""
+    by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
+    apart = meeting.apart if fit.apart is None else fit.apart
+    shape = shape_word(meeting.transform)
+    return SuggestedPartner(
+        address="",
+        confidence="clear" if one.is_clear else "ambiguous",
+        why=fit_text(apart, shape, by),
+        apart=apart,
+        shape=shape,
+        by=by,
+    )
 
 
 def what_speaks_for(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
@@ -65,12 +71,4 @@ def what_speaks_for(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
     meeting : Meeting
         How the two meet.
     """
-    entry = fit_entry(one, fit, meeting)
-    return fit_text(entry["apart"], entry["shape"], entry.get("by", ""))
-
-
-def fit_entry(one: Suggestion, fit: Fit, meeting: Meeting) -> dict[str, Any]:
-    """Return the same as values, for a sentence in any language; see `reporting.fits.fit_text`."""
-    by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
-    apart = meeting.apart if fit.apart is None else fit.apart
-    return {"apart": apart, "shape": shape_word(meeting.transform), **({"by": by} if by else {})}
+    return _partner(one, fit, meeting).why

@@ -16,7 +16,7 @@ from pytest_msdump.localising.sampled import Sample, sample, sampled_distance
 from pytest_msdump.localising.suspicious import FAR, FREE, TAKEN, Better, Rival, better_fits
 from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.report import BetterFit, Record
+from pytest_msdump.model.record import BetterFit, Record
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
 from pytest_msdump.pipeline.opening import open_logical
 from pytest_msdump.pipeline.planning import Plan

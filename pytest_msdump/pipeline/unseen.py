@@ -19,7 +19,7 @@ from pytest_msdump.memory_formats.axes import meet
 from pytest_msdump.memory_formats.stored import logical
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.report import Record, record_of
+from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.statistics import Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.pipeline.logical import logical_views

@@ -12,7 +12,7 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines, terminal_text
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of

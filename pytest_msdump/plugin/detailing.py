@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.sources import Source
 from pytest_msdump.plugin.telling import report_directory, shown_path

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from pytest_msdump.capture.recorder import Recorder
     from pytest_msdump.model.pairing import Pair
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.checking import Checked
     from pytest_msdump.pipeline.opening import OpenDump
 

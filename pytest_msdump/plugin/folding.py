@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.plugin.detailing import DETAILS
 from pytest_msdump.plugin.session import sent_with
 from pytest_msdump.reporting.phrases import Phrases

@@ -10,7 +10,7 @@ from _pytest.junitxml import xml_key
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.reporting.roles import with_causes_first
 from pytest_msdump.reporting.tally import first_failing
 from pytest_msdump.reporting.values import encode

@@ -30,7 +30,8 @@ from pytest_msdump.plugin.sources import (
 from pytest_msdump.settings import given
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.suite import Suite
 

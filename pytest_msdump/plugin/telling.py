@@ -25,7 +25,8 @@ from pytest_msdump.storage.urls import is_url
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
     from pytest_msdump.plugin.session import Gate
     from pytest_msdump.plugin.sources import Source
 

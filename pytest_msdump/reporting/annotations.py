@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.failure import one_line
 from pytest_msdump.reporting.roles import folded_line, role_line

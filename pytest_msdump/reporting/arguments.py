@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.arguments import KernelArguments
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import labelled
 

@@ -6,14 +6,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.model.report import Record, Report, SideInfo, relative_file
-from pytest_msdump.model.tensor import COORDINATES, OpKey
+from pytest_msdump.model.record import Record, ReportedTensor, relative_file
+from pytest_msdump.model.report import (
+    Coverage,
+    NetworkOperator,
+    Report,
+    SideInfo,
+    UnmatchedTensor,
+)
+from pytest_msdump.model.tensor import OpKey
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump
     from pytest_msdump.model.pairing import Pairing, Unmatched
 
-__all__ = ["assemble", "coverage_entry", "side_info"]
+__all__ = ["assemble", "coverage_of", "side_info"]
 
 
 def assemble(
@@ -26,7 +33,7 @@ def assemble(
     sides: tuple[SideInfo, SideInfo] | None = None,
     limits: Mapping[str, Any] | None = None,
     min_coverage: float | None = None,
-    network: Iterable[Mapping[str, Any]] = (),
+    network: Iterable[NetworkOperator] = (),
     notes: tuple[str, ...] = (),
     rerun: tuple[str, ...] = (),
 ) -> Report:
@@ -48,7 +55,7 @@ def assemble(
         What else is worth keeping of the policy (JSON values), for the report's reader.
     min_coverage : float, optional
         The least coverage that was asked for, 0 to 1.
-    network : iterable of mapping
+    network : iterable of NetworkOperator
         The operators of the left side's compiled model (`matching.network`).
     notes : tuple of str
         Sentences on the run as a whole.
@@ -69,11 +76,8 @@ def assemble(
             *(_unmatched(one, left.root, orders.get(one.ref.key.op)) for one in pairing.unmatched_left),
             *(_unmatched(one, right.root, None) for one in pairing.unmatched_right),
         ),
-        missing=tuple(
-            {"left": one.left, "right": one.right, "reason": one.reason, "candidates": list(one.candidates)}
-            for one in pairing.missing
-        ),
-        coverage=coverage_entry(pairing, left, right, min_coverage=min_coverage),
+        missing=pairing.missing,
+        coverage=coverage_of(pairing, left, right, min_coverage=min_coverage),
         network=tuple(network),
         notes=notes,
         rerun=rerun,
@@ -94,33 +98,27 @@ def side_info(dump: Dump) -> SideInfo:
     )
 
 
-def coverage_entry(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None) -> dict[str, Any]:
+def coverage_of(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None) -> Coverage:
     """Return how much of the right side was matched, how much was asked for, and which sides are not whole."""
-    incomplete = [name for name, dump in (("left", left), ("right", right)) if dump.incomplete]
-    return {
-        "right_total": pairing.right_total,
-        "right_paired": pairing.right_paired,
-        "value": pairing.coverage,
-        "min_coverage": min_coverage,
-        **({"incomplete": incomplete} if incomplete else {}),
-    }
+    return Coverage(
+        right_total=pairing.right_total,
+        right_paired=pairing.right_paired,
+        value=pairing.coverage,
+        min_coverage=min_coverage,
+        incomplete=tuple(name for name, dump in (("left", left), ("right", right)) if dump.incomplete),
+    )
 
 
-def _unmatched(one: Unmatched, root: Path, order: int | None) -> dict[str, Any]:
+def _unmatched(one: Unmatched, root: Path, order: int | None) -> UnmatchedTensor:
     """One tensor without a partner; `order` as in records, of left tensors only."""
-    key = one.ref.key
-    return {
-        "side": one.side,
-        "address": key.address,
-        "file": relative_file(one.ref.source.location, root),
-        "op_type": key.op.op_type,
-        "dtype": one.ref.spec.dtype,
-        "io": key.io,
-        "slot": key.slot,
-        "shape": None if one.ref.spec.shape is None else list(one.ref.spec.shape),
-        "device_address": one.ref.source.device_address,
-        "order": order,
-        **{name: getattr(key.op.at, name) for name in COORDINATES},
-        "reason": one.reason,
-        "candidates": list(one.candidates),
-    }
+    key, source, spec = one.ref.key, one.ref.source, one.ref.spec
+    tensor = ReportedTensor(
+        address=key.address,
+        file=relative_file(source.location, root),
+        op_type=key.op.op_type,
+        at=key.op.at,
+        dtype=spec.dtype,
+        shape=spec.shape,
+        device_address=source.device_address,
+    )
+    return UnmatchedTensor(one.side, tensor, one.reason, one.candidates, order)

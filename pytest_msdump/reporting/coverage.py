@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
@@ -13,7 +13,7 @@ from pytest_msdump.reporting.tables import filled, labelled, table
 from pytest_msdump.reporting.tally import coverage_problems, incomplete_sides, partial_runs, percent
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report, SideInfo
+    from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 
 __all__ = ["coverage_text"]
 
@@ -40,12 +40,12 @@ def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) ->
     if report.missing:
         lines += ["", *_missing(report, width, say)]
     for side in ("left", "right"):
-        alone = [entry for entry in report.unmatched if entry["side"] == side]
+        alone = [one for one in report.unmatched if one.side == side]
         if alone:
             lines += ["", *_alone(side, alone, width, say)]
-    if not report.coverage.get("right_paired"):
+    if not report.coverage.right_paired:
         lines += ["", *_what_to_do(report, width, say)]
-    elif problems and {entry["side"] for entry in report.unmatched} == {"left", "right"}:
+    elif problems and {one.side for one in report.unmatched} == {"left", "right"}:
         lines += ["", *_hanging(say("partners", how=say("do_suggest")), width)]
     return "\n".join(lines)
 
@@ -55,8 +55,8 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
     for name, side in (("left", report.left), ("right", report.right)):
         yield from labelled(say(name), _holds(side, say), width=width, column=7)
     coverage = report.coverage
-    paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
-    text = say("met_of", paired=paired, total=total, share=percent(coverage.get("value", 0.0)))
+    share = percent(coverage.value)
+    text = say("met_of", paired=coverage.right_paired, total=coverage.right_total, share=share)
     yield from labelled(say("met"), text, width=width, column=7)
     for sentence in partial_runs(report, say):
         yield from _hanging(sentence, width)
@@ -73,31 +73,30 @@ def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """The pairs that were asked for and cannot be made."""
     missing = report.missing
     yield f"  {say('missing_title_fused' if report.network else 'missing_title_mapped', n=len(missing))}"
-    for entry in missing[:_SHOWN_TENSORS]:
-        yield from _indented(
-            f"{entry['left']} <-> {entry['right']}: {retold(entry['reason'], say)}{_nearest(entry, say)}", width
-        )
+    for one in missing[:_SHOWN_TENSORS]:
+        nearest = _nearest(one.candidates, say)
+        yield from _indented(f"{one.left} <-> {one.right}: {retold(one.reason, say)}{nearest}", width)
     yield from _rest(len(missing) - _SHOWN_TENSORS, "more_tensors", say)
 
 
-def _alone(side: str, alone: Sequence[Mapping[str, Any]], width: int, say: Phrases) -> Iterator[str]:
+def _alone(side: str, alone: Sequence[UnmatchedTensor], width: int, say: Phrases) -> Iterator[str]:
     """One side's tensors without a partner: how many for which reason, and the first of them."""
     yield f"  {say(f'alone_{side}', n=len(alone))}"
-    reasons = Counter(terminal_text(retold(entry["reason"], say)) for entry in alone).most_common()
+    reasons = Counter(terminal_text(retold(one.reason, say)) for one in alone).most_common()
     rows = [(reason, str(count)) for reason, count in reasons[:_SHOWN_REASONS]]
     yield from table(
         (say("reason"), say("tensors")), rows, width=width, right=(1,), flexible=0, indent=4, same=say("same")
     )
     yield from _rest(len(reasons) - _SHOWN_REASONS, "rest_reasons", say)
     yield f"    {say('first_of_them')}"
-    for entry in alone[:_SHOWN_TENSORS]:
-        yield from _indented(f"{entry['address']}{_nearest(entry, say)}", width)
+    for one in alone[:_SHOWN_TENSORS]:
+        yield from _indented(f"{one.tensor.address}{_nearest(one.candidates, say)}", width)
     yield from _rest(len(alone) - _SHOWN_TENSORS, "more_tensors", say)
 
 
-def _nearest(entry: Mapping[str, Any], say: Phrases) -> str:
-    """Whom it may have meant."""
-    return say("nearest", names=say.joined(entry["candidates"], "between_names")) if entry["candidates"] else ""
+def _nearest(candidates: Sequence[str], say: Phrases) -> str:
+    """The names that it may have meant."""
+    return say("nearest", names=say.joined(candidates, "between_names")) if candidates else ""
 
 
 def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
@@ -118,9 +117,9 @@ def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 def _example(report: Report, say: Phrases) -> tuple[str, str]:
     """Two addresses to show a map entry with: a left tensor and the right one whose name is nearest."""
-    for entry in report.unmatched:
-        if entry["side"] == "left" and entry["candidates"]:
-            return terminal_text(entry["address"]), terminal_text(entry["candidates"][0])
+    for one in report.unmatched:
+        if one.side == "left" and one.candidates:
+            return terminal_text(one.tensor.address), terminal_text(one.candidates[0])
     return say("the_left_operator"), say("the_right_operator")
 
 

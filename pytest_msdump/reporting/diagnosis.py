@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import labelled

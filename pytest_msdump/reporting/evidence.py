@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Nonfinite, Scalar, WorstElement
-from pytest_msdump.model.report import Check, Record
+from pytest_msdump.model.record import Check, Record
 from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting.numbers import beside, index_text, number, plain, told_apart
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases

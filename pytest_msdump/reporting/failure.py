@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.report import ComparedTensor, Record
+from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.model.verdict import Finding
@@ -232,7 +232,7 @@ def _transform(record: Record, say: Phrases) -> str:
     return say.joined(parts)
 
 
-def _side(label: str, side: ComparedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
+def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
     """One side: its file, whole, and what is in it."""
     title = say(label)
     start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.pairing import Missing
+from pytest_msdump.model.record import ReportedTensor
+from pytest_msdump.model.report import (
+    Coverage,
+    NetworkOperator,
+    Report,
+    SideInfo,
+    SuggestedPartner,
+    UnmatchedTensor,
+)
+from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.entries import check_entries
-from pytest_msdump.reporting.record_json import from_json, to_json, to_text
+from pytest_msdump.reporting.record_json import from_json, to_json
 from pytest_msdump.reporting.tally import counts
-from pytest_msdump.reporting.values import dumps
+from pytest_msdump.reporting.values import NONFINITE, dumps, encode
 from pytest_msdump.storage.regular import read_given
 
-__all__ = ["SCHEMA_VERSION", "document", "outline", "read_json", "report_from", "write_json"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "coverage_json",
+    "document",
+    "missing_json",
+    "outline",
+    "read_json",
+    "report_from",
+    "unmatched_json",
+    "write_json",
+]
 
 SCHEMA_VERSION = 1
 
@@ -35,12 +55,13 @@ _TOGETHER = 64
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
-    values = {key: list(value) if key in _BY_LINE else value for key, value in outline(report).items()}
-    return {**values, _RECORDS: [to_json(record) for record in report.records]}
+    return {
+        key: list(map(_line_json(key), value)) if key in _BY_LINE else value for key, value in outline(report).items()
+    }
 
 
 def outline(report: Report) -> dict[str, Any]:
-    """Return the same with `tensors` as the report holds them: as records."""
+    """Return the same with the entries of long lists as the report holds them."""
     return {
         "schema_version": SCHEMA_VERSION,
         "left": _side(report.left),
@@ -51,7 +72,7 @@ def outline(report: Report) -> dict[str, Any]:
         "limits": dict(report.limits),
         "complete": report.complete,
         "counts": counts(report),
-        "coverage": dict(report.coverage),
+        "coverage": coverage_json(report.coverage),
         **({"localised_by": report.localised_by} if report.localised_by else {}),
         "missing": report.missing,
         "unmatched": report.unmatched,
@@ -79,15 +100,125 @@ def _pieces(report: Report) -> Iterator[str]:
         yield f"{before}{dumps(key)}: "
         before = ",\n"
         if key not in _BY_LINE or not value:
-            yield dumps(value)
+            yield dumps(list(value) if key in _BY_LINE else value)
             continue
         yield "[\n  "
-        line = to_text if key == _RECORDS else dumps
         for start in range(0, len(value), _TOGETHER):
             yield ",\n  " if start else ""
-            yield ",\n  ".join(map(line, value[start : start + _TOGETHER]))
+            yield ",\n  ".join(map(dumps, map(_line_json(key), value[start : start + _TOGETHER])))
         yield "\n]"
     yield "\n}\n"
+
+
+def _line_json(key: str) -> Callable[[Any], dict[str, Any]]:
+    """What writes an entry of one of the long lists."""
+    writers: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+        _RECORDS: to_json,
+        "unmatched": unmatched_json,
+        "missing": missing_json,
+        _NETWORK: _operator_json,
+    }
+    return writers[key]
+
+
+def coverage_json(coverage: Coverage) -> dict[str, Any]:
+    """Return the coverage as results.json has it."""
+    entry = {
+        "right_total": coverage.right_total,
+        "right_paired": coverage.right_paired,
+        "value": coverage.value,
+        "min_coverage": coverage.min_coverage,
+    }
+    return {**entry, "incomplete": list(coverage.incomplete)} if coverage.incomplete else entry
+
+
+def _coverage(entry: Mapping[str, Any]) -> Coverage:
+    named = entry.get("incomplete")
+    return Coverage(
+        entry["right_total"],
+        entry["right_paired"],
+        entry["value"],
+        entry.get("min_coverage"),
+        tuple(side for side in ("left", "right") if isinstance(named, list) and side in named),
+    )
+
+
+def missing_json(one: Missing) -> dict[str, Any]:
+    """Return a pair that could not be made as results.json has it."""
+    return {"left": one.left, "right": one.right, "reason": one.reason, "candidates": list(one.candidates)}
+
+
+def _missing(entry: Mapping[str, Any]) -> Missing:
+    return Missing(entry["left"], entry["right"], entry["reason"], tuple(entry["candidates"]))
+
+
+def _operator_json(operator: NetworkOperator) -> dict[str, Any]:
+    return operator._asdict() | {"left": list(operator.left), "right": list(operator.right)}
+
+
+def _operator(entry: Mapping[str, Any]) -> NetworkOperator:
+    left, right = tuple(entry["left"]), tuple(entry["right"])
+    names = entry["index"], entry["sequence"], entry["name"], entry["op_type"]
+    return NetworkOperator(*names, left, right, entry["relation"])
+
+
+def unmatched_json(one: UnmatchedTensor) -> dict[str, Any]:
+    """Return a tensor without a partner as results.json has it."""
+    tensor = one.tensor
+    _, io, slot = tensor.address.rsplit(":", 2)
+    entry: dict[str, Any] = {
+        "side": one.side,
+        "address": tensor.address,
+        "file": tensor.file,
+        "op_type": tensor.op_type,
+        "dtype": tensor.dtype,
+        "io": io,
+        "slot": int(slot),
+        "shape": None if tensor.shape is None else list(tensor.shape),
+        "device_address": tensor.device_address,
+        "order": one.order,
+        **{name: getattr(tensor.at, name) for name in COORDINATES},
+        "reason": one.reason,
+        "candidates": list(one.candidates),
+    }
+    if one.suggestions is not None:
+        entry["suggestions"] = [_suggestion_json(suggestion) for suggestion in one.suggestions]
+    return entry
+
+
+def _unmatched(entry: Mapping[str, Any]) -> UnmatchedTensor:
+    shape = entry["shape"]
+    tensor = ReportedTensor(
+        address=entry["address"],
+        file=entry["file"],
+        op_type=entry["op_type"],
+        at=Coordinates(**{name: entry[name] for name in COORDINATES}),
+        dtype=entry["dtype"],
+        shape=None if shape is None else tuple(shape),
+        device_address=entry["device_address"],
+    )
+    suggestions = tuple(map(_suggestion, entry["suggestions"])) if "suggestions" in entry else None
+    candidates = tuple(entry["candidates"])
+    return UnmatchedTensor(entry["side"], tensor, entry["reason"], candidates, entry["order"], suggestions)
+
+
+def _suggestion_json(one: SuggestedPartner) -> dict[str, Any]:
+    entry: dict[str, Any] = {"address": one.address, "confidence": one.confidence, "why": one.why}
+    if one.shape:
+        entry |= {"apart": encode(one.apart), "shape": one.shape}
+    return {**entry, "by": one.by} if one.by else entry
+
+
+def _suggestion(entry: Mapping[str, Any]) -> SuggestedPartner:
+    apart = entry.get("apart")
+    return SuggestedPartner(
+        entry["address"],
+        entry["confidence"],
+        entry["why"],
+        NONFINITE[apart] if isinstance(apart, str) else apart,
+        entry.get("shape", ""),
+        entry.get("by", ""),
+    )
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -126,10 +257,10 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
         profile=values["profile"],
         limits=values["limits"],
         records=tuple(map(from_json, values[_RECORDS])),
-        unmatched=tuple(values["unmatched"]),
-        missing=tuple(values["missing"]),
-        coverage=values["coverage"],
-        network=tuple(values.get(_NETWORK, ())),
+        unmatched=tuple(map(_unmatched, values["unmatched"])),
+        missing=tuple(map(_missing, values["missing"])),
+        coverage=_coverage(values["coverage"]),
+        network=tuple(map(_operator, values.get(_NETWORK, ()))),
         notes=tuple(values.get("notes", ())),
         rerun=tuple(values.get("rerun", ())),
         localised_by=values.get("localised_by", ""),

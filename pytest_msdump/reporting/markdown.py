@@ -110,13 +110,12 @@ def _failing(report: Report) -> Iterator[str]:
 def _compared(report: Report) -> Iterator[str]:
     """Both sides, how much of them met, and by which limits."""
     coverage = report.coverage
-    paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
     yield ""
     yield "| | |"
     yield "|---|---|"
     yield f"| left, under test | {_side(report.left)} |"
     yield f"| right, reference | {_side(report.right)} |"
-    yield f"| matched | {paired} of {total} right tensors ({percent(coverage.get('value') or 0.0)}) |"
+    yield f"| matched | {coverage.right_paired} of {coverage.right_total} right tensors ({percent(coverage.value)}) |"
     yield f"| profile | {markdown_code(report.profile)} |"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.messages import MESSAGES
-from pytest_msdump.model.report import Record, RoleReason, Suspect
+from pytest_msdump.model.record import Record, RoleReason, Suspect
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 __all__ = ["reason_of", "reason_text"]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,15 +13,15 @@ from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.model.arguments import ArgumentDifference, KernelArguments
 from pytest_msdump.model.comparison import Comparison, CustomResult, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.report import (
+from pytest_msdump.model.record import (
     AxisErrors,
     BetterFit,
     Check,
-    ComparedTensor,
     Diagnosis,
     Histogram,
     MagnitudeErrors,
     Record,
+    ReportedTensor,
     RoleReason,
     Spread,
     Suspect,
@@ -33,7 +32,7 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.model.verdict import FileRemark, Finding, Verdict
 from pytest_msdump.reporting.values import NONFINITE, decode, dumps, encode
 
-__all__ = ["from_json", "from_text", "to_json", "to_text"]
+__all__ = ["from_json", "to_json", "to_text"]
 
 Entry = Mapping[str, Any]
 
@@ -42,17 +41,12 @@ _COUNTS = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_rig
 _OF_DIAGNOSES = ("id", "confidence", "evidence")
 
 
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
 def to_text(record: Record) -> str:
     """Return a record as a line of results.json: strict JSON in ASCII."""
     return dumps(to_json(record))
-
-
-def from_text(text: str) -> Record:
-    """Return the record that `to_text` wrote."""
-    return from_json(json.loads(text))
-
-
-# -- writing ---------------------------------------------------------------------------------------------------------
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -102,7 +96,7 @@ _UNMEASURED: Entry = {
 }
 
 
-def _tensor_json(tensor: ComparedTensor, source: SourceFrame | None = None) -> dict[str, Any]:
+def _tensor_json(tensor: ReportedTensor, source: SourceFrame | None = None) -> dict[str, Any]:
     """One side of a record; the source of the left one stands in the record itself."""
     entry: dict[str, Any] = {
         "address": tensor.address,
@@ -346,9 +340,9 @@ def from_json(entry: Entry) -> Record:
     )
 
 
-def _tensor(side: Entry, at: Entry, source: Entry | None) -> ComparedTensor:
+def _tensor(side: Entry, at: Entry, source: Entry | None) -> ReportedTensor:
     """One side of a record; `at` holds its coordinates among other things."""
-    return ComparedTensor(
+    return ReportedTensor(
         address=side["address"],
         file=side["file"],
         name=side["name"],

@@ -8,7 +8,8 @@ from dataclasses import replace
 from math import isfinite
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.reporting.numbers import number
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases

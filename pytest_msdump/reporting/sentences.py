@@ -7,7 +7,7 @@ where they do not tell it whole, from the sentence's own parts.
 from __future__ import annotations
 
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting.numbers import beside, index_text
 from pytest_msdump.reporting.phrases import Phrases

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_msdump.facts.statistics import STATISTICS
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.reporting.numbers import number, plain
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases

@@ -24,7 +24,7 @@ from pytest_msdump.reporting.tally import (
 )
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Report, SideInfo
+    from pytest_msdump.model.report import Coverage, Report, SideInfo
 
 __all__ = ["header_lines", "summary_lines"]
 
@@ -140,7 +140,7 @@ def summary_lines(
         lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
     lines += _warnings(report, width, say) if found["warn"] else []
     if sides_are_identical(report.records):
-        alone = any(entry["reason"] != OLDER_RUN for entry in report.unmatched)
+        alone = any(one.reason != OLDER_RUN for one in report.unmatched)
         lines += _wrapped(say("pairs_equal" if alone else "sides_identical"), width)
     for problem in problems:
         lines += _wrapped(say("coverage_is", problem=problem) if report.ended else problem, width)
@@ -170,8 +170,8 @@ def _unexplained(files: Sequence[str], say: Phrases) -> str:
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
     """How much of the right side met the left."""
     coverage = report.coverage
-    paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
-    text = say("matched", paired=paired, total=total, share=percent(coverage.get("value", 0.0)))
+    share = percent(coverage.value)
+    text = say("matched", paired=coverage.right_paired, total=coverage.right_total, share=share)
     alone = {side: found[f"unmatched_{side}"] for side in ("left", "right") if found[f"unmatched_{side}"]}
     if alone:
         sides = say.joined(say(f"count_of_{side}", n=count) for side, count in alone.items())
@@ -183,7 +183,7 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """Why tensors were left alone, the commonest reasons first."""
     from pytest_msdump.reporting.retold import retold
 
-    counted = Counter((entry["side"], entry["reason"]) for entry in report.unmatched).most_common()
+    counted = Counter((one.side, one.reason) for one in report.unmatched).most_common()
     for (side, reason), count in counted[:_SHOWN_REASONS]:
         first, *others = filled(
             say("after_label", label=say(f"count_of_{side}", n=count), text=terminal_text(retold(reason, say))),
@@ -214,13 +214,12 @@ def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
         yield say("more_warnings", n=len(warned) - _SHOWN_WARNINGS)
 
 
-def _alarm(coverage: Mapping[str, float | int | None], width: int, say: Phrases) -> list[str]:
+def _alarm(coverage: Coverage, width: int, say: Phrases) -> list[str]:
     """The last line when most of the reference was never looked at and nobody set a limit (INTERFACE 3)."""
-    value = coverage.get("value") or 0.0
-    if coverage.get("min_coverage") is not None or value >= _ALARMING_COVERAGE:
+    if coverage.min_coverage is not None or coverage.value >= _ALARMING_COVERAGE:
         return []
-    paired, total = coverage.get("right_paired", 0), coverage.get("right_total", 0)
-    return _wrapped(say("alarm", paired=paired, total=total, share=percent(value)), width)
+    share = percent(coverage.value)
+    return _wrapped(say("alarm", paired=coverage.right_paired, total=coverage.right_total, share=share), width)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

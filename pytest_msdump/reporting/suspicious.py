@@ -10,7 +10,8 @@ from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
 
 __all__ = ["suspicious_line", "suspicious_lines"]
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
 
 __all__ = [
     "counts",
@@ -33,7 +34,7 @@ def counts(report: Report) -> dict[str, int]:
     found = dict.fromkeys((*_COUNTED, "unmatched_left", "unmatched_right"), 0)
     found.update(Counter(record.verdict.outcome for record in report.records))
     for entry in report.unmatched:
-        found[f"unmatched_{entry['side']}"] += 1
+        found[f"unmatched_{entry.side}"] += 1
     return found
 
 
@@ -73,19 +74,19 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
     if not report.ended:
         return (say("not_ended"),)
     coverage, problems = report.coverage, []
-    if not coverage.get("right_paired") or not report.records:
+    if not coverage.right_paired or not report.records:
         problems.append(say("nothing_compared"))
     if report.missing:
         problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
-    wanted, value = coverage.get("min_coverage"), coverage.get("value", 0.0)
+    wanted, value = coverage.min_coverage, coverage.value
     if wanted is not None and value < wanted:
         problems.append(
             say(
                 "coverage_below",
                 share=percent(value),
                 wanted=percent(wanted),
-                paired=coverage["right_paired"],
-                total=coverage["right_total"],
+                paired=coverage.right_paired,
+                total=coverage.right_total,
             )
         )
     return tuple(problems)
@@ -93,8 +94,7 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
 
 def incomplete_sides(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
     """Return a sentence for each side that is a recording which was compared although it is not whole."""
-    named = report.coverage.get("incomplete")
-    return tuple(say(f"incomplete_{side}") for side in ("left", "right") if isinstance(named, list) and side in named)
+    return tuple(say(f"incomplete_{side}") for side in report.coverage.incomplete)
 
 
 def partial_runs(report: Report, say: Phrases = ENGLISH) -> list[str]:

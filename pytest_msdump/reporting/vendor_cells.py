@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 
 __all__ = [
     "ALGORITHMS",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report, UnmatchedTensor
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.reporting.vendor_cells import NOBODY
 
 __all__ = [
-    "Entry",
     "Line",
     "Place",
     "alone",
@@ -22,9 +23,6 @@ __all__ = [
     "operator_of",
     "port_of",
 ]
-
-# An entry of `unmatched` or of `network` in results.json.
-Entry = Mapping[str, Any]
 
 # Rank, net, graph and iteration: the vendor makes one table for each.
 Place = tuple[Any, ...]
@@ -54,7 +52,7 @@ class Line:
         How many the pair has; ``None`` where nothing was compared.
     place : tuple
         Where in a run the tensor was dumped, but for its occurrence; nowhere of an operator that was not dumped.
-    entry : mapping, optional
+    unmatched : UnmatchedTensor, optional
         The tensor without a partner that the line is of.
     record : Record, optional
         The pair that the line is of.
@@ -79,7 +77,7 @@ class Line:
     logical_format: str | None = None
     elements: int | None = None
     place: Place = ()
-    entry: Entry | None = None
+    unmatched: UnmatchedTensor | None = None
     record: Record | None = None
     reason: str = ""
     verdict: str = "unmatched"
@@ -107,51 +105,51 @@ def compared(record: Record) -> Line:
         memory_format=left.memory_format,
         logical_format=record.transform.left_logical_format,
         elements=elements,
-        place=(left.at.rank, left.at.net, left.at.graph, left.at.iteration),
+        place=_place(left.at),
         record=record,
     )
 
 
-def alone(entry: Entry, index: int, missing: frozenset[tuple[str, str]]) -> Line:
+def alone(unmatched: UnmatchedTensor, index: int, missing: frozenset[tuple[str, str]]) -> Line:
     """Return the line of a tensor without a partner: a star for the side that has none, and no numbers.
 
     Parameters
     ----------
-    entry : mapping
-        An entry of `unmatched`.
+    unmatched : UnmatchedTensor
+        The tensor.
     index : int
         The line's number.
     missing : frozenset of (side, address)
         Tensors of which the partner ought to have been dumped.
     """
-    on_left = entry["side"] == "left"
-    operator, dtype, address = operator_of(entry), entry["dtype"], entry.get("device_address")
+    on_left, tensor = unmatched.side == "left", unmatched.tensor
+    operator, dtype, address = operator_of(unmatched), tensor.dtype, tensor.device_address
     return Line(
         index,
-        op_type=entry["op_type"] if on_left else None,
+        op_type=tensor.op_type if on_left else None,
         left=operator if on_left else NOBODY,
         left_dtype=dtype if on_left else None,
         left_address=address if on_left else None,
         right=NOBODY if on_left else operator,
         right_dtype=None if on_left else dtype,
         right_address=None if on_left else address,
-        tensor=entry["address"],
-        stored=entry.get("shape"),
-        place=_place(entry),
-        entry=entry,
-        reason=entry["reason"],
-        verdict="missing" if (entry["side"], entry["address"]) in missing else "unmatched",
+        tensor=tensor.address,
+        stored=tensor.shape,
+        place=_place(tensor.at),
+        unmatched=unmatched,
+        reason=unmatched.reason,
+        verdict="missing" if (unmatched.side, tensor.address) in missing else "unmatched",
     )
 
 
 def missing_of(report: Report) -> frozenset[tuple[str, str]]:
     """Return the tensors, as (side, address), of which the partner ought to have been dumped."""
-    return frozenset((side, str(one[side])) for one in report.missing for side in ("left", "right"))
+    return frozenset(side for one in report.missing for side in (("left", one.left), ("right", one.right)))
 
 
-def operator_of(entry: Entry) -> str:
+def operator_of(unmatched: UnmatchedTensor) -> str:
     """Return the name of the operator of a tensor without a partner: the address without ``:io:slot``."""
-    return _operator(entry["address"])
+    return _operator(unmatched.tensor.address)
 
 
 def left_lines(report: Report) -> list[Line]:
@@ -162,7 +160,9 @@ def left_lines(report: Report) -> list[Line]:
     """
     last, missing = report.left.operators, missing_of(report)
     lines = [compared(record) for record in report.records]
-    lines += [alone(entry, _order(entry, last), missing) for entry in report.unmatched if entry["side"] == "left"]
+    lines += [
+        alone(one, last if one.order is None else one.order, missing) for one in report.unmatched if one.side == "left"
+    ]
     return sorted(lines, key=_position)
 
 
@@ -171,14 +171,8 @@ def joined(texts: Iterable[str], separator: str = ", ") -> str:
     return separator.join(dict.fromkeys(text for text in texts if text))
 
 
-def _order(entry: Entry, last: int) -> int:
-    order: int | None = entry["order"]
-    return last if order is None else order
-
-
-def _place(entry: Entry) -> Place:
-    known = entry.get
-    return known("rank"), known("net"), known("graph"), known("iteration")
+def _place(at: Coordinates) -> Place:
+    return at.rank, at.net, at.graph, at.iteration
 
 
 def _operator(address: str) -> str:

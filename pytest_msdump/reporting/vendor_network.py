@@ -9,8 +9,8 @@ from functools import cache
 
 from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
 from pytest_msdump.model.graph import file_spelling
-from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.vendor_lines import Entry, Line, Place, joined, left_lines, missing_of
+from pytest_msdump.model.report import NetworkOperator, Report
+from pytest_msdump.reporting.vendor_lines import Line, Place, joined, left_lines, missing_of
 from pytest_msdump.reporting.vendor_rows import right_lines
 
 __all__ = ["network_lines"]
@@ -65,9 +65,9 @@ class _Network:
 
     def __init__(self, report: Report) -> None:
         self.unlisted: list[Line] = []
-        self.groups: defaultdict[int, list[Entry]] = defaultdict(list)
+        self.groups: defaultdict[int, list[NetworkOperator]] = defaultdict(list)
         for operator in report.network:
-            self.groups[operator["index"]].append(operator)
+            self.groups[operator.index].append(operator)
         self._missing = missing_of(report)
         self._expected = {address.rsplit(":", 2)[0] for side, address in self._missing if side == "left"}
         self._is_device = report.left.reader == "ascend"
@@ -76,7 +76,7 @@ class _Network:
             self._tensors[line.place, line.left].append(line)
         self.places = list(dict.fromkeys(place for place, _ in self._tensors)) or [()]
         # Two operators may share one file name; then the reason of the one is that of the other. Pairs have none.
-        alone = any(entry["side"] == "left" for entry in report.unmatched)
+        alone = any(one.side == "left" for one in report.unmatched)
         self._spelled = {
             (place, file_spelling(name)): lines[0].reason
             for (place, name), lines in (self._tensors.items() if alone else ())
@@ -87,7 +87,7 @@ class _Network:
         """Return the lines of all groups at one place."""
         lines: list[Line] = []
         for index, members in self.groups.items():
-            if sequences is None or any(member["sequence"] in sequences for member in members):
+            if sequences is None or any(member.sequence in sequences for member in members):
                 lines += self._group(members, place, base + index)
         return lines
 
@@ -98,12 +98,12 @@ class _Network:
                 line.index = index
         return [line for lines in self._tensors.values() for line in lines]
 
-    def _group(self, members: Sequence[Entry], place: Place, index: int) -> Sequence[Line]:
+    def _group(self, members: Sequence[NetworkOperator], place: Place, index: int) -> Sequence[Line]:
         listed: list[Line] = []
         unlisted: list[Line] = []
         is_quantised = False
         for member in members:
-            for line in self._tensors.pop((place, member["name"]), ()):
+            for line in self._tensors.pop((place, member.name), ()):
                 # Before it gets the type of its group's operator.
                 key = _unlisted(line) if line.record is None else None
                 is_quantised = is_quantised or key == "quantised"
@@ -125,20 +125,20 @@ class _Network:
         elif self._is_device and (line.logical_format or line.memory_format) == _FLAT:
             line.shape = line.shape if line.memory_format in _BLOCKED else (line.elements,)
 
-    def _undumped(self, members: Sequence[Entry], found: Iterable[Line], place: Place, index: int) -> Line:
+    def _undumped(self, members: Sequence[NetworkOperator], found: Iterable[Line], place: Place, index: int) -> Line:
         """Make the line of a group of which nothing was dumped or can be compared: that of its first operator."""
         member = members[0]
-        reason = joined(line.reason for line in found) or self._spelled.get((place, file_spelling(member["name"])))
-        key = UNDUMPED_TYPES.get(member["op_type"])
-        reason = reason or (REASONS[key] if key else f"the left side did not dump {member['name']}")
-        verdict = "missing" if any(each["name"] in self._expected for each in members) else "unmatched"
+        reason = joined(line.reason for line in found) or self._spelled.get((place, file_spelling(member.name)))
+        key = UNDUMPED_TYPES.get(member.op_type)
+        reason = reason or (REASONS[key] if key else f"the left side did not dump {member.name}")
+        verdict = "missing" if any(each.name in self._expected for each in members) else "unmatched"
         return _named(Line(index, reason=reason, verdict=verdict), member)
 
 
-def _named(line: Line, member: Entry) -> Line:
+def _named(line: Line, member: NetworkOperator) -> Line:
     """Give a line the names of its group, and the type and number of its operator."""
-    line.left, line.right = ",".join(member["left"]), ",".join(member["right"])
-    line.op_type, line.sequence = member["op_type"], member["sequence"]
+    line.left, line.right = ",".join(member.left), ",".join(member.right)
+    line.op_type, line.sequence = member.op_type, member.sequence
     return line
 
 

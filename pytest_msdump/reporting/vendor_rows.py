@@ -35,10 +35,10 @@ def plain_lines(report: Report, *, right_alone: bool = True) -> list[Line]:
 def right_lines(report: Report, first: int) -> Iterator[Line]:
     """Yield the lines of right tensors without a partner; each operator takes the next number, from `first` on."""
     missing, numbers = missing_of(report), dict[str, int]()
-    for entry in report.unmatched:
-        if entry["side"] == "right":
-            index = numbers.setdefault(operator_of(entry), first + len(numbers))
-            yield alone(entry, index, missing)
+    for one in report.unmatched:
+        if one.side == "right":
+            index = numbers.setdefault(operator_of(one), first + len(numbers))
+            yield alone(one, index, missing)
 
 
 def device_lines(report: Report) -> list[Line]:

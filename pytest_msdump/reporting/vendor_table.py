@@ -15,7 +15,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pytest_msdump.model.report import Record, Report
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.vendor_cells import (
     ALGORITHMS,
     UNDEFINED,
@@ -166,7 +167,8 @@ def _numbers(record: Record | None, names: tuple[str, ...]) -> Sequence[str]:
 def _overflow(line: Line) -> str:
     if line.record is not None:
         return overflow_cell(line.record.left.dtype, line.record.left.has_overflow)
-    return UNDEFINED if line.entry is None else overflow_cell(line.entry["dtype"], line.entry.get("has_overflow"))
+    tensor = line.unmatched.tensor if line.unmatched is not None else None
+    return UNDEFINED if tensor is None else overflow_cell(tensor.dtype, tensor.has_overflow)
 
 
 def _after(line: Line, columns: Columns) -> tuple[str, ...]:

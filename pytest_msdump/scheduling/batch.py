@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Record, record_of
+from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.pipeline.conditions import Conditions, compare_one
 from pytest_msdump.scheduling.files import files_of, state_of

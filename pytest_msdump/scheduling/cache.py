@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.pipeline.conditions import Conditions, conditions_of
 from pytest_msdump.pipeline.planning import Plan

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.reporting.entries import check_record
 from pytest_msdump.reporting.record_json import from_json, to_text
 from pytest_msdump.storage.regular import open_regular

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.conditions import conditions_of
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_record, job_of

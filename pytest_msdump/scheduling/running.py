@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.conditions import compare_pairs, conditions_of
 from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.storage.paths import RemotePath

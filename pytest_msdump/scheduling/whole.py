@@ -12,7 +12,8 @@ from pytest_msdump.pipeline.gathering import completed
 from pytest_msdump.scheduling.running import Runner, is_one_by_one
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.report import Record, Report
+    from pytest_msdump.model.record import Record
+    from pytest_msdump.model.report import Report
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.pipeline.watching import Watch
     from pytest_msdump.scheduling.cache import Cache

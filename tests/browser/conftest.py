@@ -8,7 +8,14 @@ import shutil
 import pytest
 from reporting.big_results import NAMES, results
 
-from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.record import ReportedTensor
+from pytest_msdump.model.report import (
+    Coverage,
+    Report,
+    SideInfo,
+    SuggestedPartner,
+    UnmatchedTensor,
+)
 from pytest_msdump.reporting.html.page import page
 from pytest_msdump.reporting.record_json import from_json
 
@@ -67,7 +74,7 @@ def _report(values):
         limits=values["limits"],
         records=tuple(map(from_json, values["tensors"])),
         unmatched=tuple(values["unmatched"]),
-        coverage=values["coverage"],
+        coverage=Coverage(**values["coverage"]),
         localised_by=values.get("localised_by", ""),
         edges=tuple(map(tuple, values.get("edges", ()))),
     )
@@ -85,10 +92,9 @@ def _suspicious(values):
     for number, record in enumerate(tensors):
         why = {"why": "order", "suspects": [], "given": []} if number else {"why": "first", **_GIVEN}
         record.update(role="unknown" if number else "cause", causes=[], suspects=[], role_reason="REASON", role_why=why)
-    suggestion = {"address": NAMES[1], "confidence": "ambiguous", "why": "WHY", "apart": 0.01, "shape": "transposed"}
-    values["unmatched"] = [
-        {"side": "right", "address": "x:output:0", "reason": _REASON, "candidates": [], "suggestions": [suggestion]}
-    ]
+    suggestion = SuggestedPartner(NAMES[1], "ambiguous", "WHY", 0.01, "transposed")
+    alone = ReportedTensor("x:output:0", "")
+    values["unmatched"] = [UnmatchedTensor("right", alone, _REASON, suggestions=(suggestion,))]
     values["counts"]["unmatched_right"] = 1
     tensors[4]["findings"] = [{**tensors[4]["findings"][0], "metric": None, "value": None, "sentence": _FINDING}]
     tensors[4]["diagnosis"] = [{"id": "one_slice", "confidence": "high", "evidence": _EVIDENCE}]

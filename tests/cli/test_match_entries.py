@@ -9,7 +9,7 @@ import pytest
 
 from pytest_msdump.cli.match_text import as_report, match_entry
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.report import record_of
+from pytest_msdump.model.record import record_of
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.record_json import to_json

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.report import ComparedTensor, Record
+from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.model.verdict import Verdict
 from pytest_msdump.pipeline.amplifying import Amplified
 from pytest_msdump.pipeline.edges import groups
 
 _METRIC = "relative_euclidean_distance"
-_SIDE = ComparedTensor("op:output:0", "op.npy")
+_SIDE = ReportedTensor("op:output:0", "op.npy")
 _RECORD = Record(0, _SIDE, _SIDE, Verdict("fail"), "name")
 _ERRORS = st.sampled_from([None, 0.0, 0.5, 2, 0.03125, 1e-300, 1e300, float("inf"), float("nan")])
 

@@ -215,7 +215,7 @@ def test_several_map_entries_of_one_right_tensor_are_each_judged_and_it_counts_o
     addresses = ["leaves:output:0", "enters:output:0", "state:output:0"]
     assert [record.left.address for record in report.records] == addresses
     assert {record.right.address for record in report.records} == {"g:output:0"}
-    assert (report.coverage["right_paired"], report.coverage["right_total"]) == (1, 2)
+    assert (report.coverage.right_paired, report.coverage.right_total) == (1, 2)
     with pytest.raises(AssertionError, match="coverage is 50 %, below the 51 %"):
         assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.51)
     # A drift of the last is not hidden by the first.

@@ -11,7 +11,7 @@ import pytest
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Diagnosis
+from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.pipeline.asserting import assert_close, compare
 from pytest_msdump.pipeline.comparing import compare_views
 from pytest_msdump.pipeline.extras import Extras

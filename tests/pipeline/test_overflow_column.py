@@ -21,10 +21,10 @@ def marks(folder, left, right):
     planned = plan(load_suite(file=None, options=options, directory=folder, environ={}))
     report = gathered(planned, measured(planned))
     marked = with_overflow(planned, report)
-    assert [entry["side"] for entry in marked.unmatched] == [entry["side"] for entry in report.unmatched]
+    assert [one.side for one in marked.unmatched] == [one.side for one in report.unmatched]
     assert all(record.right.has_overflow is None for record in marked.records)
     found = {record.left.address: record.left.has_overflow for record in marked.records}
-    found |= {entry["address"]: entry.get("has_overflow") for entry in marked.unmatched}
+    found |= {one.tensor.address: one.tensor.has_overflow for one in marked.unmatched}
     return {address.split(":")[0]: overflow for address, overflow in found.items() if overflow is not None}
 
 

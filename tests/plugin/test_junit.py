@@ -10,7 +10,7 @@ import pytest
 from plugin.suites import write_suite
 from reporting import samples
 
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.plugin.junit import _add, _roles, properties
 

@@ -117,9 +117,9 @@ def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
     report = report_from(read_json(pytester.path / "msdump-report" / "results.json"))
     assert "partners: msdump match --suggest looks for them by values" in coverage_text(report, width=200)
     # Where nothing is wrong, nobody looks for partners.
-    enough = replace(report, coverage={**report.coverage, "min_coverage": 0.1})
+    enough = replace(report, coverage=replace(report.coverage, min_coverage=0.1))
     assert "--suggest" not in coverage_text(enough, width=200)
     for side in ("left", "right"):
-        alone = tuple(one for one in report.unmatched if one["side"] == side)
+        alone = tuple(one for one in report.unmatched if one.side == side)
         assert alone
         assert "--suggest" not in coverage_text(replace(report, unmatched=alone), width=200)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Unmatched
-from pytest_msdump.model.report import Check, record_of
+from pytest_msdump.model.record import Check, record_of
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.reporting.record_json import from_json, to_json

@@ -15,7 +15,8 @@ from reporting import samples
 
 from pytest_msdump.model.comparison import Measurement, Nonfinite, WorstElement
 from pytest_msdump.model.pairing import Missing, Pair, Transform, Unmatched
-from pytest_msdump.model.report import Check
+from pytest_msdump.model.record import Check
+from pytest_msdump.model.report import NetworkOperator
 from pytest_msdump.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.reporting.assemble import assemble
@@ -324,7 +325,7 @@ def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
     report = a_report(samples.passed(), missing=[Missing("a", "b", "the right side was not dumped", ("b2",))])
     text = coverage_text(report)
     assert text.startswith("COVERAGE: 1 map entry was not paired")
-    fused = coverage_text(replace(report, network=({"name": "a"},)))
+    fused = coverage_text(replace(report, network=(NetworkOperator(0, 0, "a", "Add", ("a",), ("*",), ""),)))
     assert fused.startswith("COVERAGE: 1 mapped or fused pair was not made")
     assert "a <-> b: the right side was not dumped (nearest: b2)" in text
 

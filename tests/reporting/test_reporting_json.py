@@ -10,7 +10,8 @@ from reporting import samples
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.pairing import Missing, Unmatched
-from pytest_msdump.model.report import Diagnosis
+from pytest_msdump.model.record import Diagnosis
+from pytest_msdump.model.report import NetworkOperator
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import document, read_json, report_from, write_json
 
@@ -77,16 +78,17 @@ def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
 @pytest.mark.parametrize("first", ["index", ", ", ""])
 def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
     names = ["}, {", '}, {"index', '"}, {"index": 1', "}, {\\", "x\n", "\udcff"]
-    entries = tuple(
-        {first: number, "name": names[number % 6], "left": [names[number % 6], names[number % 5]]}
+    operators = tuple(
+        NetworkOperator(number, number, first, names[number % 6], (names[number % 6], names[number % 5]), ("*",), first)
         for number in range(150)
     )
-    path = write_json(replace(a_report(), network=entries), tmp_path)
+    path = write_json(replace(a_report(), network=operators), tmp_path)
+    entries = [json.loads(json.dumps(one._asdict())) for one in operators]
     lines = path.read_text("ascii").splitlines()
     start = lines.index('"network": [') + 1
-    assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == list(entries)
+    assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == entries
     assert lines[start + 150] == "]"
-    assert read_json(path)["network"] == list(entries)
+    assert read_json(path)["network"] == entries
 
 
 def test_nan_outside_a_string_is_never_written(tmp_path):
@@ -173,7 +175,9 @@ OPERATOR = {
 
 
 def test_a_compiled_model_s_operators_survive_and_are_left_out_where_there_are_none(tmp_path):
-    report = a_report(network=[OPERATOR, {**OPERATOR, "name": "b"}])
+    operator = NetworkOperator(0, 3, "a", "Add", ("a",), ("*",), "inserted")
+    report = a_report(network=[operator, operator._replace(name="b")])
+    assert document(report)["network"] == [OPERATOR, {**OPERATOR, "name": "b"}]
     assert report_from(read_json(write_json(report, tmp_path))) == report
     assert "network" not in document(a_report())
 

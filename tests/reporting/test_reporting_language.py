@@ -18,13 +18,13 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.messages import LANGUAGES, MESSAGES
 from pytest_msdump.model.pairing import Missing, Unmatched
-from pytest_msdump.model.report import Diagnosis, RoleReason, Suspect
+from pytest_msdump.model.record import Diagnosis, RoleReason, Suspect
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.html.words import WORDS
-from pytest_msdump.reporting.json_report import document, report_from
+from pytest_msdump.reporting.json_report import document, missing_json, report_from, unmatched_json
 from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.reasons import reason_of, reason_text
 from pytest_msdump.reporting.record_json import from_json
@@ -272,8 +272,8 @@ def test_the_summary_and_the_match_report_are_told_in_chinese():
             *coverage_text(report, say=CHINESE).splitlines(),
         ]
         sources = [report.left.directory, report.left.reader, report.right.directory, report.right.reader]
-        sources += [*report.left.labels.values(), *map(samples.entry, report.records), *report.unmatched]
-        sources += [*report.missing, "MindSpore"]
+        sources += [*report.left.labels.values(), *map(samples.entry, report.records)]
+        sources += [*map(unmatched_json, report.unmatched), *map(missing_json, report.missing), "MindSpore"]
         assert _english_in("\n".join(lines), *sources, "GONE LEFT OUT json") == []
 
 

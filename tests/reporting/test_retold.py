@@ -19,7 +19,7 @@ from pytest_msdump.memory_formats.axes import explain_shapes
 from pytest_msdump.metrics import definitions
 from pytest_msdump.model.comparison import Nonfinite
 from pytest_msdump.model.pairing import Unmatched
-from pytest_msdump.model.report import Diagnosis
+from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.diagnosis import diagnosis_lines

@@ -10,7 +10,10 @@ import pytest
 from reporting import samples
 
 from pytest_msdump.facts.operators import REASONS
-from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.model.pairing import Missing
+from pytest_msdump.model.record import ReportedTensor
+from pytest_msdump.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.record_json import from_json
 from pytest_msdump.reporting.vendor_cells import overflow_cell, shape_cell
@@ -60,22 +63,17 @@ def record(left, right="r:output:0", order=0, elements=6, **changes):
 
 
 def alone(address, reason="nobody", side="left", order=0, **changes):
-    """An entry of `unmatched`."""
-    plain = {"side": side, "address": address, "op_type": "Add", "dtype": "float16", "shape": [2, 1, 16]}
-    own = {"device_address": 8192, "order": order if side == "left" else None, **AT, "reason": reason}
-    return {**plain, **own, "file": "f", "candidates": [], **changes}
+    """A tensor without a partner."""
+    at = Coordinates(iteration=0, occurrence=0)
+    named = {"op_type": "Add", "dtype": "float16", "shape": (2, 1, 16), "device_address": 8192, "at": at}
+    tensor = ReportedTensor(address, "f", **{**named, **changes})
+    return UnmatchedTensor(side, tensor, reason, order=order if side == "left" else None)
 
 
 def operator(index, name, group=None, originals=("o",), op_type="Add", sequence=None):
-    """An entry of `network`."""
-    names = {"name": name, "left": list(group or [name]), "right": list(originals) or ["*"]}
-    return {
-        "index": index,
-        "sequence": index if sequence is None else sequence,
-        **names,
-        "op_type": op_type,
-        "relation": "?",
-    }
+    """An operator of the model."""
+    number = index if sequence is None else sequence
+    return NetworkOperator(index, number, name, op_type, tuple(group or [name]), tuple(originals) or ("*",), "?")
 
 
 def report(records=(), unmatched=(), network=(), missing=(), readers=("ascend", "npy-folder"), operators=9):
@@ -87,7 +85,7 @@ def report(records=(), unmatched=(), network=(), missing=(), readers=("ascend", 
         records=tuple(records),
         unmatched=tuple(unmatched),
         network=tuple(network),
-        missing=tuple({"left": left, "right": right, "reason": "", "candidates": []} for left, right in missing),
+        missing=tuple(Missing(left, right, "") for left, right in missing),
     )
 
 

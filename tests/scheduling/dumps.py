@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.conditions import Conditions
 from pytest_msdump.scheduling import running
 from pytest_msdump.testing.builder import write_reference

@@ -16,7 +16,7 @@ import pytest
 from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
 from pytest_msdump.cli import main
-from pytest_msdump.model.report import ComparedTensor, Record
+from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.verdict import Verdict
 from pytest_msdump.reporting.record_json import to_text
 from pytest_msdump.scheduling import cache as cache_module
@@ -379,7 +379,7 @@ def test_an_interrupted_run_keeps_what_it_has(compare, monkeypatch):
 
 
 def record(note: str, order: int = 0) -> Record:
-    tensor = ComparedTensor("a:output:0", "a.npy")
+    tensor = ReportedTensor("a:output:0", "a.npy")
     return Record(order, tensor, tensor, Verdict("error"), "name", notes=(note,))
 
 

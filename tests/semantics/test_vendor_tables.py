@@ -350,6 +350,6 @@ def test_ops_csv_is_the_vendor_s_table_and_then_what_it_leaves_out(folder: str, 
     told = {row[titles.index("TensorIndex")] for row in rows} | {
         row[titles.index(title)] for row in rows for title in ("NPUDump", "GroundTruth") if row[-3]
     }
-    addresses = [record.left.address for record in report.records] + [one["address"] for one in report.unmatched]
+    addresses = [record.left.address for record in report.records] + [one.tensor.address for one in report.unmatched]
     lost = [address for address in addresses if address not in told and address.rsplit(":", 2)[0] not in told]
     assert lost == []

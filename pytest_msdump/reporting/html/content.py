@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.report import ComparedTensor, Record, Report
+from pytest_msdump.model.record import Record, ReportedTensor
+from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.reporting.html.columns import Pool, column, file_columns, front_coded, short
 from pytest_msdump.reporting.html.details import details
-from pytest_msdump.reporting.json_report import outline
+from pytest_msdump.reporting.json_report import missing_json, outline, unmatched_json
 from pytest_msdump.reporting.values import encode
 
 __all__ = ["content"]
-
-Entry = Mapping[str, Any]
 
 _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 
@@ -54,6 +53,7 @@ def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> dict[st
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
+        "missing": list(map(missing_json, report.missing)),
         "problems": {language: list(listed) for language, listed in problems.items()},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),
@@ -66,7 +66,7 @@ def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> dict[st
             "limits": column(pool.add(_limits(record)) for record in records),
             "outcomes": column(pool.add(_outcomes(record)) for record in records),
         },
-        "unmatched": _unmatched(values["unmatched"], pool),
+        "unmatched": _unmatched(report.unmatched, pool),
         **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
     }
     return {**data, "details": details(records, pool), "pool": pool.values}
@@ -114,7 +114,7 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, tuple) else short(encode(value))
 
 
-def _side(sides: Sequence[ComparedTensor], pool: Pool) -> dict[str, Any]:
+def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
     """One side of all records: which tensor it is, what it holds, which file."""
     addresses = [side.address for side in sides]
     return {
@@ -141,7 +141,7 @@ def _in_file(address: str) -> str:
     return _label(address).replace("/", "_")
 
 
-def _other_name(side: ComparedTensor) -> str | None:
+def _other_name(side: ReportedTensor) -> str | None:
     """The dump's own name where it does not follow from the address."""
     return None if side.name in (None, _label(side.address), _in_file(side.address)) else side.name
 
@@ -157,20 +157,19 @@ def _outcomes(record: Record) -> list[str]:
     return [check.outcome for check in record.checks if check.limit is not None]
 
 
-def _unmatched(entries: Sequence[Entry], pool: Pool) -> dict[str, Any]:
-    """Who found no partner."""
-    listed = entries[:_MOST_UNMATCHED]
-    addresses = [str(entry["address"]) for entry in listed]
+def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
+    """The tensors without a partner."""
+    listed = tensors[:_MOST_UNMATCHED]
+    entries = list(map(unmatched_json, listed))
+    addresses = [one.tensor.address for one in listed]
     return {
         "rows": len(listed),
-        "all": len(entries),
+        "all": len(tensors),
         "label": front_coded(map(_label, addresses)),
         "slot": column(pool.add(_slot(address)) for address in addresses),
         **{
-            key: column(pool.add(entry.get(key)) for entry in listed)
+            key: column(pool.add(entry.get(key)) for entry in entries)
             for key in ("side", "op_type", "dtype", "shape", "reason", "candidates", "suggestions", "order")
         },
-        **file_columns(
-            [entry.get("file") or "" for entry in listed], [_in_file(address) for address in addresses], pool
-        ),
+        **file_columns([one.tensor.file for one in listed], list(map(_in_file, addresses)), pool),
     }

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.model.report import Record
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting.html.columns import Pool, short
