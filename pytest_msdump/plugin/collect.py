@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
-from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE
+from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE, ItemRecords
 from pytest_msdump.plugin.sources import Source
-from pytest_msdump.reporting.record_json import to_json
 
 __all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 
@@ -81,7 +79,7 @@ class _GateItem(pytest.Item):
         super().__init__(**kwargs)
         self.msdump_place = place
         self.msdump_source = source
-        self.msdump_payload: str | Mapping[str, Any] | None = None
+        self.msdump_payload: str | ItemRecords | None = None
         self.plan = plan
         self.add_marker("msdump")
 
@@ -91,14 +89,9 @@ class _GateItem(pytest.Item):
         workerinput = getattr(self.config, "workerinput", {})
         return int(workerinput.get("msdump_columns", 0)) or self.config.get_terminal_writer().fullwidth
 
-    def report_records(self, records: Mapping[int, Record], **more: Any) -> None:
-        """Hand records, and what is to be known of them, to whoever writes the reports."""
-        if hasattr(self.config, "workerinput"):
-            # What goes to another process has to be text: numbers of any length, and no more than JSON.
-            entries = {number: to_json(record) for number, record in records.items()}
-            self.msdump_payload = json.dumps({"plan": self.plan.digest, "records": entries, **more}, allow_nan=False)
-        else:
-            self.msdump_payload = {"plan": self.plan.digest, "records": records, **more}
+    def send(self, sent: ItemRecords) -> None:
+        """Let records travel with the item's report."""
+        self.msdump_payload = sent.as_text() if hasattr(self.config, "workerinput") else sent
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where pytest says the item is: its suite file, or the word of its node."""
@@ -136,7 +129,7 @@ class OperatorItem(_GateItem):
         """Measure and judge every pair of this item; fail when one of them does."""
         runner = runner_of(self)
         records = {number: runner.record(number) for number in self.group.pairs}
-        self.report_records(records, **cached(runner, records))
+        self.send(ItemRecords(self.plan.digest, records, *cached(runner, records)))
         self.user_properties.extend(properties(records.values()))
         if any(record.verdict.outcome not in ("pass", "warn") for record in records.values()):
             raise self._failure(records)
@@ -159,7 +152,7 @@ class CoverageItem(_GateItem):
         """Judge the pairing; reads no tensor."""
         from pytest_msdump.plugin.telling import coverage
 
-        self.report_records({})
+        self.send(ItemRecords(self.plan.digest, {}))
         problem, text = coverage(self.config.stash[GATE], self.plan, self.columns)
         if problem:
             raise _GateFailureError(text, problem)

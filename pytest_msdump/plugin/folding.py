@@ -47,8 +47,8 @@ def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
     message = sent_with(report)
     if message is None:
         return []
-    whole = gate.told.get(message["plan"])
-    return [] if whole is None else [whole.records[number] for number in message["records"]]
+    whole = gate.told.get(message.plan)
+    return [] if whole is None else [whole.records[number] for number in message.records]
 
 
 def _told(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
 from pytest_msdump.scheduling.running import Runner
@@ -60,12 +61,10 @@ def runner_of(item: OperatorItem) -> Runner:
     return now.runner
 
 
-def cached(runner: Runner, records: Mapping[int, Any]) -> dict[str, Any]:
+def cached(runner: Runner, records: Mapping[int, Record]) -> tuple[dict[int, str], tuple[int, ...]]:
     """Return what the controller needs to know to keep records: their keys, and which came from earlier runs."""
-    if not runner.keys:
-        return {}
     keys = {number: runner.keys[number] for number in records if number in runner.keys}
-    return {"keys": keys, "reused": sorted(runner.reused & records.keys())}
+    return keys, tuple(sorted(runner.reused & records.keys()))
 
 
 def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
@@ -74,7 +73,7 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
     if cache is None:
         return ()
     records = gate.records[plan.digest]
-    keys = {int(number): key for number, key in gate.keys.get(plan.digest, {}).items()}
+    keys = gate.keys.get(plan.digest, {})
     reused = gate.reused.get(plan.digest, set())
     problem = cache.keep(records, keys, reused)
     told = cache.told(len(reused), len(records))

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.suite import Suite
 
-__all__ = ["GATE", "NODE_OF_COMMAND_LINE", "Gate", "is_suite_file", "sent_with"]
+__all__ = ["GATE", "NODE_OF_COMMAND_LINE", "Gate", "ItemRecords", "is_suite_file", "sent_with"]
 
 # What the ids of items begin with that no suite file brings.
 NODE_OF_COMMAND_LINE = "msdump"
@@ -55,7 +56,7 @@ class Gate:
         self._dumps = config.stash[DUMPS]
         self.records: dict[str, dict[int, Record]] = {}
         # Keys in the cache by number of the pair, and the pairs that came from there; by plan.
-        self.keys: dict[str, dict[str, str]] = {}
+        self.keys: dict[str, dict[int, str]] = {}
         self.reused: dict[str, set[int]] = {}
         self.errors: list[MsdumpError] = []
         self.unwritten: list[MsdumpError] = []
@@ -232,14 +233,13 @@ class Gate:
         message = sent_with(report)
         if message is None:
             return
-        if message["plan"] not in {plan.digest for plan in self.plans.values()}:
+        if message.plan not in {plan.digest for plan in self.plans.values()}:
             self.foreign += 1
             return
-        kept = self.records.setdefault(message["plan"], {})
-        self.keys.setdefault(message["plan"], {}).update(message.get("keys", {}))
-        self.reused.setdefault(message["plan"], set()).update(message.get("reused", ()))
-        kept.update(message["records"])
-        self._keep_case(message["plan"], tuple(message["records"]), report)
+        self.records.setdefault(message.plan, {}).update(message.records)
+        self.keys.setdefault(message.plan, {}).update(message.keys)
+        self.reused.setdefault(message.plan, set()).update(message.reused)
+        self._keep_case(message.plan, tuple(message.records), report)
 
     def _keep_case(self, digest: str, numbers: tuple[int, ...], report: pytest.TestReport) -> None:
         """Keep where JUnit XML will have this item, if there is a role to tell of it later."""
@@ -290,15 +290,50 @@ class Gate:
         return ["pytest", *given, f"--msdump-select={glob.escape(select)}"]
 
 
-def sent_with(report: pytest.TestReport) -> Mapping[str, Any] | None:
-    """Return the plan's digest and the records that came with an item's report; text where another process sent it."""
-    payload = getattr(report, "msdump", None)
+@dataclass(frozen=True, slots=True)
+class ItemRecords:
+    """What travels with an item's report.
+
+    Parameters
+    ----------
+    plan : str
+        Digest of the item's plan.
+    records : mapping of int to Record
+        By numbers of the pairs.
+    keys : mapping of int to str
+        Under which key each record may be kept in the cache.
+    reused : tuple of int
+        The pairs whose records came from the cache.
+    """
+
+    plan: str
+    records: Mapping[int, Record]
+    keys: Mapping[int, str] = field(default_factory=dict)
+    reused: tuple[int, ...] = ()
+
+    def as_text(self) -> str:
+        """Return it as text, which pytest-xdist can send: numbers of any length, and no more than JSON."""
+        from pytest_msdump.reporting.record_json import to_json
+
+        records = {number: to_json(record) for number, record in self.records.items()}
+        values = {"plan": self.plan, "records": records, "keys": dict(self.keys), "reused": list(self.reused)}
+        return json.dumps(values, allow_nan=False)
+
+
+def sent_with(report: pytest.TestReport) -> ItemRecords | None:
+    """Return what came with an item's report; from another process it comes as text."""
+    payload: ItemRecords | str | None = getattr(report, "msdump", None)
     if not isinstance(payload, str):
         return payload
     from pytest_msdump.reporting.record_json import from_json
 
-    sent = json.loads(payload)
-    return {**sent, "records": {int(number): from_json(entry) for number, entry in sent["records"].items()}}
+    values = json.loads(payload)
+    return ItemRecords(
+        values["plan"],
+        {int(number): from_json(entry) for number, entry in values["records"].items()},
+        {int(number): key for number, key in values["keys"].items()},
+        tuple(values["reused"]),
+    )
 
 
 class _Receiver:
