@@ -4,7 +4,6 @@ import hashlib
 from pathlib import Path
 
 import setuptools
-from setuptools import Extension, setup
 
 # pip installs the one it needs. `python setup.py build_ext` takes what is there; an old one cannot read pyproject.toml.
 if int(setuptools.__version__.split(".")[0]) < 77:
@@ -13,20 +12,42 @@ if int(setuptools.__version__.split(".")[0]) < 77:
         "it needs 77 or newer: pip install 'setuptools>=77'"
     )
 
-SOURCE = "pytest_msdump/metrics/sweep.c"
-# The extension says of which source it was built: records of another one are not taken for its own.
-DIGEST = hashlib.sha256((Path(__file__).parent / SOURCE).read_bytes()).hexdigest()[:15]
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+
+SOURCE = "pytest_msdump/metrics/kernel.c"
+# The library says which source it was built from: that of another one is not loaded.
+DIGEST = hashlib.sha256((Path(__file__).parent / SOURCE).read_bytes()).hexdigest()
+
+
+class BuildLibrary(build_ext):
+    """Builds a plain shared library: it is loaded by ctypes, and knows nothing of Python."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """Return where it is built, under a name that no import takes for a module."""
+        return fullname.replace(".", "/") + ".native.so"
+
+
+class OneWheelForEveryPython(bdist_wheel):
+    """Names the wheel ``py3-none-PLATFORM``."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Return the tags of Python, of its binary interface, and of the platform."""
+        return "py3", "none", super().get_tag()[2]
+
 
 setup(
+    cmdclass={"build_ext": BuildLibrary, "bdist_wheel": OneWheelForEveryPython},
     ext_modules=[
         Extension(
-            "pytest_msdump.metrics._sweep",
+            "pytest_msdump.metrics._kernel",
             [SOURCE],
-            define_macros=[("MSDUMP_SOURCE", f"source_{DIGEST}")],
+            define_macros=[("MSDUMP_SOURCE", f'"{DIGEST}"')],
             # Where it cannot be built, numpy does the same work.
             optional=True,
-            # Nothing here loosens arithmetic: no contraction to fused operations, and no one asks for traps or errno.
+            # Nothing here loosens arithmetic: no contraction to fused operations; traps and errno are not used.
             extra_compile_args=["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-Wno-psabi"],
         ),
-    ]
+    ],
 )

@@ -1,14 +1,15 @@
-"""The compiled kernel, `metrics/sweep.c`, where there was a compiler, and whether it is used.
+"""The compiled kernel, `metrics/kernel.c`, where there was a compiler, and whether it is used.
 
 Without it numpy gives the same answers: counts, places and extrema exactly, sums to 1e-12 of themselves.
 """
 
 from __future__ import annotations
 
-import importlib
+import hashlib
 import os
+from ctypes import CDLL, c_char, c_int32, c_int64, c_void_p
 from functools import cache
-from types import ModuleType
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
@@ -17,17 +18,29 @@ __all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line"]
 
 VARIABLE = "MSDUMP_KERNEL"
 
-_KERNEL = "pytest_msdump.metrics._sweep"
 _NAMES = ("compiled", "numpy")
-# What sweep.c and this package agree on: a checkout that moves on keeps the extension that was built before.
-_FORM = 6
+_FOLDER = Path(__file__).parent / "metrics"
+_SOURCE, _LIBRARY = _FOLDER / "kernel.c", _FOLDER / "_kernel.native.so"
 
 
 class Kernel(NamedTuple):
-    """Its name, the extension module when it is the compiled one, and else why it is not."""
+    """What measures pairs.
+
+    Parameters
+    ----------
+    name : str
+        ``"compiled"`` or ``"numpy"``.
+    library : CDLL, optional
+        The functions of `kernel.c`; ``None`` for numpy.
+    source : str
+        Digest of the source that the library was built from; empty for numpy.
+    reason : str
+        Why it is not the compiled one.
+    """
 
     name: str
-    module: ModuleType | None = None
+    library: CDLL | None = None
+    source: str = ""
     reason: str = ""
 
 
@@ -39,7 +52,7 @@ def chosen() -> Kernel:
     Raises
     ------
     ConfigError
-        It names no kernel, or the compiled one, which is not there.
+        The variable names no kernel, or the compiled one, which is not there.
     """
     return _chosen(os.environ.get(VARIABLE, ""))
 
@@ -50,29 +63,31 @@ def _chosen(wanted: str) -> Kernel:
         raise ConfigError(f"{VARIABLE}: there is no kernel {wanted[:40]!r}; it is one of: {', '.join(_NAMES)}")
     if wanted == "numpy":
         return Kernel("numpy", reason=f"{VARIABLE} says so")
-    module, reason = _loaded()
-    if module is not None:
-        return Kernel("compiled", module)
-    if wanted:
-        raise ConfigError(f"{VARIABLE}: there is no compiled kernel: {reason}; build it, or unset the variable")
-    return Kernel("numpy", reason=reason)
+    kernel = _load(_LIBRARY, _SOURCE)
+    if wanted and kernel.library is None:
+        raise ConfigError(f"{VARIABLE}: there is no compiled kernel: {kernel.reason}; build it, or unset the variable")
+    return kernel
 
 
-def _loaded() -> tuple[ModuleType | None, str]:
-    """Return the extension module, or why there is none."""
+def _load(library: Path, source: Path) -> Kernel:
+    """Return the compiled kernel, or numpy and why it is not the compiled one."""
+    if not library.exists():
+        return Kernel("numpy", reason="it was not built when the package was installed, which needs a C compiler")
     try:
-        module = importlib.import_module(_KERNEL)
-    except ImportError as error:
-        return None, _reason(error)
-    if getattr(module, "FORM", None) == _FORM:
-        return module, ""
-    return None, "it was built from another state of its source"
-
-
-def _reason(error: ImportError) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name == _KERNEL:
-        return "it was not built when the package was installed, which needs a C compiler and Python's headers"
-    return f"it cannot be loaded ({error})"
+        loaded, digest = CDLL(str(library)), hashlib.sha256(source.read_bytes()).hexdigest()
+        built_from = (c_char * (len(digest) + 1)).in_dll(loaded, "msdump_source").value
+    except (OSError, ValueError) as error:
+        return Kernel("numpy", reason=f"it cannot be loaded ({error})")
+    # Its structs may be laid out in another way than `metrics.c_kernel` declares them.
+    if built_from != digest.encode():
+        return Kernel("numpy", reason="it was built from another state of its source")
+    loaded.msdump_begin.argtypes = [c_void_p]
+    loaded.msdump_begin.restype = None
+    loaded.msdump_add.argtypes = [c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p]
+    loaded.msdump_add.restype = c_int32
+    loaded.msdump_add_divergence.argtypes = [c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
+    loaded.msdump_add_divergence.restype = None
+    return Kernel("compiled", loaded, digest)
 
 
 def kernel_line() -> str:

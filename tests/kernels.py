@@ -14,7 +14,7 @@ __all__ = ["EACH", "needs_kernel"]
 
 def _is_built() -> bool:
     try:
-        return compiled._chosen("compiled").module is not None
+        return compiled._chosen("compiled").library is not None
     except ConfigError:
         return False
 

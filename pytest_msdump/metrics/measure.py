@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
 from pytest_msdump.metrics.coarser import CoarserValues
 from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, indexes, vendor_numbers
 from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
@@ -17,7 +17,6 @@ from pytest_msdump.metrics.exact import with_exact_moments
 from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.moments import Moments
 from pytest_msdump.metrics.pointwise import Tolerance
-from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
 from pytest_msdump.metrics.values import Array, Workspace
 from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
 
@@ -93,11 +92,10 @@ def measure(
         if 0 < size <= block_elements
         else _Blocks(left, right, block_elements)
     )
-    swept, workspace = SweptPair(task), Workspace()
+    compiled, workspace = CompiledSums(task), Workspace()
     coarser = CoarserValues(left.dtype), CoarserValues(right.dtype)
-    rest = _first_pass(blocks, task, swept, workspace, coarser)
-    partial = with_exact_moments(_with_swept(rest, swept, task), blocks)
-    divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, swept.module, workspace)
+    partial = with_exact_moments(_first_pass(blocks, task, compiled, workspace, coarser), blocks)
+    divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
     kinds = _kind(coarser[0], partial.left), _kind(coarser[1], partial.right)
     return _comparison(Totals(task, partial, left.shape, divergence, without), kinds)
 
@@ -140,26 +138,21 @@ def _cut(start: int, left: Array, right: Array) -> Iterator[_Block]:
 def _first_pass(
     blocks: Iterable[_Block],
     task: Task,
-    swept: SweptPair,
+    compiled: CompiledSums,
     workspace: Workspace,
     coarser: tuple[CoarserValues, CoarserValues],
 ) -> Partial:
-    """Measure all blocks, and return what numpy found in those that the compiled kernel could not measure."""
+    """Measure all blocks: with numpy those that the compiled kernel cannot measure."""
     total = NOTHING
     for start, left, right in blocks:
         coarser[0].add(left)
         coarser[1].add(right)
-        if not swept.add(left, right, start):
+        if not compiled.add(left, right, start):
             total = _measured(total, (start, left, right), task, workspace)
-    return total
-
-
-def _with_swept(rest: Partial, swept: SweptPair, task: Task) -> Partial:
-    """Return what both kernels found."""
-    found = swept.partial()
-    if found is NOTHING:
-        return rest
-    return found if rest is NOTHING else rest.merge(found, task.worst)
+    found = compiled.partial()
+    if total is NOTHING or found is NOTHING:
+        return found if total is NOTHING else total
+    return total.merge(found, task.worst)
 
 
 def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -> Partial:
@@ -172,9 +165,7 @@ def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -
     return total
 
 
-def _second_pass(
-    blocks: Iterable[_Block], partial: Partial, module: ModuleType | None, workspace: Workspace
-) -> float | None:
+def _second_pass(blocks: Iterable[_Block], partial: Partial, workspace: Workspace) -> float | None:
     """Return the KL divergence; ``None`` where it needs no pass, or where no pass would help."""
     if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
         return None
@@ -183,19 +174,19 @@ def _second_pass(
     if math.isinf(left.maximum - left.minimum) or math.isinf(right.maximum - right.minimum):
         return None
     everything_finite = left.elements == partial.elements
-    swept: SweptDivergence | None = None
+    compiled: CompiledDivergence | None = None
     total = NO_DIVERGENCE
     for start, left_block, right_block in blocks:
         if not start:
-            swept = SweptDivergence.of(left_block, right_block, spans, everything_finite, module)
-        if swept is not None:
-            swept.add(left_block, right_block)
+            compiled = CompiledDivergence.of(left_block, right_block, spans, everything_finite)
+        if compiled is not None:
+            compiled.add(left_block, right_block)
             continue
         with np.errstate(all="ignore"):
             for _, a, b in _tiles(start, left_block, right_block):
                 found = divergence_of_block(a, b, spans, everything_finite, workspace)
                 total = found if total is NO_DIVERGENCE else total.merge(found)
-    return total.value if swept is None else swept.sums().value
+    return total.value if compiled is None else compiled.sums().value
 
 
 def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Comparison:

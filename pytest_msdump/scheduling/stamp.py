@@ -57,5 +57,5 @@ def _code() -> str:
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     # Of the kernel's source, not of what was built of it: two compilers make two files of one.
-    digest.update(f"{getattr(chosen().module, 'SOURCE', None)}\0".encode())
+    digest.update(f"{chosen().source}\0".encode())
     return digest.hexdigest()[:16]

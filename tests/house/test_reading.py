@@ -14,6 +14,7 @@ ROOT = Path(pytest_msdump.__file__).parent
 
 # Where else something is opened for reading, and why no pipe or device can be there.
 ALLOWED = {
+    "compiled.py": "the source of the kernel, which is part of this package",
     "capture/launched.py": "the call and arrays that capture.calls has just written; runs without this package",
     "capture/leftovers.py": "files of /proc about processes of one's own",
     "capture/weight_files.py": "an archive in a stream that storage.regular has opened",

@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,15 +24,11 @@ from pytest_msdump import compiled
 from pytest_msdump.cli import main
 from pytest_msdump.compiled import VARIABLE, Kernel, chosen, kernel_line
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.metrics import swept
 from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
 from pytest_msdump.metrics.distribution import Span
-from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
+from pytest_msdump.metrics.kernel import NOTHING, Task
 from pytest_msdump.metrics.measure import measure
-from pytest_msdump.metrics.nonfinite import Classes
-from pytest_msdump.metrics.pointwise import Errors
-from pytest_msdump.metrics.sums import Sum
-from pytest_msdump.metrics.swept import SweptDivergence, SweptPair
 from pytest_msdump.model.comparison import Comparison
 
 Array = npt.NDArray[Any]
@@ -190,7 +184,7 @@ def blocks_of(size: int, scale: float = 1.0) -> tuple[Array, Array]:
 @needs_kernel
 def test_the_kernel_is_what_measures() -> None:
     left, right = blocks_of(5000)
-    pair = SweptPair(Task("float64", "float64"))
+    pair = CompiledSums(Task("float64", "float64"))
     assert pair.add(left[:3000], right[:3000], 0)
     assert pair.add(left[3000:], right[3000:], 3000)
     found = pair.partial()
@@ -202,7 +196,7 @@ def test_the_kernel_is_what_measures() -> None:
 @needs_kernel
 @pytest.mark.parametrize("scale", [1e-95, 1e200, 5e-324])
 def test_magnitudes_that_ask_for_scaled_sums_are_left_to_numpy(scale: float) -> None:
-    pair = SweptPair(Task("float64", "float64"))
+    pair = CompiledSums(Task("float64", "float64"))
     usual, far = blocks_of(3000), blocks_of(3000, scale)
     assert pair.add(*usual, 0)
     before = pair.partial()
@@ -226,7 +220,7 @@ def test_a_tensor_is_measured_by_both_where_only_a_part_of_it_is_far_away() -> N
 @pytest.mark.parametrize("kinds", [("complex64", "complex64"), ("int64", "float32"), ("uint64", "int64")])
 def test_what_the_kernel_does_not_know_is_left_to_numpy(kinds: tuple[str, str]) -> None:
     left, right = (np.arange(9).astype(kind) for kind in kinds)
-    pair = SweptPair(Task(*kinds))
+    pair = CompiledSums(Task(*kinds))
     assert not pair.add(left, right, 0)
     assert pair.partial() == NOTHING
     assert_same(by("compiled", left, right), by("numpy", left, right))
@@ -234,7 +228,7 @@ def test_what_the_kernel_does_not_know_is_left_to_numpy(kinds: tuple[str, str]) 
 
 @needs_kernel
 def test_gaps_and_a_tensor_of_nothing_are_left_to_numpy() -> None:
-    pair = SweptPair(Task("float32", "float32"))
+    pair = CompiledSums(Task("float32", "float32"))
     wide = np.arange(20, dtype="float32")
     assert not pair.add(wide[::2], wide[1::2], 0)
     assert pair.partial() == NOTHING
@@ -303,13 +297,13 @@ def test_tolerances_far_from_all_magnitudes_rank_alike(kind: str, scale: float, 
 def test_float16_is_read_bit_by_bit() -> None:
     every = np.arange(65536, dtype="uint16").view("float16")
     exact = every.astype("float64")
-    pair = SweptPair(Task("float16", "float64"))
+    pair = CompiledSums(Task("float16", "float64"))
     assert pair.add(every, exact, 0)
     found = pair.partial()
     assert (found.errors.differing, found.classes.mismatch, found.finite) == (0, 0, 63488)
     # Each by itself, so that no two mistakes hide each other.
     for value in every[np.isfinite(every)][::97]:
-        one = SweptPair(Task("float16", "float16"))
+        one = CompiledSums(Task("float16", "float16"))
         assert one.add(np.array([value]), np.zeros(1, "float16"), 0)
         assert one.partial().left[0].minimum == float(value)
 
@@ -327,7 +321,7 @@ def test_every_logarithm_is_right_to_its_last_bits() -> None:
     spans = (Span(0.0, 1.0), Span(0.0, 1.0))
     worst = 0.0
     for a, b in zip(p, q, strict=True):
-        one = SweptDivergence.of(p, q, spans, everything_finite=True)
+        one = CompiledDivergence.of(p, q, spans, everything_finite=True)
         assert one is not None
         one.add(np.array([a]), np.array([b]))
         exact = a * _ln(a, b)
@@ -346,7 +340,7 @@ def _ln(p: float, q: float) -> float:
 def test_divergence_takes_every_element_once(size: int) -> None:
     left, right = (np.abs(side) for side in blocks_of(size))
     spans = (Span(left.min(), np.ptp(left)), Span(right.min(), np.ptp(right)))
-    found = SweptDivergence.of(left, right, spans, everything_finite=False)
+    found = CompiledDivergence.of(left, right, spans, everything_finite=False)
     assert found is not None
     found.add(left[: size // 2], right[: size // 2])
     found.add(left[size // 2 :], right[size // 2 :])
@@ -368,7 +362,7 @@ def test_groups_may_be_near_and_far_in_turn(apart: tuple[float, ...]) -> None:
     # 32 elements at a time are taken by one way or another.
     p = q * (1.0 + rng.uniform(-0.9, 0.9, q.size) * np.resize(np.repeat(apart, 32), q.size))
     p = np.clip(p, 2.0**-23, 1.0)
-    found = SweptDivergence.of(p, q, (Span(0.0, 1.0), Span(0.0, 1.0)), everything_finite=True)
+    found = CompiledDivergence.of(p, q, (Span(0.0, 1.0), Span(0.0, 1.0)), everything_finite=True)
     assert found is not None
     found.add(p, q)
     exact = [a * _ln(a, b) for a, b in zip(p.tolist(), q.tolist(), strict=True)]
@@ -379,7 +373,7 @@ def test_groups_may_be_near_and_far_in_turn(apart: tuple[float, ...]) -> None:
 @needs_kernel
 def test_divergence_of_a_range_without_a_reciprocal_is_left_to_numpy() -> None:
     tiny = np.array([0.0, 5e-324])
-    assert SweptDivergence.of(tiny, tiny, (Span(0.0, 5e-324), Span(0.0, 1.0)), everything_finite=True) is None
+    assert CompiledDivergence.of(tiny, tiny, (Span(0.0, 5e-324), Span(0.0, 1.0)), everything_finite=True) is None
     assert_same(by("compiled", tiny, tiny[::-1]), by("numpy", tiny, tiny[::-1]))
 
 
@@ -390,15 +384,15 @@ def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "numpy")
     assert chosen() == Kernel("numpy", reason="MSDUMP_KERNEL says so")
     assert kernel_line() == "kernel: numpy (MSDUMP_KERNEL says so)"
-    assert not SweptPair(Task("float32", "float32")).add(np.ones(3, "float32"), np.ones(3, "float32"), 0)
-    assert SweptDivergence.of(np.ones(3), np.ones(3), (Span(0, 1), Span(0, 1)), everything_finite=True) is None
+    assert not CompiledSums(Task("float32", "float32")).add(np.ones(3, "float32"), np.ones(3, "float32"), 0)
+    assert CompiledDivergence.of(np.ones(3), np.ones(3), (Span(0, 1), Span(0, 1)), everything_finite=True) is None
 
 
 @needs_kernel
 def test_the_compiled_kernel_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_line() == "kernel: compiled"
     monkeypatch.setenv(VARIABLE, "compiled")
-    assert chosen().module is not None
+    assert chosen().library is not None
 
 
 def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,32 +402,35 @@ def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("content", "reason"),
     [
-        (ModuleNotFoundError("no", name=compiled._KERNEL), "was not built when the package was installed"),
-        (ImportError("undefined symbol"), r"cannot be loaded \(undefined symbol\)"),
+        (None, "it was not built when the package was installed, which needs a C compiler"),
+        (b"x", "it cannot be loaded"),
     ],
 )
-def test_without_the_extension_numpy_measures_and_says_why(
-    error: ImportError, reason: str, monkeypatch: pytest.MonkeyPatch
+def test_without_the_library_numpy_measures_and_says_why(
+    content: bytes | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: str) -> None:
-        raise error
-
-    monkeypatch.setattr(compiled.importlib, "import_module", fail)
+    if content is not None:
+        (tmp_path / "_kernel.native.so").write_bytes(content)
+    monkeypatch.setattr(compiled, "_LIBRARY", tmp_path / "_kernel.native.so")
     compiled._chosen.cache_clear()
     try:
         assert chosen().name == "numpy"
-        assert re.search(reason, kernel_line())
+        assert reason in kernel_line()
         with pytest.raises(ConfigError, match=reason):
             compiled._chosen("compiled")
     finally:
         compiled._chosen.cache_clear()
 
 
-def test_an_extension_of_another_state_of_the_source_does_not_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it hands out would be taken for something else, or for nothing."""
-    monkeypatch.setattr(compiled.importlib, "import_module", lambda _: SimpleNamespace(MOST_WORST=16))
+@needs_kernel
+def test_a_library_of_another_state_of_the_source_does_not_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its structs may hold other fields than the ones that are read."""
+    (tmp_path / "kernel.c").write_bytes(compiled._SOURCE.read_bytes() + b"\n")
+    monkeypatch.setattr(compiled, "_SOURCE", tmp_path / "kernel.c")
     compiled._chosen.cache_clear()
     try:
         assert kernel_line() == "kernel: numpy (it was built from another state of its source)"
@@ -443,26 +440,29 @@ def test_an_extension_of_another_state_of_the_source_does_not_measure(monkeypatc
 
 @needs_kernel
 def test_blocks_that_do_not_fit_are_refused() -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    sweep = extension.Sweep(0, 1, 0.0, 0.0, math.inf, 0.0, 5, False)
-    with pytest.raises(ValueError, match="do not hold as many elements"):
-        sweep.add(np.zeros(4, "float32"), np.zeros(3), 0)
-    with pytest.raises(ValueError, match="do not hold as many elements"):
-        sweep.add(np.zeros(5, "uint8"), np.zeros(1), 0)
-    with pytest.raises((BufferError, ValueError)):
-        sweep.add(np.zeros(8, "float32")[::2], np.zeros(4), 0)
-    with pytest.raises(TypeError):
-        sweep.add(np.zeros(4, "float32"), np.zeros(4))
-    for wrong in ((99, 0), (-1, 0), (0, len(swept.KINDS))):
-        with pytest.raises(ValueError, match="kinds are 0 to 9"):
-            extension.Sweep(*wrong, 0.0, 0.0, math.inf, 0.0, 5, False)
-        with pytest.raises(ValueError, match="kinds are 0 to 9"):
-            extension.Divergence(*wrong, 0.0, 1.0, 0.0, 1.0, True)
-    with pytest.raises(ValueError, match="at most 16"):
-        extension.Sweep(0, 0, 0.0, 0.0, math.inf, 0.0, 17, False)
-    with pytest.raises(ValueError, match="compared of one kind"):
-        extension.Sweep(0, 1, 0.0, 0.0, math.inf, 0.0, 5, True)
+    sums = CompiledSums(Task("float32", "float64"))
+    assert sums.add(np.zeros(4, "float32"), np.zeros(4), 0)
+    divergence = CompiledDivergence.of(np.zeros(4), np.zeros(4), (Span(0.0, 1.0), Span(0.0, 1.0)), True)
+    assert divergence is not None
+    for left, right in ((np.zeros(4, "float32"), np.zeros(3)), (np.zeros(4), np.zeros(4, "float32"))):
+        with pytest.raises(ValueError, match="do not belong together"):
+            sums.add(left, right, 4)
+        with pytest.raises(ValueError, match="do not belong together"):
+            divergence.add(left, right)
+    assert sums.partial().elements == 4
+    assert not CompiledSums(Task("float32", "float32", worst=17)).add(np.ones(3, "float32"), np.ones(3, "float32"), 0)
+
+
+@needs_kernel
+def test_sums_of_integers_beyond_64_bits_are_exact() -> None:
+    sums = CompiledSums(Task("int32", "int32"))
+    left, right = np.full(70000, 2**31 - 1, "int32"), np.full(70000, -(2**31), "int32")
+    for start in range(0, 2**20, left.size):
+        assert sums.add(left, right, start)
+    once = sums.partial()
+    assert once == sums.partial()
+    assert once.errors.exact == once.elements * (2**32 - 1)
+    assert type(once.errors.largest.value) is int
 
 
 @needs_kernel
@@ -492,43 +492,3 @@ def test_version_and_header_say_which_kernel(
     monkeypatch.setenv(VARIABLE, "fortran")
     assert main(["compare", *files]) == 4
     assert "no kernel 'fortran'" in capsys.readouterr().err
-
-
-@needs_kernel
-@pytest.mark.parametrize("types", [(), (1,) * 7, (list,) * 7, swept._TYPES[:6], list(swept._TYPES), None])
-def test_what_was_found_is_returned_in_plain_tuples_only(types) -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    sweep = extension.Sweep(0, 0, 0.0, 0.0, math.inf, 0.0, 5, True)
-    assert sweep.add(np.ones(3, "float32"), np.zeros(3, "float32"), 0)
-    with pytest.raises(TypeError, match="which are tuples"):
-        sweep.found(types)
-
-
-@needs_kernel
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="attributes of a tuple lie before its items by now")
-def test_tuples_that_hold_more_than_items_are_refused() -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    with pytest.raises(TypeError, match="which are tuples"):
-        extension.Sweep(0, 0, 0.0, 0.0, math.inf, 0.0, 5, True).found((type("Wide", (tuple,), {}),) * 7)
-
-
-@needs_kernel
-def test_what_was_found_belongs_to_who_asked_for_it() -> None:
-    extension = compiled._chosen("compiled").module
-    assert extension is not None
-    sweep = extension.Sweep(swept.KINDS.index("int32"), swept.KINDS.index("int32"), 0.0, 0.0, math.inf, 0.0, 5, True)
-    left, right = np.full(70000, 2**31 - 1, "int32"), np.full(70000, -(2**31), "int32")
-    for start in range(0, 2**20, left.size):
-        assert sweep.add(left, right, start)
-    once, again = sweep.found(swept._TYPES), sweep.found(swept._TYPES)
-    assert once == again
-    assert once.errors.exact == once.elements * (2**32 - 1)
-    assert [type(part) for part in (once, once.classes, once.errors, once.product)] == [Partial, Classes, Errors, Sum]
-    before = sys.getrefcount(None), sys.getrefcount(Sum)
-    for _ in range(1000):
-        sweep.found(swept._TYPES)
-    assert (
-        max(now - then for now, then in zip((sys.getrefcount(None), sys.getrefcount(Sum)), before, strict=True)) < 500
-    )

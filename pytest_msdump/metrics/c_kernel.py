@@ -1,0 +1,345 @@
+"""Both passes over a pair by the compiled kernel, `kernel.c`, as far as it can do them.
+
+The structs are those of `kernel.c`, field by field.
+"""
+
+from __future__ import annotations
+
+import math
+from ctypes import CDLL, Structure, byref, c_double, c_int32, c_int64, c_uint64
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.compiled import chosen
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.metrics.distribution import Divergence, Span
+from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
+from pytest_msdump.metrics.moments import Moments
+from pytest_msdump.metrics.nonfinite import Classes
+from pytest_msdump.metrics.pointwise import Errors
+from pytest_msdump.metrics.sums import Peak, Sum
+from pytest_msdump.metrics.values import Array
+from pytest_msdump.metrics.worst import Candidate
+
+__all__ = ["CompiledDivergence", "CompiledSums"]
+
+# In the order of `Kind` in kernel.c. Integers come last.
+_KINDS = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
+_NUMBERS = {np.dtype(name): number for number, name in enumerate(_KINDS)}
+_FIRST_INTEGER = _KINDS.index("int8")
+_MOST_WORST = 16
+
+# Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
+_LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
+
+
+class _Sum(Structure):
+    _fields_ = (("high", c_double), ("low", c_double))
+
+
+class _Moments(Structure):
+    _fields_ = (
+        ("elements", c_int64),
+        ("total", _Sum),
+        ("deviations", _Sum),
+        ("minimum", c_double),
+        ("maximum", c_double),
+    )
+
+
+class _Peak(Structure):
+    _fields_ = (("value", c_double), ("element", c_int64))
+
+
+class _Candidate(Structure):
+    _fields_ = (
+        ("score", c_double),
+        ("left", c_double),
+        ("right", c_double),
+        ("element", c_int64),
+        ("forbidden", c_int64),
+    )
+
+
+class _Mismatch(Structure):
+    _fields_ = (("left", c_double), ("right", c_double), ("element", c_int64))
+
+
+class _Classes(Structure):
+    _fields_ = tuple((name, c_int64) for name in Classes._fields)
+
+
+class _Errors(Structure):
+    _fields_ = (
+        ("differing", c_int64),
+        ("right_zero", c_int64),
+        ("near_zero", c_int64),
+        ("outside", c_int64),
+        ("saturated", c_int64),
+        ("first_saturated", c_int64),
+        ("exact_high", c_uint64),
+        ("exact_low", c_uint64),
+        ("absolute", _Sum),
+        ("squares", _Sum),
+        ("relative", _Sum),
+        ("right_peak", c_double),
+        ("largest", _Peak),
+        ("largest_relative", _Peak),
+    )
+
+
+class _Found(Structure):
+    _fields_ = (
+        ("elements", c_int64),
+        ("bits", c_int64),
+        ("classes", _Classes),
+        ("left", _Moments),
+        ("right", _Moments),
+        ("product", _Sum),
+        ("errors", _Errors),
+        ("worst_count", c_int64),
+        ("mismatch_count", c_int64),
+        ("worst", _Candidate * _MOST_WORST),
+        ("mismatches", _Mismatch * _MOST_WORST),
+    )
+
+
+class _Job(Structure):
+    _fields_ = (
+        ("left", c_int32),
+        ("right", c_int32),
+        ("worst", c_int32),
+        ("compare_bits", c_int32),
+        ("rtol", c_double),
+        ("atol", c_double),
+        ("maximum", c_double),
+        ("near_zero", c_double),
+    )
+
+
+class _Span(Structure):
+    _fields_ = (("minimum", c_double), ("width", c_double))
+
+
+class _DivergenceJob(Structure):
+    _fields_ = (
+        ("left", c_int32),
+        ("right", c_int32),
+        ("left_span", _Span),
+        ("right_span", _Span),
+        ("all_finite", c_int64),
+    )
+
+
+class _Divergence(Structure):
+    _fields_ = (("left", _Sum), ("right", _Sum), ("weighted", _Sum))
+
+
+class CompiledSums:
+    """The first pass over a pair.
+
+    Parameters
+    ----------
+    task : Task
+        What to measure by.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._library = chosen().library
+        self._job: _Job | None = None
+        self._dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None = None
+        self._found = _Found()
+
+    def add(self, left: Array, right: Array, start: int) -> bool:
+        """Measure one block of both sides and return ``True``; where the kernel cannot, nothing has happened.
+
+        Parameters
+        ----------
+        left, right : ndarray
+            1-D, native, of equal size. Blocks come in ascending order.
+        start : int
+            C-order number of the first element.
+        """
+        if self._library is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
+            return False
+        if self._job is None:
+            self._job = _job(self._task, left.dtype, right.dtype)
+            if self._job is None:
+                return False
+            self._dtypes = left.dtype, right.dtype
+            self._library.msdump_begin(byref(self._found))
+        _demand(left, right, self._dtypes)
+        added: int = self._library.msdump_add(
+            byref(self._job), left.ctypes.data, right.ctypes.data, left.size, start, byref(self._found)
+        )
+        return bool(added)
+
+    def partial(self) -> Partial:
+        """Return what is known of all blocks that were added."""
+        if not self._found.elements or self._job is None:
+            return NOTHING
+        found, job = self._found, self._job
+        return Partial(
+            elements=found.elements,
+            bits=found.bits if job.compare_bits else None,
+            classes=_classes(found.classes),
+            left=_moments(found.left),
+            right=_moments(found.right),
+            product=_sum(found.product),
+            errors=_errors(found.errors, _number(job.left) if job.right >= _FIRST_INTEGER else float),
+            worst=_worst(found, job),
+        )
+
+
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=256)
+def _job(task: Task, left: np.dtype[Any], right: np.dtype[Any]) -> _Job | None:
+    """Return what the kernel measures such blocks by; ``None`` where it cannot."""
+    a, b = _NUMBERS.get(left), _NUMBERS.get(right)
+    if a is None or b is None or task.worst > _MOST_WORST:
+        return None
+    if not all(not bound or _LEAST_TOLERANCE <= bound <= _MOST_TOLERANCE for bound in task.tolerance):
+        return None
+    compare_bits = task.left == task.right
+    if compare_bits and a != b:
+        return None
+    maximum = DTYPES[task.left].maximum
+    return _Job(
+        left=a,
+        right=b,
+        worst=task.worst,
+        compare_bits=compare_bits,
+        rtol=task.tolerance.rtol,
+        atol=task.tolerance.atol,
+        maximum=math.inf if maximum is None else maximum,
+        near_zero=task.near_zero,
+    )
+
+
+def _number(kind: int) -> type[int] | type[float]:
+    return int if kind >= _FIRST_INTEGER else float
+
+
+def _place(element: int) -> int | None:
+    return None if element < 0 else element
+
+
+def _sum(found: _Sum) -> Sum:
+    return Sum(found.high, found.low)
+
+
+def _peak(found: _Peak, number: type[int] | type[float]) -> Peak:
+    return Peak() if found.element < 0 else Peak(number(found.value), found.element)
+
+
+def _moments(found: _Moments) -> tuple[Moments, ...]:
+    if not found.elements:
+        return ()
+    return (Moments(found.elements, _sum(found.total), _sum(found.deviations), found.minimum, found.maximum),)
+
+
+def _classes(found: _Classes) -> Classes:
+    return Classes(
+        nan_both=found.nan_both,
+        nan_left=found.nan_left,
+        nan_right=found.nan_right,
+        inf_both=found.inf_both,
+        inf_left=found.inf_left,
+        inf_right=found.inf_right,
+        mismatch=found.mismatch,
+        left_only=found.left_only,
+        first_mismatch=_place(found.first_mismatch),
+        first_nonfinite=_place(found.first_nonfinite),
+        first_left_only=_place(found.first_left_only),
+    )
+
+
+def _errors(found: _Errors, number: type[int] | type[float]) -> Errors:
+    return Errors(
+        differing=found.differing,
+        right_zero=found.right_zero,
+        outside=found.outside,
+        saturated=found.saturated,
+        exact=(found.exact_high << 32) + found.exact_low,
+        absolute=_sum(found.absolute),
+        squares=_sum(found.squares),
+        relative=_sum(found.relative),
+        right_peak=found.right_peak,
+        largest=_peak(found.largest, number),
+        largest_relative=_peak(found.largest_relative, float),
+        first_saturated=_place(found.first_saturated),
+        near_zero=found.near_zero,
+    )
+
+
+def _worst(found: _Found, job: _Job) -> tuple[Candidate, ...]:
+    """Return the worst elements: those whose classes differ, then those where nothing is allowed, then by ratio."""
+    left, right = _number(job.left), _number(job.right)
+    mismatches = [
+        Candidate(math.inf, True, math.inf, one.element, left(one.left), right(one.right))
+        for one in found.mismatches[: found.mismatch_count]
+    ]
+    ranked = [
+        Candidate(
+            ratio=math.inf if one.forbidden else one.score,
+            mismatch=False,
+            magnitude=one.score if one.forbidden else 0.0,
+            element=one.element,
+            left=left(one.left),
+            right=right(one.right),
+        )
+        for one in found.worst[: found.worst_count]
+    ]
+    return tuple((mismatches + ranked)[: job.worst])
+
+
+class CompiledDivergence:
+    """The second pass over a pair, all of it; made by `CompiledDivergence.of`."""
+
+    def __init__(self, library: CDLL, job: _DivergenceJob, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
+        self._library, self._job, self._dtypes = library, job, dtypes
+        self._sums = _Divergence()
+
+    @classmethod
+    def of(
+        cls, left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool
+    ) -> CompiledDivergence | None:
+        """Return what takes blocks of these dtypes, or ``None`` where the kernel cannot.
+
+        Parameters
+        ----------
+        left, right : ndarray
+            Blocks of both sides, only looked at for their dtypes.
+        spans : tuple of Span
+            The range of both sides.
+        everything_finite : bool
+            Whether no element is NaN or Inf.
+        """
+        library, a, b = chosen().library, _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
+        if library is None or a is None or b is None:
+            return None
+        if any(span.width and math.isinf(1.0 / span.width) for span in spans):
+            return None
+        job = _DivergenceJob(a, b, *(_Span(span.minimum, span.width) for span in spans), everything_finite)
+        return cls(library, job, (left.dtype, right.dtype))
+
+    def add(self, left: Array, right: Array) -> None:
+        """Add one block of both sides."""
+        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        _demand(left, right, self._dtypes)
+        self._library.msdump_add_divergence(
+            byref(self._job), left.ctypes.data, right.ctypes.data, left.size, byref(self._sums)
+        )
+
+    def sums(self) -> Divergence:
+        """Return the sums of all blocks that were added."""
+        return Divergence(_sum(self._sums.left), _sum(self._sums.right), _sum(self._sums.weighted))
+
+
+def _demand(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:
+    """Refuse blocks whose memory the kernel would read beyond its end."""
+    if (left.dtype, right.dtype) != dtypes or left.size != right.size:
+        raise ValueError(f"blocks of {left.size} {left.dtype} and {right.size} {right.dtype} do not belong together")
