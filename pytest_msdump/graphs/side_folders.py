@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.listings import folders_in
-from pytest_msdump.storage.paths import spelled_out
+from pytest_msdump.storage.remote import spelled_out
 
 __all__ = ["side_folders"]
 

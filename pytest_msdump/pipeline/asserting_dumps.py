@@ -14,7 +14,7 @@ from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import coverage_problems
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import load_suite
 
 __all__ = ["assert_dumps_close"]

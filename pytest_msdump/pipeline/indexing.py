@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
 from pytest_msdump.pipeline.collecting import collector_at_rest
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump
@@ -82,25 +82,20 @@ def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool)
     from pytest_msdump.readers.base import index_dump
     from pytest_msdump.storage.listings import names_kept
 
-    unfit = _mirrored(root) if isinstance(root, RemotePath) else ()
+    unfit = list_remote(root) if isinstance(root, RemotePath) else ()
     with names_kept(), collector_at_rest():
         dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
         dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
+    if isinstance(root, RemotePath):
+        refuse_changed()
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
 
 
 def listed(path: Path) -> Path:
-    """Return the same path, of which the file system can now tell whether it is a file or a folder, if it is remote."""
+    """Return the same path; a remote one is listed, so that it answers whether it is a file or a folder."""
     if isinstance(path, RemotePath):
-        _mirrored(path)
+        list_remote(path)
     return path
-
-
-def _mirrored(root: RemotePath) -> tuple[Path, ...]:
-    from pytest_msdump.model.manifest import MANIFEST_FILE
-    from pytest_msdump.storage.mirror import mirror
-
-    return mirror(root, beside=MANIFEST_FILE)
 
 
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:

@@ -10,7 +10,7 @@ from pytest_msdump.errors import IncompleteRecordingError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.readers.manifest import read_manifest
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 __all__ = ["different_origins", "only_whole", "with_manifest"]
 

@@ -12,7 +12,7 @@ from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 from pytest_msdump.pipeline.indexing import index, reader
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.storage.urls import located
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.storage.paths import spelled_out
+from pytest_msdump.storage.remote import spelled_out
 
 __all__ = ["Place", "place_of"]
 

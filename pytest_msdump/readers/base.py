@@ -12,6 +12,7 @@ from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.readers.listing import walk
 from pytest_msdump.storage.regular import irregular
+from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorRef, TensorView
@@ -81,7 +82,7 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
         There are files, but none that any reader knows.
     """
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
-    if not os.path.exists(root):  # noqa: PTH110
+    if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
     if not root.is_dir() and (kind := irregular(root.stat())):
         raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")

@@ -24,6 +24,9 @@ Array = npt.NDArray[Any]
 
 BLOCK_BYTES = 16 * 2**20
 
+# From far away, a band for which the whole file is read through once more costs more than memory does.
+_REMOTE_BANDS = 4
+
 # Reading this many unwanted bytes costs about as much as one more system call.
 GAP_BYTES = 8 * 2**10
 
@@ -63,6 +66,8 @@ class StridedReader:
         self._file = file
         self._offset = offset
         self._dtype = dtype
+        if file.is_remote:
+            block_bytes *= _REMOTE_BANDS
         self._shape, self._strides = _merged(tuple(shape), tuple(strides))
         self._out = Scratch()
         self._is_dense = self._strides in ((), (1,))
@@ -175,13 +180,12 @@ class StridedReader:
 
     def _read_pieces(self, stage: Array, offsets: list[int], length: int) -> None:
         room = stage.view(np.uint8).data
-        # Pieces come in the order of the file.
-        descriptor, preadv = self._file.descriptor_of(offsets[0], offsets[-1] + length), os.preadv
+        descriptor, preadv = self._file.descriptor, os.preadv
         for index, offset in enumerate(offsets):
             slot = room[index * length : (index + 1) * length]
             # The whole piece at once is the rule; `read_into` knows what to do and say otherwise.
             try:
-                whole = preadv(descriptor, (slot,), offset) == length
+                whole = descriptor is not None and preadv(descriptor, (slot,), offset) == length
             except OSError:
                 whole = False
             if not whole:

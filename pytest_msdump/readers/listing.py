@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError
-from pytest_msdump.storage.listings import keep, once
+from pytest_msdump.storage.listings import keep, once, scan
+from pytest_msdump.storage.remote import RemoteEntry
 
 __all__ = ["Folder", "walk"]
 
@@ -91,7 +92,7 @@ def _names(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], list[str
     files: list[str] = []
     folders: list[_Visit] = []
     closed: list[str] = []
-    with os.scandir(root.joinpath(*visit.parts)) as entries:
+    with scan(root.joinpath(*visit.parts)) as entries:
         for entry in entries:
             is_file, is_folder = _kind(entry)
             if is_file:
@@ -106,7 +107,7 @@ def _names(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], list[str
     return files, folders, closed
 
 
-def _kind(entry: os.DirEntry[str]) -> tuple[bool, bool]:
+def _kind(entry: os.DirEntry[str] | RemoteEntry) -> tuple[bool, bool]:
     """Say whether this is, or leads to, a file or a directory; links in a circle are neither."""
     try:
         return entry.is_file(), entry.is_dir()
@@ -114,7 +115,7 @@ def _kind(entry: os.DirEntry[str]) -> tuple[bool, bool]:
         return False, False
 
 
-def _may_enter(entry: os.DirEntry[str], visit: _Visit) -> bool:
+def _may_enter(entry: os.DirEntry[str] | RemoteEntry, visit: _Visit) -> bool:
     if len(visit.parts) >= _DEEPEST:
         return False
     if not entry.is_symlink():

@@ -6,7 +6,6 @@ Neither is more trusted than the dump: bounded, every value checked, and never a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.model.manifest import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
 from pytest_msdump.readers.sidefiles import read_text
+from pytest_msdump.storage.listings import is_there
 
 __all__ = ["MAX_BYTES", "parse_manifest", "read_manifest"]
 
@@ -46,12 +46,12 @@ def read_manifest(root: Path) -> tuple[Manifest | None, tuple[str, ...]]:
     """
     path, journal = root / MANIFEST_FILE, root / JOURNAL_FILE
     manifest, notes = _not_read()
-    if os.path.lexists(path):
+    if is_there(path):
         text, note = read_text(path, MAX_BYTES)
         manifest, notes = _not_read(f"{MANIFEST_FILE} {note}") if note else parse_manifest(text)
-    elif not os.path.lexists(journal):
+    elif not is_there(journal):
         return None, ()
-    if manifest.complete or not os.path.lexists(journal):
+    if manifest.complete or not is_there(journal):
         return manifest, notes
     text, note = read_text(journal, MAX_BYTES)
     tensors, wrong = _journalled(text)

@@ -16,7 +16,7 @@ from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.readers.ascend_tree import Place, place_of
 from pytest_msdump.readers.filename import number
 from pytest_msdump.readers.listing import Folder
-from pytest_msdump.storage.paths import spelled_out
+from pytest_msdump.storage.remote import spelled_out
 
 __all__ = ["below_rank", "is_first_layout", "mindspore_place"]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pytest_msdump.model.run import EVERY_ITERATION, DumpConfiguration, RunFacts
 from pytest_msdump.readers.sidefiles import read_run_labels, read_text
 from pytest_msdump.storage.listings import names_in
-from pytest_msdump.storage.paths import spelled_out
+from pytest_msdump.storage.remote import spelled_out
 
 __all__ = ["configuration_of", "parse_acl_dump", "parse_data_dump", "read_run"]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.readers.sidefiles import read_text
 from pytest_msdump.storage.listings import names_in
-from pytest_msdump.storage.paths import spelled_out
+from pytest_msdump.storage.remote import spelled_out
 
 __all__ = ["History", "disagreements", "parse_history", "read_histories", "run_once"]
 

@@ -12,14 +12,11 @@ import errno
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.storage.paths import RemotePath
 from pytest_msdump.storage.regular import open_descriptor
-
-if TYPE_CHECKING:
-    from pytest_msdump.storage.copies import LazyCopy
+from pytest_msdump.storage.remote import RemoteFile, RemotePath
 
 __all__ = ["FileState", "StoredFile"]
 
@@ -32,6 +29,8 @@ _HINTS = {
     errno.EINVAL: "a tensor is read from regular files only",
     errno.ENOENT: "it was there when the dump was indexed; run again, and check links that lead nowhere",
 }
+_REMOTE_HINT = "check the network and your permissions, and that the file is still there"
+_CHANGED_HINT = "compare again when nothing writes to it"
 
 
 class FileState(NamedTuple):
@@ -45,10 +44,10 @@ class FileState(NamedTuple):
 
 
 class StoredFile:
-    """A regular file, opened for reading at any offset. Closed by `close`, or when nobody holds it any more.
+    """A file, opened for reading at any offset. Closed by `close`, or with the last reference to it.
 
-    `path` may be given as text where it is one of this machine. A file on object storage is a local one that is filled
-    in as it is read, and has no `state`.
+    `path` may be given as text where it is one of this machine. A file on object storage has no `descriptor` and no
+    `state`; its bytes are fetched when they are read.
 
     Raises
     ------
@@ -61,14 +60,17 @@ class StoredFile:
     _whole: bytes | None = None
 
     # Of a file on object storage, and of one of this machine.
-    _copy: LazyCopy | None = None
+    _remote: RemoteFile | None = None
     _status: os.stat_result | None = None
 
     def __init__(self, path: Path | str) -> None:
         self._location = path
         if isinstance(path, RemotePath):
-            self._copy = path.local_copy()
-            self._descriptor, self.size = self._copy.descriptor, self._copy.size
+            try:
+                self._remote = RemoteFile(path)
+            except OSError as error:
+                raise TensorFileError(f"{path}: cannot be opened: {error.strerror}; {_REMOTE_HINT}") from error
+            self.size = self._remote.size
         else:
             self._descriptor, self._status = _open_regular(path)
             self.size = self._status.st_size
@@ -84,22 +86,24 @@ class StoredFile:
         return None if self._status is None else _state_of(self._status)
 
     @property
-    def descriptor(self) -> int:
-        """The open file's number, for who reads anywhere in it; see `descriptor_of`."""
-        return self.descriptor_of(0, self.size)
+    def is_remote(self) -> bool:
+        """Whether it is on object storage."""
+        return self._remote is not None
 
-    def descriptor_of(self, start: int, stop: int) -> int:
-        """Return the open file's number, for who reads bytes `start` to `stop` and no others; not after `close`."""
-        # A closed one's number may belong to somebody else by now.
+    @property
+    def descriptor(self) -> int | None:
+        """The number of the open file; ``None`` on object storage; not after `close`."""
+        return None if self._remote is not None else self._open_descriptor()
+
+    def _open_descriptor(self) -> int:
+        # The number of a closed file may belong to another one by now.
         if self._descriptor < 0:
             raise ValueError(f"{self.path}: read after close()")
-        if self._copy is not None:
-            self._copy.fill(start, stop)
         return self._descriptor
 
     def close(self) -> None:
         """Close the file. Harmless when it is closed already."""
-        descriptor, self._descriptor, self._whole = self._descriptor, -1, None
+        descriptor, self._descriptor, self._whole, self._remote = self._descriptor, -1, None, None
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -108,7 +112,7 @@ class StoredFile:
 
     def hold(self) -> None:
         """Read all of a small file at once; what is read from now on is what it holds at this moment."""
-        if self._copy is not None or self.size > _SMALL_BYTES:
+        if self._remote is not None or self.size > _SMALL_BYTES:
             return
         # What is wrong with a file that cannot be read, or shrinks meanwhile, is told by who wants its bytes.
         try:
@@ -119,7 +123,7 @@ class StoredFile:
 
     def first_bytes(self, count: int) -> bytes:
         """Return up to `count` bytes from the first on; none where they cannot be read, for any reason."""
-        if self._copy is not None:
+        if self._remote is not None:
             return b""
         try:
             return os.pread(self._descriptor, count, 0)
@@ -141,9 +145,9 @@ class StoredFile:
         whole = self.held(offset, count)
         if whole is not None:
             return whole[offset : offset + count]
-        descriptor = self.descriptor_of(offset, offset + count)
+        descriptor = self.descriptor
         with suppress(OSError):
-            found = os.pread(descriptor, count, offset)
+            found = b"" if descriptor is None else os.pread(descriptor, count, offset)
             if len(found) == count:
                 return found
         content = bytearray(count)
@@ -162,7 +166,10 @@ class StoredFile:
         if whole is not None:
             target[:] = whole[offset : offset + len(target)]
             return
-        done, descriptor = 0, self.descriptor_of(offset, offset + len(target))
+        if self._remote is not None:
+            self._fetch_into(self._remote, target, offset)
+            return
+        done, descriptor = 0, self._open_descriptor()
         while done < len(target):
             try:
                 count = os.preadv(descriptor, [target[done:]], offset + done)
@@ -176,6 +183,13 @@ class StoredFile:
                     "compare again when nothing writes to it"
                 )
             done += count
+
+    def _fetch_into(self, remote: RemoteFile, target: memoryview, offset: int) -> None:
+        try:
+            remote.read_into(target, offset)
+        except OSError as error:
+            hint = _CHANGED_HINT if error.errno == errno.ESTALE else _REMOTE_HINT
+            raise TensorFileError(f"{self.path}: cannot be read at byte {offset}: {error.strerror}; {hint}") from error
 
 
 def _state_of(status: os.stat_result) -> FileState:

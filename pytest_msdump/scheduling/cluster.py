@@ -18,7 +18,7 @@ from pytest_msdump.scheduling.batch import Answer, Job, compare_batch, error_rec
 from pytest_msdump.scheduling.files import bytes_to_read
 from pytest_msdump.scheduling.stamp import stamp
 from pytest_msdump.scheduling.workers import Crew
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 __all__ = ["FileState", "bytes_to_read", "files_of", "state_of"]
 

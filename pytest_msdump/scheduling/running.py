@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_msdump.model.record import Record
 from pytest_msdump.pipeline.conditions import compare_pairs, conditions_of
 from pytest_msdump.pipeline.gathering import completed
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pair

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["folders_in", "keep", "names_in", "names_kept", "once"]
+from pytest_msdump.storage.remote import RemoteEntry, RemotePath
+
+__all__ = ["folders_in", "is_there", "keep", "names_in", "names_kept", "once", "scan"]
 
 Found = TypeVar("Found")
 
@@ -71,16 +73,26 @@ def keep(folder: Path, names: list[str], folders: list[str]) -> None:
 def _listing(folder: Path) -> _Listing:
     kept, place = _KEPT.get(), os.fspath(folder)
     if kept is None:
-        return _looked(place)
+        return _looked(folder)
     if place not in kept:
-        kept[place] = _looked(place)
+        kept[place] = _looked(folder)
     found: _Listing = kept[place]
     return found
 
 
-def _looked(place: str) -> _Listing:
+def scan(folder: Path) -> AbstractContextManager[Iterable[os.DirEntry[str] | RemoteEntry]]:
+    """List a directory as `os.scandir`, here or on object storage."""
+    return nullcontext(folder.entries()) if isinstance(folder, RemotePath) else os.scandir(folder)
+
+
+def is_there(path: Path) -> bool:
+    """Return whether anything has this name, a link that leads nowhere included; False where that cannot be known."""
+    return path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)
+
+
+def _looked(folder: Path) -> _Listing:
     try:
-        with os.scandir(place) as found:
+        with scan(folder) as found:
             entries = list(found)
     except OSError:
         return _Listing((), ())

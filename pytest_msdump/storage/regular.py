@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 __all__ = ["irregular", "open_descriptor", "open_regular", "read_given", "read_regular"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 __all__ = ["is_url", "located"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.settings import parse_spec
-from pytest_msdump.storage.paths import RemotePath
+from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     import datetime

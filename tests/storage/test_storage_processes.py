@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from storage.shelf import SHELF
 from pytest_msdump.pipeline.comparing import compare_pair
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.record_json import to_json
-from pytest_msdump.storage.standins import standins
 from pytest_msdump.suite import load_suite
 
 pytestmark = pytest.mark.e2e
@@ -71,7 +69,6 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
     pairs = planned.pairing.pairs
     assert len(pairs) > 20
     packed = pickle.dumps((pairs, planned.suite.policy))
-    assert standins().folder.encode() not in packed
     assert b"shelf:" in packed
     (tmp_path / "pairs").write_bytes(packed)
     program = (
@@ -140,17 +137,16 @@ def test_a_connection_is_shared_with_no_copy_and_no_thread(
     assert as_written(tmp_path) == alone
 
 
-# Says where its stand-ins are, and that a pair is about to be compared, which takes as long as it may.
+# Says that a pair is about to be compared, which takes as long as it may.
 SLOW = """
 import os, sys, time
 import storage.shelf
 from pytest_msdump.cli import main
 from pytest_msdump.scheduling import running
-from pytest_msdump.storage.standins import standins
 home, compare_pairs = os.getpid(), running.compare_pairs
 def slowly(*arguments):
     if os.getpid() == home:
-        print("in", standins().folder, flush=True)
+        print("in", flush=True)
     time.sleep(60)
     yield from compare_pairs(*arguments)
 running.compare_pairs = slowly
@@ -159,16 +155,15 @@ sys.exit(main({words}))
 """
 
 
-def terminated(tmp_path: Path, *words: str, before: str = "", is_own: bool = True) -> tuple[int, Path]:
-    """Compare, end that by SIGTERM, to it and all its copies, and return how it ended and where its stand-ins were."""
+def terminated(tmp_path: Path, *words: str, before: str = "", is_own: bool = True) -> int:
+    """Compare, end that by SIGTERM, to it and all its copies, and return the exit code."""
     program = SLOW.format(before=before, words="" if is_own else "sys.argv[1:]")
     command = [sys.executable, "-c", program, "compare", "shelf://target_bad2", "shelf://target", *words]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout
-        folder = Path(next(line for line in process.stdout if line.startswith("in ")).split()[1])
-        assert folder.is_dir()
+        assert "in\n" in process.stdout
         os.killpg(process.pid, signal.SIGTERM)
         if "SIG_IGN" in before:
             time.sleep(0.3)
@@ -179,16 +174,17 @@ def terminated(tmp_path: Path, *words: str, before: str = "", is_own: bool = Tru
         code = process.wait(30)
         with pytest.raises(ProcessLookupError):
             os.killpg(process.pid, 0)
-    return code, folder
+    return code
 
 
 @pytest.mark.skipif(os.name == "nt", reason="nothing there ends a process with its leave")
 @pytest.mark.parametrize("jobs", ["1", "3"])
-def test_a_command_that_is_terminated_leaves_nothing(shelf, tmp_path, jobs):
+def test_a_command_that_is_terminated_leaves_nothing(shelf, tmp_path, monkeypatch, jobs):
     assert shelf
-    code, folder = terminated(tmp_path, "--jobs", jobs)
-    assert code == 128 + signal.SIGTERM
-    assert not folder.exists()
+    (tmp_path / "t").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "t"))
+    assert terminated(tmp_path, "--jobs", jobs) == 128 + signal.SIGTERM
+    assert list((tmp_path / "t").iterdir()) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="as above")
@@ -203,6 +199,4 @@ def test_a_command_that_is_terminated_leaves_nothing(shelf, tmp_path, jobs):
 )
 def test_how_a_program_takes_sigterm_is_its_own_business(shelf, tmp_path, before, is_own, code):
     assert shelf
-    ended, folder = terminated(tmp_path, before=before, is_own=is_own)
-    assert ended == code
-    shutil.rmtree(folder)
+    assert terminated(tmp_path, before=before, is_own=is_own) == code

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
+from pytest_msdump.errors import TensorFileError
 from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.opening import as_path
+from pytest_msdump.pipeline.opening import as_path, open_view
 
 pytestmark = pytest.mark.e2e  # a server, and whatever its packages ask the system
 
@@ -76,6 +80,22 @@ def test_a_folder_of_more_files_than_one_answer_lists_is_listed_whole(s3):
     assert len(index(as_path("s3://dumps/many")).refs) == 1001
 
 
+def test_a_file_that_is_written_anew_after_it_was_listed_is_an_error_of_its_pair(s3):
+    s3.pipe_file("dumps/anew/op.0.1.npy", npy(0.0))
+    ref = index(as_path("s3://dumps/anew")).refs[0]
+    with closing(open_view(ref)) as view:
+        assert view.read(0, view.size).tolist() == [0.0]
+    s3.pipe_file("dumps/anew/op.0.1.npy", npy(1.0))
+    with pytest.raises(TensorFileError, match="has changed since its name was listed"):
+        open_view(ref)
+
+
+def npy(value: float) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.array([value]))
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize("url", ["s3://nosuchbucket/x", "s3://dumps/nosuch", "s3://nosuchbucket"])
 def test_what_is_not_there_is_one_line_and_exit_code_4(s3, capsys, url):
     assert s3
@@ -88,14 +108,14 @@ def test_what_is_not_there_is_one_line_and_exit_code_4(s3, capsys, url):
 def test_a_server_that_is_not_there_is_one_line_and_exit_code_4(s3, monkeypatch, capsys):
     import s3fs
 
-    from pytest_msdump.storage import access
+    from pytest_msdump.storage import object_storage
 
     assert s3
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     s3fs.S3FileSystem.clear_instance_cache()
-    access._system.cache_clear()
+    object_storage._system.cache_clear()
     assert main(["compare", "s3://dumps/x", "x"]) == 4
     told = capsys.readouterr().err
     assert "s3://dumps/x: cannot be listed: " in told
@@ -103,4 +123,4 @@ def test_a_server_that_is_not_there_is_one_line_and_exit_code_4(s3, monkeypatch,
     assert len(told.strip().splitlines()) == 1
     assert not any(secret in told for secret in KEYS.values())
     s3fs.S3FileSystem.clear_instance_cache()
-    access._system.cache_clear()
+    object_storage._system.cache_clear()

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.pipeline.opening import as_path
-from pytest_msdump.storage.paths import RemotePath, spelled_out
-from pytest_msdump.storage.standins import standins
+from pytest_msdump.storage.remote import RemotePath, spelled_out
 from pytest_msdump.storage.urls import is_url, located
 from pytest_msdump.suite import load_suite
 
@@ -111,15 +110,21 @@ def test_a_remote_path_joins_splits_compares_and_travels_as_any_path_does():
     assert str(path.parents[2]) == "s3://bucket"
     assert [str(one) for one in root.parents][:2] == ["s3://bucket", "s3://"]
     assert is_url(str(path))
-    assert standins().folder.encode() not in pickle.dumps(path)
 
 
-def test_the_operating_system_sees_the_stand_in_in_a_private_folder():
+def test_the_operating_system_sees_a_path_where_nothing_is():
     path = located("s3://bucket/dump", HERE)
-    assert os.fspath(path) == f"{standins().folder}/s3:/bucket/dump"
-    assert Path(standins().folder).stat().st_mode & 0o077 == 0
-    assert not path.exists()
-    assert not path.is_dir()
+    assert os.fspath(path) == "/s3:/bucket/dump"
+    assert not os.path.exists(path)  # noqa: PTH110 - what the system says of it
+
+
+def test_of_what_was_not_listed_nothing_is_there_and_no_storage_is_asked():
+    path = located("nosuch://bucket/dump", HERE)
+    assert [path.exists(), path.is_dir(), path.is_file(), path.is_symlink()] == [False] * 4
+    with pytest.raises(FileNotFoundError, match="there is nothing of that name"):
+        path.stat()
+    with pytest.raises(FileNotFoundError):
+        list(path.iterdir())
 
 
 def test_a_path_of_this_machine_is_spelled_out_without_following_links(tmp_path, monkeypatch):

@@ -1,0 +1,402 @@
+"""Dumps on object storage: paths that answer from a listing, and files whose bytes are fetched when they are read.
+
+A `RemotePath` lists, joins and names as any `pathlib.Path` does, so that readers need not know where a dump is. Only
+what opens files asks: `storage.regular.open_regular` and `readers.stored_file.StoredFile`.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path, PosixPath
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from pytest_msdump.errors import ConfigError, UnknownDumpFormatError
+from pytest_msdump.storage.object_storage import StoredObject, list_folder, list_tree, look_at, read_range
+
+__all__ = [
+    "FIRST_BYTES",
+    "MOST_BYTES",
+    "RemoteEntry",
+    "RemoteFile",
+    "RemotePath",
+    "list_remote",
+    "refuse_changed",
+    "spelled_out",
+]
+
+# The root, the scheme and the host or bucket.
+_HOST_PARTS = 3
+
+# A header is fetched by itself; each read that goes on from there fetches eight times as much, up to 8 MiB.
+FIRST_BYTES = 2**15
+MOST_BYTES = 2**23
+_GROWTH = 8
+# Fetching this much that is not wanted costs about as much as another request.
+_GAP_BYTES = 2**21
+
+
+class RemoteEntry(NamedTuple):
+    """A name in a remote folder, as `os.DirEntry`."""
+
+    name: str
+    path: str
+    is_folder: bool
+
+    def is_file(self) -> bool:
+        """Return whether it is an object."""
+        return not self.is_folder
+
+    def is_dir(self) -> bool:
+        """Return whether it is a folder."""
+        return self.is_folder
+
+    def is_symlink(self) -> bool:
+        """Return False: object storage has no links."""
+        return False
+
+
+class RemotePath(PosixPath):
+    """A file or folder on object storage; made by `storage.urls.located`.
+
+    Its parts are ``/``, the scheme with its colon, and what follows; its text is the URL. It holds no more than that:
+    what is there is kept for the whole process, see `list_remote`. To functions of `os` it is a path where nothing is.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        parts = self.parts
+        if len(parts) < 2 or parts[0] != "/":
+            return super().__str__()
+        return f"{parts[1]}//{'/'.join(parts[2:])}"
+
+    def __fspath__(self) -> str:
+        return super().__str__()
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - as Path.stat takes it
+        """Return the size, and whether it is a file or a folder.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is nothing of that name.
+        """
+        found = _listings().find(self)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "there is nothing of that name", str(self))
+        mode, size = (
+            (stat.S_IFREG | 0o444, found.size) if isinstance(found, StoredObject) else (stat.S_IFDIR | 0o555, 0)
+        )
+        return os.stat_result((mode, 0, 0, 1, 0, 0, size, 0, 0, 0))
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as above
+        """Return whether anything of that name is there."""
+        return _listings().find(self) is not None
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as above
+        """Return whether it is an object."""
+        return isinstance(_listings().find(self), StoredObject)
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as above
+        """Return whether there are objects below it."""
+        return isinstance(_listings().find(self), dict)
+
+    def is_symlink(self) -> bool:
+        """Return False: object storage has no links."""
+        return False
+
+    def resolve(self, strict: bool = False) -> RemotePath:  # noqa: ARG002 - as Path.resolve takes it
+        """Return itself: there are no links to follow."""
+        return self
+
+    def entries(self) -> Iterator[RemoteEntry]:
+        """Yield what is in this folder, as `os.scandir`.
+
+        Raises
+        ------
+        OSError
+            It is no folder.
+        """
+        found = _listings().find(self)
+        if not isinstance(found, dict):
+            number = errno.ENOENT if found is None else errno.ENOTDIR
+            raise OSError(number, os.strerror(number), str(self))
+        for name, is_folder in found.items():
+            yield RemoteEntry(name, f"{self}/{name}", is_folder)
+
+    def iterdir(self) -> Generator[RemotePath, None, None]:
+        """Yield the paths in this folder."""
+        yield from (self / entry.name for entry in self.entries())
+
+    def open(  # type: ignore[override]
+        self,
+        mode: str = "r",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        """Open for reading; the bytes are fetched piece by piece as they are asked for.
+
+        Raises
+        ------
+        OSError
+            Opened for writing, or the storage gives no answer.
+        """
+        if set(mode) - set("rbt"):
+            raise OSError(errno.EROFS, "object storage is only read here", str(self))
+        buffered = io.BufferedReader(RemoteFile(self), buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE)
+        return buffered if "b" in mode else io.TextIOWrapper(buffered, encoding, errors, newline)
+
+
+class RemoteFile(io.RawIOBase):
+    """The bytes of a file on object storage, in the version that was listed. Not for several threads at a time.
+
+    Parameters
+    ----------
+    path : RemotePath
+        The file.
+
+    Attributes
+    ----------
+    size : int
+        Its bytes.
+
+    Raises
+    ------
+    OSError
+        It is not there, or the storage does not say.
+
+    Notes
+    -----
+    The last piece that was fetched is kept, at most 8 MiB, and nothing on disk: what is read twice is fetched twice.
+    """
+
+    def __init__(self, path: RemotePath) -> None:
+        self._url = str(path)
+        self._version = _listings().version(path)
+        self.size = self._version.size
+        self._kept, self._start, self._step = b"", 0, FIRST_BYTES
+        self._at = 0
+
+    def read_into(self, target: memoryview, offset: int) -> None:
+        """Fill `target` (bytes) from `offset` on.
+
+        Raises
+        ------
+        OSError
+            The storage does not give these bytes; ``ESTALE`` where the file is another one than was listed.
+        """
+        done = 0
+        while done < len(target):
+            piece = self._piece(offset + done, len(target) - done)
+            target[done : done + len(piece)] = piece
+            done += len(piece)
+
+    def _piece(self, start: int, count: int) -> memoryview:
+        """Return at least one and at most `count` bytes from `start` on."""
+        skip = start - self._start
+        if not 0 <= skip < len(self._kept):
+            if not 0 <= start < self.size:
+                raise OSError(errno.EIO, f"ends at byte {self.size}", self._url)
+            goes_on = self._kept and 0 <= skip - len(self._kept) <= _GAP_BYTES
+            self._step = min(self._step * _GROWTH, MOST_BYTES) if goes_on else FIRST_BYTES
+            # Never two pieces in memory.
+            self._kept = b""
+            stop = min(start + max(self._step, min(count, MOST_BYTES)), self.size)
+            try:
+                self._kept = read_range(self._url, start, stop, self._version)
+            except OSError as error:
+                if error.errno == errno.ESTALE:
+                    _listings().changed.append(f"{self._url}: {error.strerror}")
+                raise
+            self._start, skip = start, 0
+        return memoryview(self._kept)[skip : skip + count]
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a byte, as any stream does."""
+        self._at = max(0, {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence] + offset)
+        return self._at
+
+    def tell(self) -> int:
+        """Return the byte that is read next."""
+        return self._at
+
+    def readinto(self, target: Any) -> int:
+        """Read on, as any stream does.
+
+        Raises
+        ------
+        OSError
+            As `read_into`.
+        """
+        view = memoryview(target).cast("B")
+        count = max(0, min(len(view), self.size - self._at))
+        self.read_into(view[:count], self._at)
+        self._at += count
+        return count
+
+
+# An object; a folder's names, and which of them are folders; or nothing.
+_Node: TypeAlias = "StoredObject | dict[str, bool] | None"
+
+
+@dataclass(frozen=True)
+class _Listings:
+    """What this process knows of object storage, by URL.
+
+    `nodes` are the trees that were listed, at and below `roots`. What readers look for elsewhere, such as the graphs
+    above a folder further down in a run's tree, is asked for by itself and is in `asked`, until a tree is listed again.
+    `changed` are sentences about files that were found to be others, since then.
+    """
+
+    roots: set[str] = field(default_factory=set)
+    nodes: dict[str, _Node] = field(default_factory=dict)
+    asked: dict[str, _Node] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+
+    def find(self, path: RemotePath) -> _Node:
+        """Return what is at a path, asking the storage at most once."""
+        url = str(path)
+        if url in self.nodes:
+            return self.nodes[url]
+        if any(url.startswith(f"{root}/") for root in self.roots) or not self._may_ask(path):
+            return None
+        if url not in self.asked:
+            # What is not there is the rule, and readers say what they miss.
+            with suppress(OSError, ConfigError):
+                self._ask(url)
+            self.asked.setdefault(url, None)
+        return self.asked[url]
+
+    def version(self, path: RemotePath) -> StoredObject:
+        """Return the version of a file: as it was listed, or in a process that listed nothing as it is now."""
+        found = self.find(path)
+        if not isinstance(found, StoredObject):
+            found = self.asked[str(path)] = look_at(str(path))
+        return found
+
+    def _may_ask(self, path: RemotePath) -> bool:
+        """Return whether a path is in the bucket of a tree that was listed: others are not ours to ask for."""
+        host = f"{RemotePath(*path.parts[:_HOST_PARTS])}/"
+        return len(path.parts) > _HOST_PARTS and any(root.startswith(host) for root in self.roots)
+
+    def _ask(self, url: str) -> None:
+        found = list_folder(url)
+        if isinstance(found, StoredObject):
+            self.asked[url] = found
+            return
+        self.asked[url] = {name: one is None for name, one in found.items()}
+        self.asked.update({f"{url}/{name}": one for name, one in found.items() if one is not None})
+
+    def forget(self, root: str) -> None:
+        """Forget what was at and below a root, and all that was asked for and found since."""
+        self.asked.clear()
+        self.changed.clear()
+        below = f"{root}/"
+        self.roots.difference_update([url for url in self.roots if url == root or url.startswith(below)])
+        for url in [url for url in self.nodes if url == root or url.startswith(below)]:
+            del self.nodes[url]
+
+    def add(self, root: str, name: str, stored: StoredObject | None) -> bool:
+        """Add an object below a root, or with ``None`` a folder; return whether a directory could hold it."""
+        parts = name.split("/")
+        if not {"", ".", ".."}.isdisjoint(parts) or "\0" in name:
+            return False
+        url = root
+        for own in parts if stored is None else parts[:-1]:
+            names = self.nodes[url]
+            if not isinstance(names, dict):
+                return False
+            url = f"{url}/{own}"
+            self.nodes.setdefault(url, {})
+            names.setdefault(own, True)
+        names = self.nodes[url]
+        if stored is not None and isinstance(names, dict) and parts[-1] not in names:
+            names[parts[-1]] = False
+            self.nodes[f"{url}/{parts[-1]}"] = stored
+            return True
+        return stored is None and isinstance(names, dict)
+
+
+@lru_cache(maxsize=1)
+def _listings() -> _Listings:
+    """Return this process's listings. A path cannot carry them: pathlib makes new ones from parts alone."""
+    return _Listings()
+
+
+def list_remote(root: RemotePath) -> tuple[Path, ...]:
+    """List all that is at and below `root`, in place of what an earlier call listed there.
+
+    Parameters
+    ----------
+    root : RemotePath
+        A dump, or one file.
+
+    Returns
+    -------
+    tuple of Path
+        Names below `root` that cannot be a file's, such as ``../x``: they are in no folder.
+
+    Raises
+    ------
+    ConfigError
+        What is needed is not installed.
+    DumpNotFoundError
+        There is nothing at `root`, or the storage does not list it.
+    UnknownDumpFormatError
+        There are files, but each has such a name.
+    """
+    listings, url = _listings(), str(root)
+    listings.forget(url)
+    found = list_tree(url)
+    listings.roots.add(url)
+    if isinstance(found, StoredObject):
+        listings.nodes[url] = found
+        return ()
+    listings.nodes[url] = {}
+    unfit, count = [], 0
+    for name, stored in found.items():
+        # An empty object with a folder's name is how some storages keep a folder.
+        is_folder = not stored.size and (not name or name.endswith("/"))
+        if is_folder and not name.strip("/"):
+            continue
+        if not listings.add(url, name.rstrip("/") if is_folder else name, None if is_folder else stored):
+            unfit.append(Path(name))
+        elif not is_folder:
+            count += 1
+    if unfit and not count:
+        raise UnknownDumpFormatError(f"{root}: holds no name that can be a file's (found e.g. {str(unfit[0])!r})")
+    return tuple(unfit)
+
+
+def refuse_changed() -> None:
+    """Refuse a dump that was written to while it was indexed: what it says of itself must be of one moment.
+
+    Raises
+    ------
+    ConfigError
+        A file was read since `list_remote`, and was not the one that was listed.
+    """
+    for sentence in _listings().changed:
+        raise ConfigError(f"{sentence}; run again when nothing writes to it")
+
+
+def spelled_out(path: Path) -> Path:
+    """Return the absolute path by its spelling alone: a link that is called rank_0 is that rank, wherever it leads."""
+    return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))  # noqa: PTH100
