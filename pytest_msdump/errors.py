@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pytest_msdump.text import Message, plain_text, say
+
 __all__ = [
     "ConfigError",
     "DumpNotFoundError",
@@ -81,6 +83,10 @@ class TensorShapeError(MsdumpError, ValueError):
     """Two tensors whose shapes cannot be brought together; becomes a verdict `error` of that pair."""
 
     slug = "tensor-shape"
+
+    def __init__(self, text: str | Message) -> None:
+        self.message = plain_text(text) if isinstance(text, str) else text
+        super().__init__(say(self.message))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

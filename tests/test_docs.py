@@ -331,12 +331,14 @@ def test_every_memory_format_has_its_row() -> None:
 
 
 def test_every_reason_is_told_in_its_own_words() -> None:
-    from pytest_msdump.facts.operators import REASONS
+    from pytest_msdump.text.en import EN
 
     page = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
     words = {"op": "OP", "rule": "RULE", "slot": "N", "group": "G", "io": "input/output"}
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE))
-    assert rows == {key: text.format(**words) for key, text in REASONS.items()}
+    templates = {code: str(EN[code]).replace("{io:word}", "{io}") for code in rows}
+    assert rows == {code: template.format(**words) for code, template in templates.items()}
+    assert {"inserted", "inner", "right_input"} < rows.keys()
 
 
 @pytest.mark.e2e

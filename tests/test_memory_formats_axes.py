@@ -16,6 +16,7 @@ from pytest_msdump.memory_formats.axes import FORMATS, axes_to_nchw, explain_sha
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.readers.npy import open_npy
+from pytest_msdump.text import say
 
 
 class ArrayView:
@@ -151,6 +152,10 @@ def test_files_in_fortran_order_meet_like_any_other(tmp_path):
             assert np.array_equal(left.read(low, high), turned.read(low, high))
 
 
+def explained(*shapes):
+    return say(explain_shapes(*shapes))
+
+
 def proposed(sentence):
     """Return the axes of the TOML line in a sentence."""
     return tuple(map(int, re.search(r"`transpose = \[([\d, ]+)\]`", sentence)[1].split(",")))
@@ -163,7 +168,7 @@ def test_permuted_dimensions_name_a_transpose_that_works(shape):
         left = right.transpose(axes)
         if left.shape == right.shape:
             continue
-        line = proposed(explain_shapes(left.shape, right.shape))
+        line = proposed(explained(left.shape, right.shape))
         got = met(numbered(*left.shape), right, transpose=line)[1]
         assert got.shape == left.shape
 
@@ -180,16 +185,16 @@ def test_permuted_dimensions_name_a_transpose_that_works(shape):
     ],
 )
 def test_the_usual_permutation_is_named_first(left, right, line):
-    assert proposed(explain_shapes(left, right)) == line
+    assert proposed(explained(left, right)) == line
 
 
 def test_several_fitting_permutations_name_channels_last_first_and_say_so():
     # Height and width are equal: [0, 3, 2, 1] has the same shape, and is almost never meant.
-    sentence = explain_shapes((2, 3, 8, 8), (2, 8, 8, 3))
+    sentence = explained((2, 3, 8, 8), (2, 8, 8, 3))
     assert proposed(sentence) == (0, 3, 1, 2)
     assert "other orders fit too" in sentence
-    assert "other orders" not in explain_shapes((2, 3, 8, 5), (2, 8, 5, 3))
-    assert "other orders" not in explain_shapes((1, 3, 1, 5), (1, 1, 5, 3))
+    assert "other orders" not in explained((2, 3, 8, 5), (2, 8, 5, 3))
+    assert "other orders" not in explained((1, 3, 1, 5), (1, 1, 5, 3))
 
 
 def test_transpose_already_there_is_replaced_by_the_whole_one():
@@ -201,25 +206,25 @@ def test_transpose_already_there_is_replaced_by_the_whole_one():
 
 
 def test_axes_of_length_one_suggest_reshape():
-    assert explain_shapes((4, 1), (4,)).endswith("differ in axes of length 1 only: `reshape = true`")
-    assert explain_shapes((), (1, 1)).endswith("`reshape = true`")
-    both = explain_shapes((1, 4), (4, 1))
+    assert explained((4, 1), (4,)).endswith("differ in axes of length 1 only: `reshape = true`")
+    assert explained((), (1, 1)).endswith("`reshape = true`")
+    both = explained((1, 4), (4, 1))
     assert proposed(both) == (1, 0)
     assert "or `reshape = true`" in both
 
 
 def test_other_grouping_suggests_reshape_with_its_condition():
-    assert "`reshape = true` if the values come in the same order" in explain_shapes((2, 6), (3, 4))
+    assert "`reshape = true` if the values come in the same order" in explained((2, 6), (3, 4))
 
 
 def test_other_counts_name_both_and_suggest_neither():
-    sentence = explain_shapes((2, 5, 7), (2, 5, 8))
+    sentence = explained((2, 5, 7), (2, 5, 8))
     assert "left (2, 5, 7) has 70 elements, right (2, 5, 8) has 80 elements" in sentence
     assert "transpose" not in sentence
     assert "reshape" not in sentence
-    assert "right (1,) has 1 element:" in explain_shapes((2,), (1,))
+    assert "right (1,) has 1 element:" in explained((2,), (1,))
 
 
 def test_many_equal_axes_are_explained_without_trying_every_order():
     left = (2,) * 15 + (3,) + (2,) * 15
-    assert len(proposed(explain_shapes(left, left[1:] + left[:1]))) == 31
+    assert len(proposed(explained(left, left[1:] + left[:1]))) == 31

@@ -21,6 +21,7 @@ from pytest_msdump.pipeline.gathering import policy_entry
 from pytest_msdump.reporting.json_report import read_json, report_from
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
+from pytest_msdump.text import Message
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -145,9 +146,6 @@ def _as_measured(comparison: Comparison, limits: Limits) -> Comparison:
     """Take the count of elements outside rtol/atol away where it was counted with another tolerance."""
     if (limits.rtol, limits.atol) == (comparison.rtol, comparison.atol):
         return comparison
-    reason = (
-        f"it was counted with rtol {comparison.rtol:g} and atol {comparison.atol:g}; "
-        "another tolerance needs the data: compare again"
-    )
+    reason = Message("counted_with_other_tolerance", {"rtol": comparison.rtol, "atol": comparison.atol})
     measurements = {**comparison.measurements, "allclose": Measurement("allclose", undefined=reason)}
     return replace(comparison, measurements=measurements)

@@ -13,8 +13,8 @@ from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.pipeline.collecting import left_to_the_end
 from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report

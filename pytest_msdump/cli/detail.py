@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.detailing.detail import Detail, Wishes

@@ -17,6 +17,7 @@ from pytest_msdump.reporting.json_report import coverage_json, missing_json, unm
 from pytest_msdump.reporting.summary import header_lines
 from pytest_msdump.reporting.tables import filled, table
 from pytest_msdump.reporting.tally import counts, coverage_problems, percent
+from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pair, Transform
@@ -69,7 +70,7 @@ def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]
         "transform": _transform(pair.transform),
         "left": _tensor_entry(pair.left, left_root),
         "right": _tensor_entry(pair.right, right_root) | {"at": told},
-        "note": pair.note or None,
+        "note": None if pair.note is None else say(pair.note),
     }
 
 
@@ -132,7 +133,7 @@ def _rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
     places = {id(at): raw_key(at) for at in (pair.left.key.op.at for pair in pairs)}
     varying = _varying(places.values())
     where = {at: _at(place, varying) for at, place in places.items()}
-    said: dict[tuple[str, str, int, str], str] = {}
+    said: dict[tuple[str, str, int, Message | None], str] = {}
     rows = []
     for pair in pairs:
         kind = (pair.how, pair.by, id(pair.transform), pair.note)
@@ -176,8 +177,8 @@ def _how(pair: Pair) -> str:
         value = _transform(pair.transform).get(name)
         if value is not None:
             said.append(name if value is True else f"{name} {value}")
-    if pair.note:
-        said.append(pair.note)
+    if pair.note is not None:
+        said.append(say(pair.note))
     return terminal_text("; ".join(said))
 
 

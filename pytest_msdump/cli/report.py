@@ -31,7 +31,7 @@ def run(parsed: argparse.Namespace) -> int:
     from pytest_msdump.cli.telling import tell_github
     from pytest_msdump.pipeline.gathering import write_report
     from pytest_msdump.reporting.json_report import read_json, report_from
-    from pytest_msdump.reporting.phrases import ENGLISH
+    from pytest_msdump.text import ENGLISH
 
     kinds = parse_report(parsed.report, where="--report")
     file = Path(parsed.file)

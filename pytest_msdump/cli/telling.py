@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from pytest_msdump.compiled import chosen
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.languages import LANGUAGES
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.settings import language_of
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record

@@ -19,7 +19,6 @@ __all__ = [
     "QUANTISED_DTYPES",
     "QUANT_FRAGMENTS",
     "QUANT_TYPES",
-    "REASONS",
     "RESHAPING_TYPES",
     "SURE_QUANTISED_FRAGMENTS",
     "UNDUMPED_TYPES",
@@ -36,7 +35,8 @@ AIPP_TYPES = frozenset({"Aipp"})
 # The guide names strided slices as operators around which the compiler changes the structure of the graph.
 RESHAPING_TYPES = frozenset({"StridedSlice", "StridedSliceD", "StridedSliceRead", "StridedSliceWrite"})
 
-# Operator type → key of REASONS. Not executed on AI Core or AI CPU, or without a result: no dump is to be expected.
+# Operator type → code of the reason (`text.en`) why no dump is to be expected: not executed on AI Core or AI CPU, or
+# without a result.
 UNDUMPED_TYPES: Mapping[str, str] = {
     "Data": "data",
     "AippData": "data",
@@ -89,31 +89,6 @@ SURE_QUANTISED_FRAGMENTS = (
 
 QUANTISED_DTYPES = frozenset({"DT_INT8", "DT_UINT8", "DT_INT4"})
 FLOAT_DTYPES = frozenset({"DT_FLOAT", "DT_FLOAT16", "DT_BF16"})
-
-# `{op}` is an operator, `{rule}` the file that says so, `{slot}` a number, `{group}` the id of a fusion group.
-REASONS: Mapping[str, str] = {
-    "inserted": "inserted by the compiler: no counterpart in the original model",
-    "inner": "inner node of a many-to-many fusion",
-    "fused": "fused into {op}: its own output no longer exists in the compiled model",
-    "no_origin": "{rule} names no tensor of the original model for this output of {op}",
-    "no_slot": "{rule} lists no {io} {slot} of {op}",
-    "unconnected": "{rule} says that nothing feeds input {slot} of {op}",
-    "unknown_producer": "{rule} has no operator {op}, which is to feed this input",
-    "circle": "{rule} leads in a circle of Cast and TransData operators at {op}",
-    "strided_slice": "the compiler changed the graph around this strided slice: no counterpart in the original model",
-    "l1_fusion": "L1 fusion group {group} works on slices of tensors: only its first and last operator are compared",
-    "l2_fusion": "L2 fusion group {group} changed the structure of the graph: no counterpart in the original model",
-    "aipp": "AIPP changes the input on the device, so {op} does not hold what the original model was given",
-    "quant_output": "output of a quantisation: its numbers are comparable only after they are dequantised",
-    "quantised": "between quantisation and dequantisation: its numbers are comparable only after they are dequantised",
-    "quantised_input": "fed by a quantised output: its numbers are comparable only after they are dequantised",
-    "dequant_input": "input of a dequantisation: its numbers are comparable only after they are dequantised",
-    "data": "Data operators are not executed, so they do not dump",
-    "const": "constants are not executed, so they do not dump",
-    "no_result": "operators of this type write no result, so they do not dump",
-    "not_executed": "operators of this type are not executed on AI Core or AI CPU, so they do not dump",
-    "right_input": "a rule file pairs inputs of the left side with the outputs that feed them",
-}
 
 # Operators that hand their input on under another shape. MindSpore on CPU writes their outputs with the input's shape.
 VIEW_TYPES = frozenset({"ExpandDims", "Flatten", "FlattenGrad", "Reshape", "ReshapeView", "Squeeze", "View"})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
-from pytest_msdump.judging.wording import bound_text
+from pytest_msdump.text import bound_text
 
 __all__ = ["Bounds", "checked_bounds", "checked_tolerance", "metric_id", "metric_name"]
 

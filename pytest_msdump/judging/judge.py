@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.judging.judgement import Judgement, judgements
-from pytest_msdump.judging.wording import position, remark_text
+from pytest_msdump.judging.judgement import Judgement, judgements, place_of
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.record import Check
-from pytest_msdump.model.verdict import OUTCOMES, FileRemark, Finding, Limits, Verdict
+from pytest_msdump.model.verdict import OUTCOMES, Finding, Limits, Verdict
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["judge", "rows"]
 
@@ -20,6 +19,7 @@ _TOLD = ("error", "fail", "undefined", "warn", "note")
 _HINT = "dtype_hint = true"
 _ALLOWS_COMPLEX = '[[msdump.rule]] with complex = "allow"'
 _WHOLE = ("integer", "bool")
+_CLASSES = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right")
 
 
 def judge(
@@ -30,7 +30,7 @@ def judge(
     right_dtype: str,
     overflows: Sequence[str] = (),
     right_overflows: Sequence[str] = (),
-    remarks: Sequence[FileRemark] = (),
+    remarks: Sequence[Message] = (),
     judged: Sequence[Judgement] | None = None,
 ) -> Verdict:
     """Hold the numbers of one pair against its limits.
@@ -49,7 +49,7 @@ def judge(
     overflows, right_overflows : sequence of str
         What the device's own check says of the operator of either side: an overflow of the left fails where the limit
         of `saturated_count` is 0 and the sides differ.
-    remarks : sequence of FileRemark
+    remarks : sequence of Message
         Of their files: notes, which fail where the files have to agree bit by bit.
     judged : sequence of Judgement, optional
         What `judgements` makes of both, where the caller has it already.
@@ -73,13 +73,9 @@ def judge(
     if overflows:
         told += _overflows(comparison, limits, overflows)
     told += [_of_file(remark, limits) for remark in remarks]
-    told += [Finding("note", f"the device's check of the right side: {sentence}") for sentence in right_overflows]
-    told += [
-        finding
-        for one in judged
-        if one.sentence and (finding := one.finding()) and not (types and _told_by_types(one, limits))
-    ]
-    told += [Finding("note", sentence) for sentence in limits.notes]
+    told += [Finding("note", Message("device_overflow_right", {"told": sentence})) for sentence in right_overflows]
+    told += [finding for one in judged if (finding := one.finding()) and not (types and _told_by_types(one, limits))]
+    told += [Finding("note", note) for note in limits.notes]
     # Then no limit would let it pass.
     hopeless = (types is not None and types.outcome != "note") or (
         limits.dtype_equal and any(remark.code != "coarser_values" for remark in remarks)
@@ -88,18 +84,16 @@ def judge(
     return _verdict(told, judged, hopeless=hopeless)
 
 
-def _of_file(remark: FileRemark, limits: Limits) -> Finding:
+def _of_file(remark: Message, limits: Limits) -> Finding:
     if remark.code == "coarser_values":
+        said: dict[str, Parameter] = {"why": remark, "dtype": limits.judged_as, "entry": _HINT}
         if limits.dtype_hint:
-            return Finding("note", f"{remark_text(remark)}; judged as {limits.judged_as}, by {_HINT}")
-        return Finding(
-            "note",
-            f"{remark_text(remark)}, but it was judged as {limits.judged_as}; if it was computed so, add "
-            f"{_HINT} under [msdump]",
-        )
+            return Finding("note", Message("judged_by_hint", said))
+        return Finding("note", Message("hint_would_help", {**said, "section": "msdump"}))
     if not limits.dtype_equal:
-        return Finding("note", remark_text(remark))
-    return Finding("fail", f"{remark_text(remark)}; not accepted ({limits.dtype_rule})", rule=limits.dtype_rule)
+        return Finding("note", remark)
+    rule = limits.dtype_rule
+    return Finding("fail", Message("file_not_accepted", {"why": remark, "rule": rule}), rule=rule)
 
 
 def _verdict(told: list[Finding], judged: Sequence[Judgement], *, hopeless: bool) -> Verdict:
@@ -139,55 +133,34 @@ def _told_when(finding: Finding) -> int:
 
 def _types(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
     """What is to be said of data types that differ."""
+    both = {"left": left, "right": right}
     if _is_complex(left) != _is_complex(right) and limits.complex != "allow":
-        return Finding(
-            "error",
-            f"{_differ(left, right)}; a real tensor is not compared with a complex one; where that is meant, "
-            f"add {_ALLOWS_COMPLEX}",
-        )
+        return Finding("error", Message("complex_against_real", {**both, "entry": _ALLOWS_COMPLEX}))
     if limits.dtype_equal:
         rule = limits.dtype_rule
-        return Finding("fail", f"{_differ(left, right)}, but must be equal ({rule})", rule=rule)
-    if (note := _judged_as(left, right, limits.judged_as)) is not None:
-        return note
+        return Finding("fail", Message("dtypes_must_be_equal", {**both, "rule": rule}), rule=rule)
+    if not all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
+        return Finding("note", Message("dtypes_judged_as_coarser", {**both, "dtype": limits.judged_as}))
     if comparison.equal:
-        return Finding("note", f"{_differ(left, right)}; all values are equal")
-    count = comparison.differing
-    return Finding(
-        "fail", f"{_differ(left, right)}; that is accepted only where all values are equal, and {count} are not"
-    )
+        return Finding("note", Message("dtypes_differ_values_equal", both))
+    return Finding("fail", Message("dtypes_and_values_differ", {**both, "n": comparison.differing}))
 
 
 def _is_complex(dtype: str) -> bool:
     return dtype in DTYPES and DTYPES[dtype].kind == "complex"
 
 
-def _differ(left: str, right: str) -> str:
-    return f"dtypes differ: left {left}, right {right}"
-
-
-# A network has many pairs and few types.
-@lru_cache(maxsize=256)
-def _judged_as(left: str, right: str, judged_as: str) -> Finding | None:
-    """Tell what types that differ are judged as; ``None`` of whole numbers, which have to be equal."""
-    if all(name in DTYPES and DTYPES[name].kind in _WHOLE for name in (left, right)):
-        return None
-    return Finding("note", f"{_differ(left, right)}; judged as {judged_as}, the coarser side")
-
-
 def _forbidden(comparison: Comparison, limits: Limits) -> Finding:
     """NaN and Inf where none may be, matched or not."""
     classes, count = comparison.nonfinite, comparison.elements - comparison.finite
-    return Finding(
-        "fail",
-        f"NaN and Inf are forbidden ({limits.nan_rule}) but stand at {count} of {comparison.elements} positions: "
-        f"NaN matched {classes.nan_both}, else left {classes.nan_left}, right {classes.nan_right}; "
-        f"Inf matched {classes.inf_both}, else left {classes.inf_left}, right {classes.inf_right}; "
-        f"first at {position(classes.first_nonfinite)}",
-        value=count,
-        limit=0,
-        rule=limits.nan_rule,
-    )
+    said: dict[str, Parameter] = {
+        "rule": limits.nan_rule,
+        "n": count,
+        "elements": comparison.elements,
+        **{name: getattr(classes, name) for name in _CLASSES},
+        "place": place_of(classes.first_nonfinite),
+    }
+    return Finding("fail", Message("nonfinite_forbidden", said), value=count, limit=0, rule=limits.nan_rule)
 
 
 def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> list[Finding]:
@@ -195,9 +168,7 @@ def _overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str])
     bounds = [limit for limit in limits.limits if (limit.metric, limit.level) == ("saturated_count", "fail")]
     rule = bounds[0].rule if bounds and bounds[0].bound < 1 else None
     outcome = "fail" if rule is not None and not comparison.equal else "warn"
-    return [
-        Finding(outcome, f"the device's own check found an overflow: {sentence}", rule=rule) for sentence in sentences
-    ]
+    return [Finding(outcome, Message("device_overflow", {"told": sentence}), rule=rule) for sentence in sentences]
 
 
 def _told_by_types(one: Judgement, limits: Limits) -> bool:
@@ -208,14 +179,12 @@ def _told_by_types(one: Judgement, limits: Limits) -> bool:
 def _uncompared(limits: Limits) -> list[Finding]:
     """Further occurrences of the tensor that met no partner: what they hold, nothing has looked at."""
     outcome = "fail" if limits.repeats_rule else "warn"
-    by = f" ({limits.repeats_rule})" if limits.repeats_rule else ""
+    by = Message("by_rule", {"rule": limits.repeats_rule}) if limits.repeats_rule else None
     return [
         Finding(
             outcome,
-            f"further occurrences of this tensor on the {side} side that met no partner and were not compared: "
-            f"{count}{by}",
+            Message("uncompared_occurrences", {"side": side, "n": count, "by": by}),
             rule=limits.repeats_rule or None,
-            code="uncompared_occurrences",
         )
         for side, count in zip(("left", "right"), limits.uncompared, strict=True)
         if count
@@ -226,14 +195,13 @@ def _not_compared(comparison: Comparison, judged: Sequence[Judgement]) -> list[F
     """Nothing that was not compared, or not looked at, may count as passed."""
     told = []
     if comparison.elements == 0:
-        told.append(Finding("warn", "nothing was compared: both sides are empty"))
+        told.append(Finding("warn", Message("nothing_compared_empty")))
     elif not comparison.equal and all(one.outcome == "skipped" for one in judged):
-        sentence = "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error"
-        told.append(Finding("undefined", sentence))
+        told.append(Finding("undefined", Message("no_limit_applies")))
     count, total = comparison.elements, comparison.total_elements
-    if comparison.sampled:
-        whole = f"{total} elements" if total is not None else "an unknown number of elements"
-        told.append(Finding("warn", f"sampled {count} of {whole}: the run saved no more of them"))
+    if comparison.sampled and total is None:
+        told.append(Finding("warn", Message("sampled_of_unknown", {"n": count})))
     elif total is not None:
-        told.append(Finding("warn", f"only the first {count} of {total} elements were compared"))
+        code = "sampled" if comparison.sampled else "only_first_compared"
+        told.append(Finding("warn", Message(code, {"n": count, "elements": total})))
     return told

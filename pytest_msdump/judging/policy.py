@@ -13,8 +13,8 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.judging.bounds import Bounds, checked_bounds, checked_tolerance, metric_id
-from pytest_msdump.judging.wording import bound_text
 from pytest_msdump.model.verdict import Limits
+from pytest_msdump.text import bound_text
 
 if TYPE_CHECKING:
     import datetime

@@ -16,7 +16,8 @@ from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.facts.tolerances import TOLERANCES, Tolerance
 from pytest_msdump.judging.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.tensor import TensorKey, mangle
-from pytest_msdump.model.verdict import FileRemark, Limit, Limits
+from pytest_msdump.model.verdict import Limit, Limits
+from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
     import datetime
@@ -72,7 +73,7 @@ def resolve(
     return limits
 
 
-def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: Iterable[FileRemark]) -> tuple[str, str]:
+def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
     """Return the types that a pair is judged as: those of the files, or the coarser ones of all of their values.
 
     Parameters
@@ -81,25 +82,25 @@ def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: It
         Which of the two is its `dtype_hint`.
     left_dtype, right_dtype : str
         Of the files.
-    remarks : iterable of FileRemark
+    remarks : iterable of Message
         Of the same pair.
     """
     found = {"left": left_dtype, "right": right_dtype}
     for remark in remarks if policy.dtype_hint else ():
         if remark.code == "coarser_values":
-            found[remark.parameters["side"]] = VALUE_KINDS[remark.parameters["values"]]
+            found[str(remark.parameters["side"])] = VALUE_KINDS[str(remark.parameters["values"])]
     return found["left"], found["right"]
 
 
-def of_pair(limits: Limits, note: str | None, uncompared: tuple[int, int]) -> Limits:
+def of_pair(limits: Limits, note: Message | None, uncompared: tuple[int, int]) -> Limits:
     """Return the limits with what is to be told of one pair beside its numbers.
 
     Parameters
     ----------
     limits : Limits
         Of `resolve`.
-    note : str, optional
-        A sentence on how the two met.
+    note : Message, optional
+        How the two met.
     uncompared : tuple of (int, int)
         Further occurrences of the tensor that met no partner, left and right.
     """
@@ -257,8 +258,8 @@ def _reasons(holding: Iterable[KnownDrift], accepted: Mapping[str, tuple[Limit, 
     return "; ".join(dict.fromkeys(drift.reason for drift in holding if drift.described in used))
 
 
-def _expired(drift: KnownDrift) -> str:
-    return f'known drift "{drift.reason}" expired on {drift.until.isoformat()}: normal limits hold'
+def _expired(drift: KnownDrift) -> Message:
+    return Message("drift_expired", {"reason": drift.reason, "date": drift.until.isoformat()})
 
 
 def _last(values: Iterable[float | None], otherwise: float) -> float:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
+from pytest_msdump.text import Message
 
 __all__ = ["Distance", "Gap", "distance"]
 
@@ -49,7 +50,7 @@ class Distance(NamedTuple):
     at_least: Mapping[str, float | int]
     by: Mapping[str, str]
     allowed: Mapping[str, Mapping[str, float]]
-    undefined: Mapping[str, str]
+    undefined: Mapping[str, Message]
     nan: tuple[int, int]
     inf: tuple[int, int]
 
@@ -242,12 +243,12 @@ def _counts_differ(left: Statistics, right: Statistics) -> bool:
     return any(one != other for one, other in both if one is not None and other is not None)
 
 
-def _undefined_classes(classes: list[dict[str, _Range]]) -> dict[str, str]:
+def _undefined_classes(classes: list[dict[str, _Range]]) -> dict[str, Message]:
     """Why NaN and Inf cannot be compared, where one side has some and nothing tells of the other's."""
     for one, other, silent in ((0, 1, "right"), (1, 0, "left")):
         for kind, title in (("nan", "NaN"), ("inf", "Inf")):
             if classes[one][kind][0] and classes[other][kind] == (0, _ANY):
-                return {"nonfinite_mismatch": f"one side holds {title} and the {silent} does not tell whether it does"}
+                return {"nonfinite_mismatch": Message("one_side_nonfinite", {"title": title, "side": silent})}
     return {}
 
 

@@ -17,11 +17,11 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.statistics import SIGN_CHANGES, STATISTICS
 from pytest_msdump.judging.judge import judge, rows
 from pytest_msdump.judging.statistic_distance import Distance, distance
-from pytest_msdump.judging.wording import number
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.model.verdict import OUTCOMES, Finding, Limits, Verdict
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["judge_statistics", "statistic_name"]
 
@@ -32,9 +32,9 @@ _SIGNED = ("maximum", "minimum", "mean")
 _NOISE = 0.1
 _TOLD = ("error", "fail", "undefined", "warn", "note")
 _NOT_SAVED = {
-    ("left",): "the left tensor was not saved",
-    ("right",): "the right tensor was not saved",
-    ("left", "right"): "neither tensor was saved",
+    ("left",): Message("not_saved_left"),
+    ("right",): Message("not_saved_right"),
+    ("left", "right"): Message("not_saved_both"),
 }
 
 
@@ -175,8 +175,7 @@ def _bits(case: _Case) -> Measurement:
     differs = any(case.left.values[name] != case.right.values[name] for name in counts)
     if differs or any(case.found.at_least.values()):
         return Measurement(_BITS, 1)
-    reason = "no digest (md5, sha1) of both sides was saved, and equal statistics do not tell that all bits are equal"
-    return Measurement(_BITS, undefined=reason)
+    return Measurement(_BITS, undefined=Message("bits_not_told"))
 
 
 def _only(limits: Limits, metrics: frozenset[str]) -> Limits:
@@ -194,8 +193,8 @@ def _explained(finding: Finding, found: Distance) -> Finding:
     if name is None or finding.outcome not in ("fail", "warn"):
         return finding
     gap = found.gaps[name]
-    told = f"{finding.sentence}: {statistic_name(name)} is {number(gap.left)} left, {number(gap.right)} right"
-    return replace(finding, sentence=told)
+    numbers: dict[str, Parameter] = {"statistic": statistic_name(name), "left": gap.left, "right": gap.right}
+    return replace(finding, message=Message("statistic_explains", {"why": finding.message, **numbers}))
 
 
 def _own_findings(case: _Case, judged: Limits) -> Iterator[Finding]:
@@ -207,12 +206,12 @@ def _own_findings(case: _Case, judged: Limits) -> Iterator[Finding]:
     if not case.found.gaps and case.equal_bits is None:
         yield Finding("undefined", _nothing_in_common(case))
     elif not any(limit.metric in (*case.found.by, _BITS) for limit in judged.limits):
-        yield Finding("undefined", "no limit applies to what statistics tell; give one, e.g. max_absolute_error")
+        yield Finding("undefined", Message("no_limit_for_statistics"))
     yield from _signs(case, judged)
     if not case.whole:
         yield from _sign_counts(case)
     elif case.dtypes[0] != case.dtypes[1] and not case.limits.dtype_equal:
-        yield Finding("note", f"dtypes differ: left {case.dtypes[0]}, right {case.dtypes[1]}")
+        yield Finding("note", Message("dtypes_differ", {"left": case.dtypes[0], "right": case.dtypes[1]}))
 
 
 def _all_nonfinite(case: _Case) -> bool:
@@ -221,12 +220,12 @@ def _all_nonfinite(case: _Case) -> bool:
     return bool(case.elements) and "nonfinite_mismatch" in case.found.at_least and min(counts) == case.elements
 
 
-def _nothing_in_common(case: _Case) -> str:
-    sides = []
-    for label, side in (("left", case.left), ("right", case.right)):
-        has = [statistic_name(name) for name in STATISTICS if side.values.get(name) is not None]
-        sides.append(f"the {label} has {', '.join(has) or 'none'}")
-    return f"no statistic of both sides tells of their values: {'; '.join(sides)}"
+def _nothing_in_common(case: _Case) -> Message:
+    sides = {
+        label: tuple(statistic_name(name) for name in STATISTICS if side.values.get(name) is not None)
+        for label, side in (("left", case.left), ("right", case.right))
+    }
+    return Message("no_common_statistic", {label: names or Message("none") for label, names in sides.items()})
 
 
 def _signs(case: _Case, judged: Limits) -> Iterator[Finding]:
@@ -237,8 +236,8 @@ def _signs(case: _Case, judged: Limits) -> Iterator[Finding]:
             continue
         allowed = _allowed(name, case.found.allowed, judged)
         if min(abs(gap.left), abs(gap.right)) > _NOISE * allowed + gap.slack:
-            told = f"{number(gap.left)} left, {number(gap.right)} right"
-            yield Finding("fail", f"{statistic_name(name)} has changed its sign: {told}", rule=_RULE)
+            said = {"statistic": statistic_name(name), "left": gap.left, "right": gap.right}
+            yield Finding("fail", Message("statistic_changed_sign", said), rule=_RULE)
 
 
 def _allowed(name: str, units: Mapping[str, Mapping[str, float]], judged: Limits) -> float:
@@ -264,11 +263,11 @@ def _sign_counts(case: _Case) -> Iterator[Finding]:
     elif negative is not None or positive is not None:
         crossed = max(0, abs(negative if negative is not None else positive or 0) - abs(zero or 0))
     if crossed > share * case.elements:
-        told = f"at least {crossed} of {case.elements} elements have changed their sign, more than {share:g} of them"
-        yield Finding("fail", told, value=crossed, limit=math.floor(share * case.elements), rule=_RULE)
+        message = Message("elements_changed_sign", {"n": crossed, "elements": case.elements, "share": share})
+        yield Finding("fail", message, value=crossed, limit=math.floor(share * case.elements), rule=_RULE)
     if zero is not None and abs(zero) > share * case.elements:
-        left, right = case.left.values["zero_count"], case.right.values["zero_count"]
-        yield Finding("warn", f"zeros: {left} left, {right} right, of {case.elements} elements", rule=_RULE)
+        counts = {"left": case.left.values["zero_count"], "right": case.right.values["zero_count"]}
+        yield Finding("warn", Message("zeros_differ", {**counts, "elements": case.elements}), rule=_RULE)
 
 
 def _change(case: _Case, name: str) -> int | None:
@@ -278,14 +277,14 @@ def _change(case: _Case, name: str) -> int | None:
 
 def _notes(case: _Case, unseen: tuple[str, ...]) -> Iterator[Finding]:
     """That tensors were not seen, and what could not be judged without them."""
-    common = ", ".join(map(statistic_name, _in_common(case.left, case.right))) or "none in common"
-    yield Finding("note", f"judged by statistics ({common}): {_NOT_SAVED[unseen]}; metrics are as far as these tell")
+    common = tuple(map(statistic_name, _in_common(case.left, case.right))) or Message("none_in_common")
+    yield Finding("note", Message("judged_by_statistics", {"listed": common, "unseen": _NOT_SAVED[unseen]}))
     if case.equal_bits is False:
-        yield Finding("note", "digests differ: the tensors are not equal bit by bit")
+        yield Finding("note", Message("digests_differ"))
     elif case.equal_bits:
-        yield Finding("note", "digests are equal: so are all bits")
+        yield Finding("note", Message("digests_equal"))
         return
     told = {*case.found.at_least, *case.found.undefined, _BITS}
     silent = dict.fromkeys(limit.metric for limit in case.limits.limits if limit.metric not in told)
     if silent:
-        yield Finding("note", f"statistics do not tell, so not judged: {', '.join(silent)}")
+        yield Finding("note", Message("statistics_do_not_tell", {"listed": tuple(silent)}))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.model.record import Diagnosis
+from pytest_msdump.text import Message
 
 __all__ = [
     "LEFT_OPEN",
@@ -94,8 +95,8 @@ class Claim(Protocol):
     def most(self) -> str:
         """The confidence that it cannot exceed, however well it fits."""
 
-    def evidence(self, fit: Fit) -> str:
-        """Say in one sentence what speaks for the claim."""
+    def evidence(self, fit: Fit) -> Message:
+        """Return what speaks for the claim."""
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from pytest_msdump.memory_formats.axes import ReshapedView
 from pytest_msdump.memory_formats.blocks import Part, Placement, place
 from pytest_msdump.memory_formats.gather import BlockedView
 from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["MovedClaim", "of_other_orders"]
 
@@ -52,7 +53,7 @@ class MovedClaim(MovingClaim):
     stored: Shape
     placement: Placement
     order: Shape
-    sentence: str
+    message: Message
     details: Mapping[str, Any]
 
     @cached_property
@@ -164,10 +165,11 @@ def _axis_orders(sides: Sides) -> Iterator[MovedClaim]:
 def _turned(sides: Sides, moved: str, shape: Shape, placement: Placement, order: Shape, axes: list[int]) -> MovedClaim:
     other = "left" if moved == "right" else "right"
     name = _NAMES.get(order) if len(sides.shape) == 4 else None
-    told = f" ({name})" if name else ""
-    sentence = f"the {other} holds, element by element, the {moved} with its axes in the order {axes}{told}"
+    told = Message("name_in_brackets", {"name": name}) if name else None
+    said: dict[str, Parameter] = {"side": other, "other": moved, "axes": tuple(axes), "name": told}
+    message = Message("axes_in_other_order", said)
     details: dict[str, Any] = {"axes": axes, "of": moved}
-    return MovedClaim("transposed", sides, moved, shape, placement, order, sentence, details)
+    return MovedClaim("transposed", sides, moved, shape, placement, order, message, details)
 
 
 def _formats(sides: Sides) -> Iterator[MovedClaim]:
@@ -185,9 +187,10 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
                 continue
             order = tuple(range(len(placement.shape)))
             for moved in ("left", "right"):
-                sentence = f"the {moved} is still in {name}, in blocks of {block}: undone, it is the other side"
+                said = {"side": moved, "memory_format": name, "block": block}
+                message = Message("still_in_memory_format", said)
                 details = {"memory_format": name, "block": block, "of": moved}
-                yield MovedClaim("memory_format", sides, moved, stored, placement, order, sentence, details)
+                yield MovedClaim("memory_format", sides, moved, stored, placement, order, message, details)
 
 
 def _stored_shape(name: str, shape: Shape, block: int) -> Shape | None:

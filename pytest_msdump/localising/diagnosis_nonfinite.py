@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_msdump.localising.diagnosis_claim import Diagnosis
 from pytest_msdump.model.comparison import Nonfinite
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["nonfinite_origin"]
 
@@ -22,7 +23,9 @@ def nonfinite_origin(counts: Nonfinite, *, elements: int) -> Diagnosis | None:
         return None
     names = [("NaN", "left", counts.nan_left), ("Inf", "left", counts.inf_left)]
     names += [("NaN", "right", counts.nan_right), ("Inf", "right", counts.inf_right)]
-    told = ", ".join(f"{count} {name} on the {side}" for name, side, count in names if count)
-    where = list(counts.first_mismatch)
-    evidence = f"{told} of {elements} elements where the other side has something else, the first at {where}"
-    return Diagnosis("nonfinite", "high", evidence, {"first": where, "mismatches": counts.mismatch})
+    parts = tuple(
+        Message("count_on_side", {"n": count, "kind": name, "side": side}) for name, side, count in names if count
+    )
+    said: dict[str, Parameter] = {"parts": parts, "elements": elements, "place": counts.first_mismatch}
+    details = {"first": list(counts.first_mismatch), "mismatches": counts.mismatch}
+    return Diagnosis("nonfinite", "high", Message("nonfinite_on_one_side", said), details)

@@ -11,8 +11,9 @@ import numpy as np
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.localising.diagnosis_claim import LEFT_OPEN, Array, Fit, Slack, Trial, inner
 from pytest_msdump.localising.diagnosis_sample import Sides
+from pytest_msdump.text import Message
 
-__all__ = ["MovingClaim", "PointwiseClaim", "inside_range", "of_mapped_values", "percent", "short"]
+__all__ = ["MovingClaim", "PointwiseClaim", "inside_range", "of_mapped_values"]
 
 # Estimates need no more elements than these; what they say is held against all of them.
 _ESTIMATED_FROM = 20000
@@ -35,7 +36,7 @@ class PointwiseClaim:
     id: str
     sides: Sides
     function: Callable[[Array], Array]
-    sentence: str
+    message: Message
     details: Mapping[str, Any]
     rounding: Slack
     agreeing: Slack
@@ -47,16 +48,16 @@ class PointwiseClaim:
         left, right = self.sides.read(start, stop)
         return Trial(left, self.function(right), right)
 
-    def evidence(self, fit: Fit) -> str:
-        """Say what the left is, and how much of the difference that explains."""
-        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
+    def evidence(self, fit: Fit) -> Message:
+        """Return what the left is, and how much of the difference that explains."""
+        return Message("explains_share", {"why": self.message, "share": 1 - fit.unexplained})
 
 
 class MovingClaim:
     """What claims share by which elements stand at other places."""
 
     sides: Sides
-    sentence: str
+    message: Message
 
     @property
     def rounding(self) -> Slack:
@@ -78,20 +79,9 @@ class MovingClaim:
         """How near elements are that the claim does not change."""
         return self.sides.agreeing
 
-    def evidence(self, fit: Fit) -> str:
-        """Say what moved, and how much of the difference that explains."""
-        return f"{self.sentence}; that explains {percent(1 - fit.unexplained)} of the squared difference"
-
-
-def percent(share: float) -> str:
-    """Write a share so that only all is 100 %."""
-    text = f"{100 * share:.4g}" if share < 0.9999 else f"{100 * share:.6f}".rstrip("0").rstrip(".")
-    return f"{text} %"
-
-
-def short(value: float) -> str:
-    """Write a number in few digits, a whole one as it is."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+    def evidence(self, fit: Fit) -> Message:
+        """Return what moved, and how much of the difference that explains."""
+        return Message("explains_share", {"why": self.message, "share": 1 - fit.unexplained})
 
 
 def of_mapped_values(sides: Sides) -> Iterator[PointwiseClaim]:
@@ -150,12 +140,13 @@ def _scaled(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     if not np.isfinite(factor) or factor == 0:
         return None
     if abs(factor + 1) <= _NEAR_MINUS_ONE:
-        return PointwiseClaim("sign_flipped", sides, np.negative, "left = -right", {}, sides.rounding, sides.agreeing)
+        message = Message("left_is_minus_right")
+        return PointwiseClaim("sign_flipped", sides, np.negative, message, {}, sides.rounding, sides.agreeing)
     function = _rounded_like(sides, lambda block: factor * block)
-    sentence, details = f"left = {factor:.6g} * right", {"factor": factor}
+    message, details = Message("left_is_scaled", {"factor": factor}), {"factor": factor}
     is_even = np.count_nonzero(near) >= 0.9 * near.size and _is_even(left, right, factor)
     most = "high" if is_even else "medium"
-    return PointwiseClaim("scaled", sides, function, sentence, details, sides.rounding, sides.agreeing, most)
+    return PointwiseClaim("scaled", sides, function, message, details, sides.rounding, sides.agreeing, most)
 
 
 def _is_even(left: Array, right: Array, factor: float) -> bool:
@@ -204,13 +195,13 @@ def _offset(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     if not sides.are_integers:
         constant = float(np.mean(difference[near]))
     function = _rounded_like(sides, lambda block: block + constant)
-    sign = "+" if constant > 0 else "-"
-    sentence, details = f"left = right {sign} {abs(constant):.6g}", {"offset": constant}
+    message = Message("left_is_offset", {"sign": "+" if constant > 0 else "-", "constant": abs(constant)})
+    details = {"offset": constant}
     ones = np.ones(difference.size)
     groups = _groups(right)
     is_even = all(_agrees(difference[group], ones[group], constant, constant) for group in groups)
     most = "high" if is_even else "medium"
-    return PointwiseClaim("offset", sides, function, sentence, details, sides.rounding, sides.agreeing, most)
+    return PointwiseClaim("offset", sides, function, message, details, sides.rounding, sides.agreeing, most)
 
 
 def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim]:
@@ -231,18 +222,16 @@ def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim
 
 def _clip(sides: Sides, low: float, high: float) -> PointwiseClaim:
     details = {name: end for name, end in (("low", low), ("high", high)) if np.isfinite(end)}
-    told = [f"at {short(low)} below"] if "low" in details else []
-    told += [f"at {short(high)} above"] if "high" in details else []
-    maximum = _type_maximum(sides.left.dtype)
-    if maximum is not None and high == maximum:
-        told[-1] += f", the largest {sides.left.dtype}"
-    sentence = f"the left stops {' and '.join(told)}, and is the right in between"
+    is_largest = high == _type_maximum(sides.left.dtype)
+    largest = Message("largest_of_type", {"dtype": sides.left.dtype}) if is_largest else None
+    ends = "at_both_ends" if len(details) == 2 else "below" if "low" in details else "above"
+    message = Message(f"left_stops_{ends}", {**details, "largest": largest})
 
     def clip(block: Array) -> Array:
         return np.clip(block, low, high)
 
     own = (sides.rounding, sides.agreeing)
-    return PointwiseClaim("clipped", sides, clip, sentence, details, *own, left_open=_BESIDE_THE_END)
+    return PointwiseClaim("clipped", sides, clip, message, details, *own, left_open=_BESIDE_THE_END)
 
 
 def _type_maximum(dtype: str) -> float | None:
@@ -265,10 +254,10 @@ def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     best = int(np.argmax(kept))
     bound = float(size[order][best])
     details = {"below": bound}
-    sentence = f"what is no larger than {bound:.6g} in the right is 0 in the left, and nothing larger is"
+    message = Message("small_values_are_zero", {"bound": bound})
 
     def flush(block: Array) -> Array:
         return np.where(np.abs(block) <= bound, 0.0, block)
 
     # Just above the bound an element that is 0 in the left has to count against the claim.
-    return PointwiseClaim("flushed_to_zero", sides, flush, sentence, details, sides.rounding, Slack(0.02, 0.5 * bound))
+    return PointwiseClaim("flushed_to_zero", sides, flush, message, details, sides.rounding, Slack(0.02, 0.5 * bound))

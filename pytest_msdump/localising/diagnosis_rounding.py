@@ -10,6 +10,7 @@ from pytest_msdump.dtypes.low_precision import byte_table
 from pytest_msdump.localising.diagnosis_claim import Array, Slack, Trial, inner
 from pytest_msdump.localising.diagnosis_pointwise import PointwiseClaim, inside_range
 from pytest_msdump.localising.diagnosis_sample import Sides
+from pytest_msdump.text import Message
 
 __all__ = ["RoundingClaim", "of_rounding", "to_bfloat16", "to_float8"]
 
@@ -55,7 +56,7 @@ def _claim(sides: Sides, function: Callable[[Array], Array], grid: str) -> Round
     # Where nothing was to be rounded, the sides have to be equal; a hair is for the arithmetic that made the grid.
     hair = Slack(1e-6, 0.0)
     return RoundingClaim(
-        "rounded", sides, function, f"the left is the right rounded to {grid}", {"grid": grid}, hair, hair
+        "rounded", sides, function, Message("left_is_rounded", {"grid": grid}), {"grid": grid}, hair, hair
     )
 
 
@@ -63,10 +64,10 @@ def _on_steps(sides: Sides, step: float, low: float, high: float) -> RoundingCla
     def rounded(block: Array) -> Array:
         return np.clip(np.rint(block / step) * step, low, high)
 
-    sentence = f"the left is the right in steps of {step:.6g}, as a quantised tensor has"
+    message = Message("left_is_in_steps", {"step": step})
     # The left's own type rounded the steps once more.
     own = Slack(sides.rounding.relative, 0.01 * step)
-    return RoundingClaim("rounded", sides, rounded, sentence, {"grid": "steps", "step": step}, own, own)
+    return RoundingClaim("rounded", sides, rounded, message, {"grid": "steps", "step": step}, own, own)
 
 
 def _step(values: Array) -> float | None:

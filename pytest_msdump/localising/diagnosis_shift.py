@@ -13,6 +13,7 @@ import numpy as np
 from pytest_msdump.localising.diagnosis_claim import Array, Trial
 from pytest_msdump.localising.diagnosis_pointwise import MovingClaim
 from pytest_msdump.localising.diagnosis_sample import Sides, doubles
+from pytest_msdump.text import Message
 
 __all__ = ["PaddedClaim", "ShiftClaim", "of_neighbours", "of_padding"]
 
@@ -29,7 +30,7 @@ class _OfNeighbours(MovingClaim):
 
     id: str
     sides: Sides
-    sentence: str
+    message: Message
     details: Mapping[str, Any]
 
 
@@ -91,13 +92,11 @@ def of_neighbours(sides: Sides) -> Iterator[ShiftClaim]:
     axes = [axis for axis, length in enumerate(sides.shape) if length >= 3]
     ways: list[int | None] = [None, *(axes if len(sides.shape) > 1 else ())]
     for by, axis, rolled in product((1, -1), ways, (False, True)):
-        told = "the element before it" if by == 1 else "the element behind it"
-        sentence = f"along axis {axis}, each element of the left is {told} in the right"
-        if axis is None:
-            sentence = f"each element of the left is, in the flat order, {told} in the right"
+        way = "before" if by == 1 else "behind"
+        message = Message(f"flat_shift_{way}") if axis is None else Message(f"axis_shift_{way}", {"axis": axis})
         steps = {} if axis is None else {axis: by}
         flat = by if axis is None else 0
-        yield ShiftClaim("shifted_by_one", sides, sentence, {"axis": axis, "by": by}, steps, flat, rolled)
+        yield ShiftClaim("shifted_by_one", sides, message, {"axis": axis, "by": by}, steps, flat, rolled)
     if len(axes) >= 2 and sides.held is not None:
         yield from _diagonal(sides, axes[-2:])
 
@@ -111,11 +110,10 @@ def _diagonal(sides: Sides, axes: list[int]) -> Iterator[ShiftClaim]:
         borders = [held[0].take(0 if by == 1 else -1, axis) for axis, by in zip(axes, steps, strict=True)]
         others = [held[1].take(0 if by == 1 else -1, axis) for axis, by in zip(axes, steps, strict=True)]
         if not any(border.any() for border in borders) and all(other.any() for other in others):
-            sentence = f"the left begins with a border of 0 along axes {axes}, and the right follows moved by it"
-            if steps != (1, 1):
-                sentence = f"the left has a border of 0 along axes {axes}, and the right beside it, moved"
+            code = "border_of_zeros_first" if steps == (1, 1) else "border_of_zeros"
+            message = Message(code, {"axes": tuple(axes)})
             details = {"axes": axes, "by": list(steps)}
-            yield ShiftClaim("padding", sides, sentence, details, dict(zip(axes, steps, strict=True)))
+            yield ShiftClaim("padding", sides, message, details, dict(zip(axes, steps, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -149,6 +147,6 @@ def of_padding(sides: Sides) -> Iterator[PaddedClaim]:
         for padded in sorted(lengths - {length}):
             # The padding of the first rows has to be inside.
             if 2 * padded * inner <= sides.size:
-                sentence = f"the left holds axis {axis} padded from {length} to {padded}, and was read without that"
+                message = Message("axis_is_padded", {"axis": axis, "n": length, "m": padded})
                 details = {"axis": axis, "length": length, "padded": padded}
-                yield PaddedClaim("padding", sides, sentence, details, length * inner, padded * inner)
+                yield PaddedClaim("padding", sides, message, details, length * inner, padded * inner)

@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 
 from pytest_msdump.localising.diagnosis_claim import Array, Diagnosis, Trial
-from pytest_msdump.localising.diagnosis_pointwise import PointwiseClaim, percent
+from pytest_msdump.localising.diagnosis_pointwise import PointwiseClaim
 from pytest_msdump.localising.diagnosis_sample import Sides
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["BorderClaim", "of_border", "one_slice"]
 
@@ -95,11 +96,11 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
     concentrated = differing >= _DIFFERING * count and taking_part >= max(3.0, 0.05 * count) and stands_out
     if not concentrated or outside_differing > _DIFFERING_OUTSIDE * rest:
         return None
-    where = ", ".join(f"index {index} of axis {axis}" for axis, index in at.items())
-    evidence = (
-        f"{percent(energy / total)} of the squared difference is at {where}, where {differing} of {count} elements "
-        f"differ; of the other {rest}, {outside_differing or 'none'} {'do' if outside_differing else 'does'}"
-    )
+    parts = tuple(Message("index_of_axis", {"index": index, "axis": axis}) for axis, index in at.items())
+    said: dict[str, Parameter] = {"share": energy / total, "parts": parts, "n": differing, "m": count, "rest": rest}
+    evidence = Message("only_slice_differs", said)
+    if outside_differing:
+        evidence = Message("slice_differs_most", {**said, "k": outside_differing})
     high = count >= 8 and outside_differing <= 0.02 * rest
     details = {"index": {str(axis): index for axis, index in at.items()}}
     return Diagnosis("one_slice", "high" if high else "medium", evidence, details, 1 - energy / total)
@@ -146,7 +147,10 @@ def of_border(sides: Sides) -> Iterator[BorderClaim]:
         inside[str(axis)] = (first, last)
         slices += first + length - last
     if slices >= 2:
-        told = ", ".join(f"{first} to {last - 1} of axis {axis}" for axis, (first, last) in inside.items())
-        sentence = f"the left is 0 but for {told}, where it is the right: the rest looks like padding"
+        parts = tuple(
+            Message("range_of_axis", {"first": first, "last": last - 1, "axis": axis})
+            for axis, (first, last) in inside.items()
+        )
+        message = Message("zero_but_inside", {"parts": parts})
         details = {"inside": inside}
-        yield BorderClaim("padding", sides, np.asarray, sentence, details, sides.rounding, sides.agreeing)
+        yield BorderClaim("padding", sides, np.asarray, message, details, sides.rounding, sides.agreeing)

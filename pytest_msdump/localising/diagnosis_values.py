@@ -6,8 +6,8 @@ import numpy as np
 
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.localising.diagnosis_claim import Array, Diagnosis, inner
-from pytest_msdump.localising.diagnosis_pointwise import short
 from pytest_msdump.localising.diagnosis_sample import Sides
+from pytest_msdump.text import Message
 
 __all__ = ["constant", "distribution_distance", "have_stayed", "permuted", "thinned", "unrelated"]
 
@@ -32,8 +32,8 @@ def constant(sides: Sides) -> Diagnosis | None:
     for start, stop in sides.ranges():
         if not np.all(sides.read(start, stop)[0] == value):
             return None
-    span = f"{right.min():.6g} to {right.max():.6g}"
-    evidence = f"every element of the left is {short(float(value))}; the right goes from {span}"
+    said = {"value": float(value), "low": float(right.min()), "high": float(right.max())}
+    evidence = Message("left_is_constant", said)
     return Diagnosis("constant", "high" if sides.size >= 8 else "medium", evidence, {"value": float(value)})
 
 
@@ -45,7 +45,7 @@ def permuted(sides: Sides) -> Diagnosis | None:
     if distribution_distance(left, right) > 0.02 + 2.0 * np.sqrt(2.0 / left.size):
         return None
     if _digests_agree(sides):
-        evidence = f"both sides hold the same {sides.size} values, at other places"
+        evidence = Message("same_values_elsewhere", {"n": sides.size})
         return Diagnosis("permuted", "high", evidence, {"exact": True})
     return _permuted_with_noise(sides)
 
@@ -105,10 +105,7 @@ def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
     apart = float(np.mean(_central(np.abs(np.sort(left) - np.sort(right)))))
     if not chance > 0 or apart > _NEARER_THAN_CHANCE * chance:
         return None
-    evidence = (
-        f"sorted, both sides are {apart:.3g} apart on average, where two samples of one distribution would be "
-        f"{chance:.3g}"
-    )
+    evidence = Message("sorted_alike", {"apart": apart, "chance": float(chance)})
     return Diagnosis("permuted", "high", evidence, {"exact": False}, 0.01 * apart / chance)
 
 
@@ -141,8 +138,8 @@ def unrelated(sides: Sides) -> Diagnosis | None:
         return None
     apart = distribution_distance(left, right)
     differently = apart > 0.1 + 1.5 * np.sqrt(2.0 / left.size) and _moments_differ(left, right)
-    told = "differently" if differently else "alike: the same in another order, or a neighbour of the right one"
-    evidence = f"the correlation of the ranks is {correlation:.3f}, and the values are distributed {told}"
+    code = "ranks_uncorrelated" if differently else "ranks_uncorrelated_alike"
+    evidence = Message(code, {"correlation": correlation})
     details = {"rank_correlation": correlation, "distribution_distance": apart}
     return Diagnosis("unrelated", "high" if differently else "medium", evidence, details, 0.0)
 

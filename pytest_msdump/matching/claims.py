@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.addresses import Address, parse_address
 from pytest_msdump.matching.meeting import Wanted, wanted_by_entry
+from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
     from pytest_msdump.matching.entries import MapEntry
@@ -47,9 +48,9 @@ class Work:
     left_ops: list[int] = field(default_factory=list)
     right_ops: list[int] = field(default_factory=list)
     pairs: list[tuple[int, int]] = field(default_factory=list)
-    lost: dict[tuple[str, tuple[str, ...]], None] = field(default_factory=dict)
+    lost: dict[tuple[Message, tuple[str, ...]], None] = field(default_factory=dict)
 
-    def lose(self, reason: str, *absent: str) -> None:
+    def lose(self, reason: Message, *absent: str) -> None:
         """Note once that something could not be paired, and on which sides a similar name may help."""
         self.lost.setdefault((reason, absent))
 

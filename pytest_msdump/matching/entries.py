@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_msdump.text import Message
+
 __all__ = ["Lost", "MapEntry"]
 
 
@@ -41,5 +43,5 @@ class Lost:
     """An entry's pair that could not be made: why, and on which sides a similar name may help."""
 
     entry: MapEntry
-    reason: str
+    why: Message
     absent: tuple[str, ...] = ()

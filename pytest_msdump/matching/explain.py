@@ -1,4 +1,4 @@
-"""Why a tensor has no partner, as sentences for people."""
+"""Why a tensor has no partner."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pytest_msdump.matching.not_dumped import NOT_DUMPED, Absence
 from pytest_msdump.matching.sides import Operator, Port, Side
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef
+from pytest_msdump.text import Message, Parameter
 
-__all__ = ["Explainer", "elsewhere", "listed", "place_text", "slots_text", "typed_name"]
+__all__ = ["Explainer", "elsewhere", "listed", "place_text", "slots_listed", "typed_name"]
 
 # Lists in sentences and the search for similar names are bounded: a wrong directory leaves every tensor alone.
 _MOST_LISTED = 3
@@ -23,11 +24,13 @@ _MOST_SEARCHED = 1000
 _ITERATION = COORDINATES.index("iteration")
 
 
-def listed(words: Iterable[str]) -> str:
-    """Write a list, each word once, at most three of them."""
-    distinct = list(dict.fromkeys(words))
+def listed(words: Iterable[Parameter]) -> Parameter:
+    """Return a list for a message, each word once, at most three of them."""
+    distinct = tuple(dict.fromkeys(words))
     more = len(distinct) - _MOST_LISTED
-    return ", ".join(distinct[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    if more <= 0:
+        return distinct
+    return Message("names_and_more", {"names": distinct[:_MOST_LISTED], "n": more})
 
 
 def typed_name(key: OpKey) -> str:
@@ -40,12 +43,12 @@ def place_text(at: Key) -> str:
     return ", ".join(f"{name} {value}" for name, value in zip(COORDINATES, at, strict=True) if value is not None)
 
 
-def slots_text(ports: Iterable[Port]) -> str:
-    """Return ``"output:0, output:1"``, or ``"no tensors"``."""
-    return listed(f"{io}:{slot}" for io, slot in ports) or "no tensors"
+def slots_listed(ports: Iterable[Port]) -> Parameter:
+    """Return ``"output:0", "output:1"`` for a message, or that there are no tensors."""
+    return listed(f"{io}:{slot}" for io, slot in ports) or Message("no_tensors")
 
 
-def elsewhere(op: Operator, others: Sequence[Operator], *, side: str) -> str:
+def elsewhere(op: Operator, others: Sequence[Operator], *, side: str) -> Message:
     """Say at which places the other side has an operator, when it is nowhere where this one could meet it.
 
     Parameters
@@ -59,8 +62,8 @@ def elsewhere(op: Operator, others: Sequence[Operator], *, side: str) -> str:
 
     Returns
     -------
-    str
-        A sentence that names the coordinates that differ.
+    Message
+        It names the coordinates that differ.
     """
     differing = [
         position
@@ -70,17 +73,21 @@ def elsewhere(op: Operator, others: Sequence[Operator], *, side: str) -> str:
     ]
     if not differing:
         places = listed(f"({place_text(other.at)})" for other in others)
-        return f"the {side} side has it only at {places}, not at ({place_text(op.at)}); align says who meets whom"
-    theirs = " and ".join(f"{COORDINATES[p]} {listed(_value(other, p) for other in others)}" for p in differing)
-    ours = " and ".join(f"{COORDINATES[p]} {_value(op, p)}" for p in differing)
-    # Occurrences cannot be aligned, so the hint would lead nowhere.
-    hint = "" if [COORDINATES[p] for p in differing] == ["occurrence"] else "; align says who meets whom"
-    return f"the {side} side has it in {theirs} only, not in {ours}{hint}"
+        return Message("only_at", {"side": side, "places": places, "place": place_text(op.at)})
+    theirs = tuple(_coordinate(p, listed(_value(other, p) for other in others)) for p in differing)
+    ours = tuple(_coordinate(p, _value(op, p)) for p in differing)
+    # Occurrences cannot be aligned, so that hint would lead nowhere.
+    code = "other_occurrence" if [COORDINATES[p] for p in differing] == ["occurrence"] else "elsewhere"
+    return Message(code, {"side": side, "theirs": theirs, "ours": ours})
 
 
-def _value(op: Operator, position: int) -> str:
+def _coordinate(position: int, value: Parameter) -> Message:
+    return Message("coordinate", {"name": COORDINATES[position], "value": value})
+
+
+def _value(op: Operator, position: int) -> Parameter:
     at, meeting = op.at[position], op.meeting[position]
-    return f"{at}" if at == meeting else f"{at} (aligned with {meeting})"
+    return at if at == meeting else Message("aligned_with", {"value": at, "other": meeting})
 
 
 class Explainer:
@@ -93,14 +100,14 @@ class Explainer:
     absences : mapping, optional
         By side, what its run says of tensors that it does not have.
     because : mapping, optional
-        Reasons of what was asked for in vain, with what more there is to say of each.
+        Reasons of what was asked for in vain, each with the one that says more.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         absences: Mapping[str, Absence] | None = None,
-        because: Mapping[str, str] | None = None,
+        because: Mapping[Message, Message] | None = None,
     ) -> None:
         self._ledger = ledger
         self._absences = absences or {}
@@ -108,13 +115,13 @@ class Explainer:
         self._searches = {side.name: _Search(side, ledger) for side in (ledger.left, ledger.right)}
 
     @cached_property
-    def _partner_of(self) -> dict[tuple[str, int], str]:
-        """The first partner of each tensor."""
-        found: dict[tuple[str, int], str] = {}
+    def _partner_of(self) -> dict[tuple[str, int], tuple[str, str]]:
+        """The address of the first partner of each tensor, and how they were paired."""
+        found: dict[tuple[str, int], tuple[str, str]] = {}
         for made in self._ledger.made:
             left, right = self._ledger.left.refs[made.left], self._ledger.right.refs[made.right]
-            found.setdefault(("left", made.left), f"{right.key.address} ({made.how})")
-            found.setdefault(("right", made.right), f"{left.key.address} ({made.how})")
+            found.setdefault(("left", made.left), (right.key.address, made.how))
+            found.setdefault(("right", made.right), (left.key.address, made.how))
         return found
 
     def unmatched(self, side: Side, wanted: Callable[[TensorRef], bool]) -> Iterator[Unmatched]:
@@ -142,71 +149,81 @@ class Explainer:
         """Return addresses of one side's operators whose names are like this one."""
         return self._searches[side.name].addresses(name, ("output", 0))
 
-    def _reason(self, side: Side, position: int) -> tuple[str, tuple[str, ...]]:
+    def _reason(self, side: Side, position: int) -> tuple[Message, tuple[str, ...]]:
         number = side.op_of[position]
         other = self._ledger.right if side.name == "left" else self._ledger.left
         if side.is_double(position):
-            return "another tensor of this side has the same address at the same place", ()
+            return Message("same_address"), ()
         if held := self._ledger.held.get((side.name, position)):
-            more = (held.removesuffix(why) + told for why, told in self._because.items() if held.endswith(why))
-            return next(more, held), ()
+            return _said_in_full(held, self._because), ()
         key = side.refs[position].key
         port = (key.io, key.slot)
         if doubt := self._ledger.ambiguous.get((side.name, number)):
             return doubt[0], _addresses(other, doubt[1], port, typed=True)
         namesakes = other.namesakes(side.ops[number].key)
         op = side.ops[number]
-        told = self._not_dumped(op, side.refs[position], other, namesakes)
-        if told.startswith(NOT_DUMPED):
-            return told, ()
+        absence = self._not_dumped(op, side.refs[position], other, namesakes)
+        if absence is not None and absence.code in NOT_DUMPED:
+            return absence, ()
         if not namesakes:
-            return told or self._unknown(other), self._searches[other.name].addresses(key.op.label, port)
+            return absence or self._unknown(other), self._searches[other.name].addresses(key.op.label, port)
         return self._namesakes(op, port, other, namesakes)
 
-    def _not_dumped(self, op: Operator, ref: TensorRef, other: Side, namesakes: Sequence[int]) -> str:
-        """Say what the other side's run tells of its not having a tensor; empty where it has it or nothing tells."""
+    def _not_dumped(self, op: Operator, ref: TensorRef, other: Side, namesakes: Sequence[int]) -> Message | None:
+        """Return why the other side's run has no such tensor; ``None`` where it has it or nothing tells."""
         absence = self._absences.get(other.name)
         port = (ref.key.io, ref.key.slot)
         here = [number for number in namesakes if meets(other.ops[number].meeting, op.meeting)]
         if absence is None or any(port in other.ops[number].tensors for number in here):
-            return ""
+            return None
         graph = op.meeting[:_ITERATION]
         is_known = any(meets(graph, other.ops[number].meeting[:_ITERATION]) for number in namesakes)
         return absence.of_tensor(ref, op.meeting, is_known=is_known)
 
     @staticmethod
-    def _unknown(other: Side) -> str:
-        return f"no operator of that name on the {other.name} side" if other.refs else f"the {other.name} side is empty"
+    def _unknown(other: Side) -> Message:
+        return Message("no_operator_of_that_name" if other.refs else "side_is_empty", {"side": other.name})
 
     def _namesakes(
         self, op: Operator, port: Port, other: Side, namesakes: Sequence[int]
-    ) -> tuple[str, tuple[str, ...]]:
+    ) -> tuple[Message, tuple[str, ...]]:
         here = [number for number in namesakes if meets(other.ops[number].meeting, op.meeting)]
         kept = [number for number in here if other.ops[number].kept]
         if here and not kept:
             places = listed(f"({place_text(other.ops[number].at)})" for number in here)
-            text = f"the {other.name} side has it only at {places}, which the selection leaves out"
-            return text, _addresses(other, here, port)
+            said = {"side": other.name, "places": places}
+            return Message("only_at_unselected", said), _addresses(other, here, port)
         here = kept
         if not here:
-            text = elsewhere(op, [other.ops[number] for number in namesakes], side=other.name)
-            return text, _addresses(other, namesakes, port)
+            why = elsewhere(op, [other.ops[number] for number in namesakes], side=other.name)
+            return why, _addresses(other, namesakes, port)
         holders = [number for number in here if port in other.ops[number].tensors]
         if not holders:
             ports = [found for number in here for found in other.ops[number].tensors]
             name = other.ops[here[0]].key.label
-            text = f"{name} on the {other.name} side has no {port[0]}:{port[1]}; it has {slots_text(ports)}"
-            return text, tuple(f"{name}:{io}:{slot}" for io, slot in ports[:_MOST_LISTED])
+            has = {"slot": f"{port[0]}:{port[1]}", "slots": slots_listed(ports)}
+            candidates = tuple(f"{name}:{io}:{slot}" for io, slot in ports[:_MOST_LISTED])
+            return Message("no_such_slot", {"name": name, "side": other.name, **has}), candidates
         return self._taken(other, holders, port), _addresses(other, holders, port)
 
-    def _taken(self, other: Side, holders: Sequence[int], port: Port) -> str:
+    def _taken(self, other: Side, holders: Sequence[int], port: Port) -> Message:
         ref = other.ops[holders[0]].tensors[port]
-        address = other.refs[ref].key.address
+        said: dict[str, Parameter] = {"name": other.refs[ref].key.address, "side": other.name}
         if partner := self._partner_of.get((other.name, ref)):
-            return f"{address} on the {other.name} side is paired with {partner}"
+            return Message("paired_with_other", {**said, "partner": partner[0], "how": partner[1]})
         if held := self._ledger.held.get((other.name, ref)):
-            return f"{address} on the {other.name} side is kept for a map entry: {held}"
-        return f"{address} on the {other.name} side is left alone, since its name is ambiguous"
+            return Message("kept_for_entry", {**said, "why": held})
+        return Message("name_is_ambiguous", said)
+
+
+def _said_in_full(why: Message, because: Mapping[Message, Message]) -> Message:
+    """Put what more there is to say in place of a reason, also where another reason goes back to it."""
+    if why in because:
+        return because[why]
+    before = why.parameters.get("why")
+    if not because or not isinstance(before, Message):
+        return why
+    return Message(why.code, {**why.parameters, "why": _said_in_full(before, because)})
 
 
 def _addresses(side: Side, ops: Iterable[int], port: Port, *, typed: bool = False) -> tuple[str, ...]:

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_msdump.facts.operators import REASONS
 from pytest_msdump.matching.entries import Lost, MapEntry
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.meeting import Key, meets
 from pytest_msdump.matching.origins import Rulebook, Wish
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.sides import Operator, Port, Side
-from pytest_msdump.matching.spellings import Identified, NameBook, doubt_text, identify
+from pytest_msdump.matching.spellings import Identified, NameBook, identify, name_doubt
 from pytest_msdump.model import graph
 from pytest_msdump.model.pairing import Transform
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["pair_by_rules"]
 
@@ -58,7 +58,7 @@ def pair_by_rules(ledger: Ledger, rules: FusionRules, formats: Transform) -> lis
 class _Fusing:
     def __init__(self, ledger: Ledger, rules: FusionRules, formats: Transform) -> None:
         self.book = Rulebook(rules)
-        self.lost: dict[tuple[str, str, str], Lost] = {}
+        self.lost: dict[tuple[str, str, Message], Lost] = {}
         self._ledger = ledger
         self._formats = formats
         # By what an origin says of the left tensor: most say the same.
@@ -78,7 +78,7 @@ class _Fusing:
         passed_over = _passed_over(left, self.lefts, self.book)
         is_blank = self._ledger.is_blank
         for number, op in enumerate(left.ops):
-            doubt = self._doubt(op, self.lefts, number) if self.lefts.doubtful else ""
+            doubt = self._doubt(op, self.lefts, number) if self.lefts.doubtful else None
             operator = self.book.operators.get(self.lefts.name_of.get(number, ""))
             if not op.kept or not (doubt or operator):
                 continue
@@ -89,14 +89,14 @@ class _Fusing:
                 if reason and not self._ledger.is_paired("left", ref):
                     self._ledger.held["left", ref] = reason
 
-    def _doubt(self, op: Operator, identified: Identified, number: int) -> str:
+    def _doubt(self, op: Operator, identified: Identified, number: int) -> Message | None:
         names = identified.doubtful.get(number)
-        return doubt_text(op, names, self.book.label) if names else ""
+        return name_doubt(op, names, self.book.label) if names else None
 
-    def _paired(self, ref: int, op: Operator, operator: graph.Operator | None, port: Port) -> str:
+    def _paired(self, ref: int, op: Operator, operator: graph.Operator | None, port: Port) -> Message | None:
         """Pair one left tensor; return why it cannot be."""
         if operator is None:
-            return ""
+            return None
         wish = self.book.wish(operator, *port, _inputs(op) if port[0] == "input" else 0)
         for origin in wish.origins:
             wanted = ("output", origin.index)
@@ -110,14 +110,16 @@ class _Fusing:
         other = self._ledger.right.ops[number]
         return other.kept and port in other.tensors and meets(other.meeting, op.meeting)
 
-    def _joined(self, ref: int, op: Operator, found: Sequence[int], origin: graph.OriginOutput, wish: Wish) -> str:
+    def _joined(
+        self, ref: int, op: Operator, found: Sequence[int], origin: graph.OriginOutput, wish: Wish
+    ) -> Message | None:
         ledger = self._ledger
         if len(found) > 1 and (rivals := _rivals(ledger.right, found)):
             from pytest_msdump.matching.explain import listed, typed_name
 
             names = listed(typed_name(ledger.right.ops[number].key) for number in rivals)
-            return f"ambiguous: {self.book.label} pairs it with {origin.name}, which may be {names} on the right side"
-        reasons = []
+            return Message("rule_ambiguous", {"rule": self.book.label, "name": origin.name, "names": names})
+        reasons: list[Message] = []
         for number in found:
             other = ledger.right.ops[number]
             partner = other.tensors["output", origin.index]
@@ -125,7 +127,7 @@ class _Fusing:
                 reasons.append(reason)
             elif ledger.left_free(ref, other):
                 ledger.record(Made(ref, partner, "fused", wish.by, self._transform(origin)))
-        return reasons[0] if reasons else ""
+        return reasons[0] if reasons else None
 
     def _transform(self, origin: graph.OriginOutput) -> Transform:
         kind = (origin.shape, origin.memory_format)
@@ -136,18 +138,18 @@ class _Fusing:
             found = self._transforms[kind] = made
         return found
 
-    def _taken(self, partner: int, op: Operator) -> str:
-        """Say why the map keeps a right tensor from this left operator."""
-        right = self._ledger.right.refs
+    def _taken(self, partner: int, op: Operator) -> Message | None:
+        """Return why the map keeps a right tensor from this left operator."""
+        said: dict[str, Parameter] = {"name": self._ledger.right.refs[partner].key.address, "side": "right"}
         if held := self._ledger.held.get(("right", partner)):
-            return f"{right[partner].key.address} on the right side is kept for a map entry: {held}"
+            return Message("kept_for_entry", {**said, "why": held})
         if partner in self._mapped and any(meets(op.at, place) for place in self._mapped[partner]):
-            return f"{right[partner].key.address} on the right side is paired by a map entry"
-        return ""
+            return Message("paired_by_entry", said)
+        return None
 
-    def _absent(self, ref: int, op: Operator, wish: Wish) -> str:
-        """Say why the right side has no tensor of the wanted name here, and whether it is lost."""
-        from pytest_msdump.matching.explain import elsewhere, slots_text
+    def _absent(self, ref: int, op: Operator, wish: Wish) -> Message | None:
+        """Return why the right side has no tensor of the wanted name here; note where it is lost."""
+        from pytest_msdump.matching.explain import elsewhere, slots_listed
         from pytest_msdump.matching.remains import dumps_beside, repeats_beside
 
         right, origin = self._ledger.right, wish.origins[-1]
@@ -156,25 +158,26 @@ class _Fusing:
             return self._doubt(right.ops[doubts[0]], self.rights, doubts[0])
         ops = [right.ops[number] for number in self.rights.ops_of(origin.name)]
         here = [other for other in ops if meets(other.meeting, op.meeting)]
-        says = f"{self.book.label} pairs it with {address}"
+        said: dict[str, Parameter] = {"rule": self.book.label, "name": address, "side": "right"}
         if here and not any(other.kept for other in here):
-            return f"{says}, which the selection leaves out"
+            return Message("rule_pairs_unselected", said)
         if here:
-            reason = f"{says}, but the right side has only {slots_text(port for each in here for port in each.tensors)}"
+            slots = slots_listed(port for each in here for port in each.tensors)
+            reason = Message("rule_pairs_other_slots", {**said, "slots": slots})
         elif ops:
-            reason = f"{says}: {elsewhere(op, ops, side='right')}"
+            reason = Message("rule_pairs_but", {**said, "why": elsewhere(op, ops, side="right")})
         else:
-            reason = f"{says}, which the right side did not dump"
+            reason = Message("rule_pairs_undumped", said)
         if wish.expected and dumps_beside(right, op) and (here or not repeats_beside(op, ops)):
             self._lose(ref, op, address, reason)
         return reason
 
-    def _lose(self, ref: int, op: Operator, address: str, reason: str) -> None:
-        from pytest_msdump.matching.remains import where_text
+    def _lose(self, ref: int, op: Operator, address: str, reason: Message) -> None:
+        from pytest_msdump.matching.remains import at_place
 
         left = self._ledger.left.refs[ref].key.address
-        text = reason + where_text(self._ledger.left, op)
-        self.lost.setdefault((left, address, text), Lost(MapEntry(left, address), text, ("right",)))
+        why = at_place(reason, self._ledger.left, op)
+        self.lost.setdefault((left, address, why), Lost(MapEntry(left, address), why, ("right",)))
 
 
 def _rivals(side: Side, found: Sequence[int]) -> Sequence[int]:
@@ -192,7 +195,7 @@ def _known_shape(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
     return None if shape is None or (shape and min(shape) < 0) else shape
 
 
-def _passed_over(left: Side, lefts: Identified, book: Rulebook) -> Mapping[int, str]:
+def _passed_over(left: Side, lefts: Identified, book: Rulebook) -> Mapping[int, Message]:
     """Find the operators of L1 fusion groups that are not compared, and say so."""
     groups: defaultdict[tuple[str, Key], list[tuple[int, int, graph.Operator]]] = defaultdict(list)
     for number, name in lefts.name_of.items():
@@ -201,7 +204,7 @@ def _passed_over(left: Side, lefts: Identified, book: Rulebook) -> Mapping[int, 
             time = max(left.refs[ref].source.timestamp or 0 for ref in left.ops[number].tensors.values())
             groups[operator.l1_group, left.ops[number].at].append((time, number, operator))
     return {
-        number: REASONS["l1_fusion"].format(group=group)
+        number: Message("l1_fusion", {"group": group})
         for (group, _), members in groups.items()
         for number in _between(members)
     }

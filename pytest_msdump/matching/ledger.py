@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_msdump.matching.meeting import Key, known, meets
+from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
     from pytest_msdump.matching.sides import Operator, Side
@@ -88,8 +89,8 @@ class Ledger:
     left: Side
     right: Side
     made: list[Made] = field(default_factory=list)
-    held: dict[tuple[str, int], str] = field(default_factory=dict)
-    ambiguous: dict[tuple[str, int], tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    held: dict[tuple[str, int], Message] = field(default_factory=dict)
+    ambiguous: dict[tuple[str, int], tuple[Message, tuple[int, ...]]] = field(default_factory=dict)
     trusts_files: bool = False
     _of_left: _Partners = field(init=False)
     _of_right: _Partners = field(init=False)

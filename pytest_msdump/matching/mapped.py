@@ -9,12 +9,13 @@ from functools import lru_cache
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.claims import Claims, Work, overlap, tensors_named, work_of
 from pytest_msdump.matching.entries import Lost, MapEntry
-from pytest_msdump.matching.explain import elsewhere, listed, place_text, slots_text, typed_name
+from pytest_msdump.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
 from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.meeting import Key, Meeting, Wanted, meets, without_occurrence
 from pytest_msdump.matching.settle import Edge, settle
 from pytest_msdump.matching.sides import NameIndex, Operator, Port, Side
 from pytest_msdump.model.pairing import Transform
+from pytest_msdump.text import Message, Parameter, in_clauses
 
 __all__ = ["pair_by_map"]
 
@@ -78,13 +79,13 @@ def _find_pairs(ledger: Ledger, work: Work) -> None:
     sides = ((left, work.left, work.left_ops), (right, work.right, work.right_ops))
     absent = {side.name: _absent(side, address, work) for side, address, found in sides if not found}
     if absent:
-        work.lose("; ".join(absent.values()), *absent)
+        work.lose(in_clauses(*absent.values()), *absent)
         return
     certain, doubtful = settle(left, right, _edges(ledger, work))
     if doubtful:
         ours = listed(typed_name(left.ops[a].key) for a, _ in doubtful)
         theirs = listed(typed_name(right.ops[b].key) for _, b in doubtful)
-        work.lose(f"ambiguous: the entry names {ours} on the left and {theirs} on the right; TYPE.OP picks one")
+        work.lose(Message("entry_ambiguous", {"ours": ours, "theirs": theirs}))
     for edge in certain:
         _pair_slots(ledger, work, edge)
     _find_gaps(left, work.left_ops, right, work.right_ops, work)
@@ -104,14 +105,15 @@ def _edges(ledger: Ledger, work: Work) -> list[Edge]:
     return [(a, b) for a in ours for b in theirs.meeting(work.right.op, ledger.left.ops[a].meeting)]
 
 
-def _absent(side: Side, address: Address, work: Work) -> str:
-    """Say that no operator of that address is there, or that it is there at places the entry leaves out."""
+def _absent(side: Side, address: Address, work: Work) -> Message:
+    """Return that no operator of that address is there, or that it is there at places the entry leaves out."""
     if not side.refs:
-        return f"the {side.name} side is empty"
+        return Message("side_is_empty", {"side": side.name})
     places = listed(f"({place_text(side.ops[number].at)})" for number in side.resolve(address))
+    said: dict[str, Parameter] = {"name": address.op, "side": side.name}
     if places:
-        return f"{address.op} on the {side.name} side is only at {places}, which {work.label} leaves out"
-    return f"no operator {address.op} on the {side.name} side"
+        return Message("operator_left_out_by_entry", {**said, "places": places, "rule": work.label})
+    return Message("no_operator_named", said)
 
 
 def _pair_slots(ledger: Ledger, work: Work, edge: Edge) -> None:
@@ -147,16 +149,20 @@ def _single_outputs(ours: dict[Port, int], theirs: dict[Port, int]) -> list[tupl
     return [(ours[left[0]], theirs[right[0]])] if alone else []
 
 
-def _no_slot(ledger: Ledger, work: Work, edge: Edge) -> str:
-    parts = []
+def _no_slot(ledger: Ledger, work: Work, edge: Edge) -> Message:
+    parts: list[Message] = []
     for side, number, address in (
         (ledger.left, edge[0], work.left),
         (ledger.right, edge[1], work.right),
     ):
         op = side.ops[number]
-        asked = f" (asked for: {address.io}:{address.slot})" if address.port else ""
-        parts.append(f"{op.key.label} on the {side.name} side has {slots_text(op.tensors)}{asked}")
-    return f"no slots to pair at ({place_text(ledger.left.ops[edge[0]].at)}): " + "; ".join(parts)
+        said: dict[str, Parameter] = {"name": op.key.label, "side": side.name, "slots": slots_listed(op.tensors)}
+        if address.port:
+            parts.append(Message("has_slots_asked", {**said, "slot": f"{address.io}:{address.slot}"}))
+        else:
+            parts.append(Message("has_slots", said))
+    place = place_text(ledger.left.ops[edge[0]].at)
+    return Message("entry_without_slots", {"place": place, "parts": tuple(parts)})
 
 
 def _find_gaps(side: Side, ops: Sequence[int], other: Side, others: Sequence[int], work: Work) -> None:
@@ -172,20 +178,21 @@ def _find_gaps(side: Side, ops: Sequence[int], other: Side, others: Sequence[int
         place = without_occurrence(op.meeting)
         if not _any_meets(place, present) and _any_meets(place, other.places):
             where = place_text((*op.at[:-1], None))
-            work.lose(f"no operator {address.op} on the {other.name} side at ({where})", other.name)
+            said = {"name": address.op, "side": other.name, "place": where}
+            work.lose(Message("no_operator_named_at", said), other.name)
 
 
 def _any_meets(place: Key, places: AbstractSet[Key]) -> bool:
     return place in places or any(meets(place, other) for other in places)
 
 
-def _never_meet(ledger: Ledger, work: Work) -> str:
+def _never_meet(ledger: Ledger, work: Work) -> Message:
     left, right = ledger.left, ledger.right
     ours = [left.ops[number] for number in _kept(left, work.left_ops)]
     theirs = [right.ops[number] for number in _kept(right, work.right_ops)]
     if any(meets(one.meeting, other.meeting) for one in ours for other in theirs):
-        return f"neither side has a tensor that {work.label} names"
-    return f"{work.right.op}: " + elsewhere(ours[0], theirs, side="right")
+        return Message("entry_names_nothing", {"rule": work.label})
+    return Message("of_operator", {"name": work.right.op, "why": elsewhere(ours[0], theirs, side="right")})
 
 
 def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
@@ -208,11 +215,11 @@ def _record(ledger: Ledger, work: Work, formats: Transform) -> None:
 _transform = lru_cache(maxsize=256)(Transform)
 
 
-def _taken(ledger: Ledger, left: int) -> str:
-    """Say which entry, for another rank or iteration, has a left tensor that is of no rank or iteration itself."""
+def _taken(ledger: Ledger, left: int) -> Message:
+    """Return which entry, for another rank or iteration, has a left tensor that is of no rank or iteration itself."""
     first = next(made for made in ledger.made if made.left == left)
     address, partner = ledger.left.refs[left].key.address, ledger.right.refs[first.right].key.address
-    return f"{address} on the left side is already paired with {partner} by {first.by}"
+    return Message("already_paired", {"name": address, "side": "left", "partner": partner, "rule": first.by})
 
 
 def _hold(ledger: Ledger, work: Work) -> None:
@@ -226,19 +233,19 @@ def _hold(ledger: Ledger, work: Work) -> None:
             named = tensors_named(side, side.ops[number], address)
             alone = [ref for ref in named.values() if not ledger.is_paired(side.name, ref)]
             partners = [other.ops[other_number] for other_number in others]
-            reason = _in_vain(work, side.ops[number], partners, other.name) if alone else ""
-            for ref in alone:
-                ledger.held.setdefault((side.name, ref), reason)
+            if alone:
+                reason = _in_vain(work, side.ops[number], partners, other.name)
+                for ref in alone:
+                    ledger.held.setdefault((side.name, ref), reason)
 
 
-def _in_vain(work: Work, op: Operator, partners: Sequence[Operator], side: str) -> str:
-    partner = work.right.op if side == "right" else work.left.op
-    says = f"{work.label} pairs it with {partner}"
+def _in_vain(work: Work, op: Operator, partners: Sequence[Operator], side: str) -> Message:
+    said: dict[str, Parameter] = {"rule": work.label, "name": work.right.op if side == "right" else work.left.op}
     here = [other for other in partners if meets(op.meeting, other.meeting)]
     if partners and not here:
-        return f"{says}: {elsewhere(op, partners, side=side)}"
+        return Message("rule_pairs_but", {**said, "why": elsewhere(op, partners, side=side)})
     if here and not any(other.kept for other in here):
-        return f"{says}, which the selection leaves out"
+        return Message("rule_pairs_unselected", said)
     if work.lost and not work.pairs:
-        return f"{says}: {next(iter(work.lost))[0]}"
-    return f"{says}, which has no tensor left for this slot"
+        return Message("rule_pairs_but", {**said, "why": next(iter(work.lost))[0]})
+    return Message("rule_pairs_taken", said)

@@ -10,6 +10,7 @@ from pytest_msdump.matching.ledger import Ledger, Made
 from pytest_msdump.matching.settle import Edge, settle
 from pytest_msdump.matching.sides import Operator, Side, mangled_names
 from pytest_msdump.model.tensor import mangle
+from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Transform
@@ -38,7 +39,7 @@ def pair_by_name(ledger: Ledger, transform: Transform) -> None:
             return [*found, *right.files.meeting(op.key.name, op.meeting)]
         return found
 
-    _pair(ledger, partners, how="name", by=lambda _: "same name", transform=transform)
+    _pair(ledger, partners, how="name", by=lambda _: say(Message("same_name")), transform=transform)
 
 
 def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
@@ -60,7 +61,11 @@ def pair_by_mangled_name(ledger: Ledger, transform: Transform) -> None:
             return own
         return [number for spelling in mangled_names(op.key) for number in right.mangled.meeting(spelling, op.meeting)]
 
-    _pair(ledger, partners, how="mangled", by=lambda op: f"same name as {mangle(op.key.label)}", transform=transform)
+    _pair(ledger, partners, how="mangled", by=_same_name_as, transform=transform)
+
+
+def _same_name_as(op: Operator) -> str:
+    return say(Message("same_name_as", {"name": mangle(op.key.label)}))
 
 
 def _pair(
@@ -130,16 +135,16 @@ def _bar(ledger: Ledger, certain: Sequence[Edge], doubtful: Sequence[Edge]) -> N
     for one, others in of_left.items():
         if one not in lefts:
             ours = set().union(*(of_right[other] for other in others))
-            ledger.ambiguous["left", one] = (_sentence(ledger, ours, others), tuple(sorted(others)))
+            ledger.ambiguous["left", one] = (_share_a_name(ledger, ours, others), tuple(sorted(others)))
     for other, ones in of_right.items():
         if other not in rights:
             theirs = set().union(*(of_left[one] for one in ones))
-            ledger.ambiguous["right", other] = (_sentence(ledger, ones, theirs), tuple(sorted(ones)))
+            ledger.ambiguous["right", other] = (_share_a_name(ledger, ones, theirs), tuple(sorted(ones)))
 
 
-def _sentence(ledger: Ledger, lefts: set[int], rights: set[int]) -> str:
+def _share_a_name(ledger: Ledger, lefts: set[int], rights: set[int]) -> Message:
     from pytest_msdump.matching.explain import listed, typed_name
 
     ours = listed(typed_name(ledger.left.ops[number].key) for number in sorted(lefts))
     theirs = listed(typed_name(ledger.right.ops[number].key) for number in sorted(rights))
-    return f"ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"
+    return Message("share_a_name", {"ours": ours, "theirs": theirs})

@@ -12,20 +12,24 @@ from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.run import DumpConfiguration
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["NOT_DUMPED", "Absence"]
 
-# How every sentence begins that is sure.
-NOT_DUMPED = "not dumped: "
+# Reasons that are sure.
+NOT_DUMPED = frozenset(
+    f"not_dumped_{why}"
+    for why in (
+        *("by_script", "no_overflow", "no_exception", "iteration", "io", "kernels"),
+        *("text", "empty", "dtype", "ended"),
+    )
+)
 
 Arrows = Mapping[int | str, int | str]
 
 _AS_THEY_ARE: tuple[Arrows, ...] = tuple({} for _ in COORDINATES)
 _RANK, _ITERATION = COORDINATES.index("rank"), COORDINATES.index("iteration")
-_SCENES = {
-    "overflow": "the {side} run dumped only operators that overflowed (op_debug_mode 3 in {source})",
-    "exception": "the {side} run dumped only inputs of an operator with an exception (op_debug_mode 4 in {source})",
-}
+_SCENES = {"overflow": "not_dumped_no_overflow", "exception": "not_dumped_no_exception"}
 _REFERENCE_READER = "npy-folder"
 _TEXT_TYPES = frozenset({"Print", "StringFormat"})
 
@@ -48,8 +52,8 @@ class Absence:
         self._dump = dump
         self._back = [{there: here for here, there in one.items()} for one in arrows]
 
-    def of_tensor(self, ref: TensorRef, meeting: Key, *, is_known: bool) -> str:
-        """Say why this side does not have the partner of a tensor; empty where nothing tells.
+    def of_tensor(self, ref: TensorRef, meeting: Key, *, is_known: bool) -> Message | None:
+        """Return why this side does not have the partner of a tensor; ``None`` where nothing tells.
 
         Parameters
         ----------
@@ -69,88 +73,82 @@ class Absence:
         if told or is_known:
             return told or self._io(one, ref.key.io) or self._undumpable(op, ref.key.io, ref.key.slot, ref.spec.dtype)
         if self._ran_without(op):
-            return ""
+            return None
         is_framework = op.op_type is not None or op.true_name is not None
         told = self._kernels(one, op) if is_framework else self._some_kernels(one)
         told = told or self._undumpable(op, ref.key.io, ref.key.slot, ref.spec.dtype)
         if told or op.op_type == PARAMETER:
             return told or self._io(one, ref.key.io)
-        return self._io(one, ref.key.io) or self._ended() if self._operator(op) else ""
+        return self._io(one, ref.key.io) or self._ended() if self._operator(op) else None
 
-    def of_name(self, name: str, io: str) -> str:
-        """Say why this side does not have an operator that somebody named; empty where nothing tells."""
+    def of_name(self, name: str, io: str) -> Message | None:
+        """Return why this side does not have an operator that a map names; ``None`` where nothing tells."""
         one = self._configuration(None)
         op = OpKey(name=mangle(name), true_name=name if "/" in name else None)
         known = self._operator(op)
         if known is not None:
             op = OpKey(name=mangle(known.name), true_name=known.name, op_type=known.op_type)
         told = self._scene(one) or self._kernels(one, op) or self._undumpable(op, io, 0, None)
-        return told or (self._io(one, io) or self._ended() if known else "")
+        return told or (self._io(one, io) or self._ended() if known else None)
 
     def _configuration(self, rank: int | str | None) -> DumpConfiguration | None:
         value = self._back[_RANK].get(rank, rank) if rank is not None else None
         run = self._dump.run
         return run.configuration(value if isinstance(value, int) else None) if run else None
 
-    def _scene(self, one: DumpConfiguration | None) -> str:
+    def _scene(self, one: DumpConfiguration | None) -> Message | None:
         if one is None:
-            return ""
+            return None
         if one.by_script:
-            return f"{NOT_DUMPED}the {self._side} run dumped only what its script names with set_dump"
-        return f"{NOT_DUMPED}{_SCENES[one.scene].format(side=self._side, source=one.source)}" if one.scene else ""
+            return self._said("not_dumped_by_script")
+        return self._said(_SCENES[one.scene], source=one.source) if one.scene else None
 
-    def _iteration(self, one: DumpConfiguration | None, value: int | str | None) -> str:
+    def _said(self, code: str, **parameters: Parameter) -> Message:
+        return Message(code, {"side": self._side, **parameters})
+
+    def _iteration(self, one: DumpConfiguration | None, value: int | str | None) -> Message | None:
         if one is None or value is None:
-            return ""
+            return None
         here = self._back[_ITERATION].get(value, value)
         if not isinstance(here, int) or one.selects_iteration(here):
-            return ""
-        return (
-            f"{NOT_DUMPED}iteration {here} is not selected on the {self._side} side "
-            f'(iteration "{one.iterations}" in {one.source})'
-        )
+            return None
+        return self._said("not_dumped_iteration", iteration=here, iterations=one.iterations, source=one.source)
 
-    def _io(self, one: DumpConfiguration | None, io: str) -> str:
+    def _io(self, one: DumpConfiguration | None, io: str) -> Message | None:
         if one is None or one.selects_io(io):
-            return ""
-        return f"{NOT_DUMPED}{one.io}s only on the {self._side} side (input_output in {one.source})"
+            return None
+        return self._said("not_dumped_io", io=one.io, source=one.source)
 
-    def _kernels(self, one: DumpConfiguration | None, op: OpKey) -> str:
+    def _kernels(self, one: DumpConfiguration | None, op: OpKey) -> Message | None:
         if one is None or one.selects_operator(op) is not False:
-            return ""
-        return f"{NOT_DUMPED}the kernels list of the {self._side} side does not name it ({_listed(one)})"
+            return None
+        return self._said("not_dumped_kernels", kernels=one.kernels_text, source=one.source)
 
-    def _some_kernels(self, one: DumpConfiguration | None) -> str:
-        """What can be said of a name that is no framework's."""
+    def _some_kernels(self, one: DumpConfiguration | None) -> Message | None:
+        """Return what can be said of a name that is no framework's."""
         if one is None or not one.kernels:
-            return ""
-        return (
-            f"no operator of that name on the {self._side} side, which dumped only what its kernels list names "
-            f"({_listed(one)})"
-        )
+            return None
+        return self._said("some_kernels_dumped", kernels=one.kernels_text, source=one.source)
 
-    def _undumpable(self, op: OpKey, io: str, slot: int, dtype: str | None) -> str:
-        """What MindSpore cannot dump, whatever it is told."""
+    def _undumpable(self, op: OpKey, io: str, slot: int, dtype: str | None) -> Message | None:
+        """Return what MindSpore cannot dump, whatever its configuration says."""
         if not self._is_mindspore:
-            return ""
+            return None
         known = self._operator(op)
         op_type = op.op_type or (known.op_type if known else None)
         if op_type in _TEXT_TYPES:
-            return f"{NOT_DUMPED}{op_type} takes a text, which MindSpore cannot dump"
+            return Message("not_dumped_text", {"type": op_type})
         spec = _told(known, io, slot)
         if spec and spec.shape and 0 in spec.shape:
-            return f"{NOT_DUMPED}it is empty, {spec.shape} in the graph, and MindSpore writes no empty tensors"
+            return Message("not_dumped_empty", {"shape": spec.shape})
         for name in (dtype, spec.dtype if spec else None):
             if name in DTYPES and DTYPES[name].kind == "complex":
-                return f"{NOT_DUMPED}{name}, which MindSpore could not dump on the {self._side} side"
-        return ""
+                return self._said("not_dumped_dtype", dtype=name)
+        return None
 
-    def _ended(self) -> str:
-        """What is left where a graph has an operator and nothing says that it was left out."""
-        return (
-            f"{NOT_DUMPED}a graph of the {self._side} run has it, and nothing says that it was left out: the run ended "
-            "before, or the file is gone"
-        )
+    def _ended(self) -> Message:
+        """Return what is left where a graph has an operator and nothing says that it was left out."""
+        return self._said("not_dumped_ended")
 
     @property
     def _is_mindspore(self) -> bool:
@@ -173,10 +171,6 @@ class Absence:
             for operator in graph.operators if graph.is_final else ():
                 found.setdefault(mangle(operator.name), operator)
         return found
-
-
-def _listed(one: DumpConfiguration) -> str:
-    return f"{one.kernels_text} in {one.source}"
 
 
 def _told(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:

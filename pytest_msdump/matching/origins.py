@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, REASONS, RESHAPING_TYPES, UNDUMPED_TYPES
+from pytest_msdump.facts.operators import AIPP_TYPES, CARRIER_TYPES, RESHAPING_TYPES, UNDUMPED_TYPES
 from pytest_msdump.matching.quantised import Quantised, find_quantised
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import Edge, Operator, OriginOutput
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["Rulebook", "Wish"]
 
@@ -29,7 +30,7 @@ class Wish(NamedTuple):
         Tensors of the right side, best first; empty when there is none.
     by : str
         Which rule says so.
-    reason : str
+    reason : Message, optional
         Why there is none.
     expected : bool
         Whether both sides are bound to have dumped it, so that one of them alone is a loss.
@@ -37,7 +38,7 @@ class Wish(NamedTuple):
 
     origins: tuple[OriginOutput, ...] = ()
     by: str = ""
-    reason: str = ""
+    reason: Message | None = None
     expected: bool = True
 
 
@@ -136,23 +137,23 @@ class Rulebook:
         if edge is None:
             return Wish(reason=self._say("unconnected", operator.name, slot=slot))
         if reason_key := self._quantised.input_reason(operator, position):
-            return Wish(reason=REASONS[reason_key])
+            return Wish(reason=Message(reason_key))
         return self._followed(operator, edge.producer, edge.slot, None)
 
-    def undumped(self, operator: Operator) -> str | None:
+    def undumped(self, operator: Operator) -> Message | None:
         """Return why an operator's type never dumps; ``None`` when it does."""
         key = UNDUMPED_TYPES.get(operator.op_type)
-        return None if key is None else REASONS[key]
+        return None if key is None else Message(key)
 
-    def output_barred(self, operator: Operator, slot: int) -> str:
-        """Return why an output cannot be compared although it has an origin; empty when it can."""
+    def output_barred(self, operator: Operator, slot: int) -> Message | None:
+        """Return why an output cannot be compared although it has an origin; ``None`` when it can."""
         return self._barred(operator, "output", slot)
 
-    def _barred(self, operator: Operator, io: str, slot: int) -> str:
+    def _barred(self, operator: Operator, io: str, slot: int) -> Message | None:
         if self._is_quantised and io == "output" and (key := self._quantised.output_reason(operator, slot)):
-            return REASONS[key]
+            return Message(key)
         inner = operator.is_multiop and not any(output.name for output in operator.outputs)
-        return REASONS["inner"] if inner else ""
+        return Message("inner") if inner else None
 
     def _plainly(self, operator: Operator, slot: int) -> Wish | None:
         """Return what an output was where it says so itself and nothing is in the way, as nearly always."""
@@ -172,10 +173,10 @@ class Rulebook:
         if end.name in self._before_aipp or end.op_type in AIPP_TYPES:
             return Wish(reason=self._say("aipp", end.name))
         if not origins:
-            fed = "" if own else f"fed by {end.name}: "
-            return Wish(reason=fed + self._lacking(end, trail[-1][1], slot))
+            lacking = self._lacking(end, trail[-1][1], slot)
+            return Wish(reason=lacking if own else Message("fed_by", {"op": end.name, "why": lacking}))
         expected = end.op_type not in UNDUMPED_TYPES and asked.op_type not in UNDUMPED_TYPES
-        return Wish(origins, self._by(asked if own else None, end), "", expected)
+        return Wish(origins, self._by(asked if own else None, end), None, expected)
 
     def _trail(self, producer: str, slot: int) -> Sequence[tuple[Operator, OriginOutput | None]]:
         first = self.operators.get(producer)
@@ -194,20 +195,20 @@ class Rulebook:
             producer, slot = edge.producer, edge.slot
         return trail
 
-    def _lacking(self, operator: Operator, origin: OriginOutput | None, slot: int) -> str:
+    def _lacking(self, operator: Operator, origin: OriginOutput | None, slot: int) -> Message:
         """Say why an operator's output has no counterpart."""
         if operator.op_type in CARRIER_TYPES and any(operator.inputs):
             return self._say("circle", operator.name)
         if operator.is_multiop:
-            return REASONS["inner"]
+            return Message("inner")
         if operator.op_type in RESHAPING_TYPES:
-            return REASONS["strided_slice"]
+            return Message("strided_slice")
         if operator.l1_group:
-            return REASONS["l1_fusion"].format(group=operator.l1_group)
+            return Message("l1_fusion", {"group": operator.l1_group})
         if operator.l2_group:
-            return REASONS["l2_fusion"].format(group=operator.l2_group)
+            return Message("l2_fusion", {"group": operator.l2_group})
         if not operator.originals:
-            return REASONS["inserted"]
+            return Message("inserted")
         if origin is None:
             return self._say("no_slot", operator.name, io="output", slot=slot)
         return self._say("no_origin", operator.name)
@@ -218,8 +219,8 @@ class Rulebook:
             return f"{self.label}: {_joined(own.originals)}"
         return f"{self.label}: fed by {_joined(end.originals or (end.name,))}"
 
-    def _say(self, key: str, op: str, **values: object) -> str:
-        return REASONS[key].format(rule=self.label, op=op, **values)
+    def _say(self, code: str, op: str, **values: Parameter) -> Message:
+        return Message(code, {"rule": self.label, "op": op, **values})
 
 
 def _outputs_of(operator: Operator) -> Sequence[OriginOutput]:

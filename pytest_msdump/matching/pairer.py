@@ -17,6 +17,7 @@ from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
 from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
+from pytest_msdump.text import Message, in_clauses
 
 if TYPE_CHECKING:
     from pytest_msdump.matching.entries import Lost, MapEntry
@@ -142,7 +143,7 @@ class _Taste:
         for ref in dump.older:
             asked = ref.key.io in self._selection.directions and wants(raw_key(ref.key.op.at), self._wanted)
             if asked and self.chooser.takes_ref(ref):
-                yield Unmatched(side, ref, "older run")
+                yield Unmatched(side, ref, Message("older_run"))
 
 
 def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> Pairing:
@@ -178,8 +179,8 @@ def _explained(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], ta
     from pytest_msdump.matching.not_dumped import Absence
 
     absences = {"left": Absence("left", left, taste.meeting.arrows), "right": Absence("right", right)}
-    because = {one.reason: told for one in lost if (told := _because(one, absences))}
-    lost = [replace(one, reason=because.get(one.reason, one.reason)) for one in lost]
+    because = {one.why: told for one in lost if (told := _because(one, absences))}
+    lost = [replace(one, why=because.get(one.why, one.why)) for one in lost]
     explainer = Explainer(ledger, absences, because)
     return _Told(
         list(explainer.unmatched(ledger.left, taste.chooser.takes_ref)),
@@ -197,7 +198,7 @@ def _pairs(ledger: Ledger) -> list[Pair]:
         one, other, order = left.refs[made.left], right.refs[made.right], left.op_of[made.left]
         key = one.key
         may_need_note = is_repeated or key.io == "input" or other.key.io == "input"
-        note = _note(one, other, times) if may_need_note else ""
+        note = _note(one, other, times) if may_need_note else None
         pairs.append(Pair(one, other, made.how, made.by, made.transform, order, note))
     if is_repeated:
         pairs = _with_uncompared(pairs, ledger)
@@ -250,35 +251,34 @@ def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
     return (op.name, op.op_type, op.true_name, ref.key.io, ref.key.slot, at.rank, at.net, at.graph, at.iteration)
 
 
-def _note(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
-    """Say what is to be told with the pair's verdict, whatever it is."""
-    told = [_repeats(left, right, times), _written("left", left), _written("right", right)]
-    return "; ".join(filter(None, told)) if any(told) else ""
+def _note(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> Message | None:
+    """Return what is to be said with the pair's verdict, whatever it is."""
+    told = [*_repeats(left, right, times), _written("left", left), _written("right", right)]
+    return in_clauses(*told) if any(told) else None
 
 
-def _written(side: str, ref: TensorRef) -> str:
-    """Say that an input was dumped after its operator had written to it."""
+def _written(side: str, ref: TensorRef) -> Message | None:
+    """Return that an input was dumped after its operator had written to it."""
     key = ref.key
     if ref.reader != _MINDSPORE or key.io != "input" or key.slot not in WRITTEN_INPUTS.get(key.op.op_type or "", ()):
-        return ""
-    return f"{key.op.op_type} writes to its input {key.slot}, which the {side} run may have dumped after it ran"
+        return None
+    return Message("written_input", {"type": key.op.op_type, "slot": key.slot, "side": side})
 
 
-def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> str:
-    """Say which of several this is, where the two sides do not have the tensor as often: one of them may be stale."""
+def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> list[Message]:
+    """Return which of several this is, where the sides do not have the tensor as often: one of them may be stale."""
     if not (times["left"] or times["right"]):
-        return ""
+        return []
     ours = times["left"].get(_without_occurrence(left), 1)
     theirs = times["right"].get(_without_occurrence(right), 1)
     if ours == theirs:
-        return ""
+        return []
     counts = {"left": ours, "right": theirs}
-    told = [
-        f"the {side} side has this tensor {count} times, and this is occurrence {ref.key.op.at.occurrence or 0}"
+    return [
+        Message("repeated_tensor", {"side": side, "n": count, "occurrence": ref.key.op.at.occurrence or 0})
         for (side, count), ref in zip(counts.items(), (left, right), strict=True)
         if count > 1
     ]
-    return "; ".join(told)
 
 
 def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], ...], str, int]:
@@ -291,14 +291,14 @@ def _sortable(at: Coordinates) -> tuple[tuple[bool, int | str], ...]:
     return tuple((value is not None, 0 if value is None else value) for value in raw_key(at))
 
 
-def _because(lost: Lost, absences: Mapping[str, Absence]) -> str:
-    """Return the reason with why a side does not have what was asked for; empty where its run does not tell."""
+def _because(lost: Lost, absences: Mapping[str, Absence]) -> Message | None:
+    """Return the reason with why a side does not have what was asked for; ``None`` where its run does not say."""
     from pytest_msdump.matching.addresses import parse_address
 
     texts = {"left": lost.entry.left, "right": lost.entry.right}
     addresses = {side: parse_address(texts[side]) for side in lost.absent}
     told = [absences[side].of_name(at.op, at.io or "output") for side, at in addresses.items()]
-    return "; ".join([lost.reason, *filter(None, told)]) if any(told) else ""
+    return in_clauses(lost.why, *told) if any(told) else None
 
 
 def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:
@@ -309,4 +309,4 @@ def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:
     for side, text in ((ledger.left, entry.left), (ledger.right, entry.right)):
         if side.name in lost.absent:
             candidates += explainer.nearest(side, parse_address(text).op)
-    return Missing(entry.left, entry.right, lost.reason, tuple(candidates))
+    return Missing(entry.left, entry.right, lost.why, tuple(candidates))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_msdump.facts.operators import REASONS
 from pytest_msdump.matching.entries import Lost, MapEntry
 from pytest_msdump.matching.explain import elsewhere, listed, place_text
 from pytest_msdump.matching.ledger import Ledger
 from pytest_msdump.matching.meeting import meets, without_occurrence
 from pytest_msdump.matching.origins import Rulebook
 from pytest_msdump.matching.sides import Operator, Side
-from pytest_msdump.matching.spellings import Identified, doubt_text
+from pytest_msdump.matching.spellings import Identified, name_doubt
 from pytest_msdump.model import graph
+from pytest_msdump.text import Message, Parameter
 
-__all__ = ["dumps_beside", "explain_right", "repeats_beside", "where_text"]
+__all__ = ["at_place", "dumps_beside", "explain_right", "repeats_beside"]
 
 
 def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Identified) -> list[Lost]:
@@ -36,7 +36,7 @@ def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Ide
     list of Lost
         Tensors whose left partner is bound to be there, and was not dumped.
     """
-    lost: dict[tuple[str, str, str], Lost] = {}
+    lost: dict[tuple[str, str, Message], Lost] = {}
     right, fed = ledger.right, _met_by_inputs_alone(ledger)
     for number in sorted({*ledger.unpaired_ops(right), *(right.op_of[ref] for ref in fed)}):
         op = right.ops[number]
@@ -47,15 +47,15 @@ def explain_right(ledger: Ledger, book: Rulebook, lefts: Identified, rights: Ide
             if ledger.is_settled("right", ref) and ref not in fed:
                 continue
             if len(names) > 1:
-                ledger.held["right", ref] = doubt_text(op, names, book.label)
+                ledger.held["right", ref] = name_doubt(op, names, book.label)
                 continue
             remain = _Remain(ledger, book, lefts, op, names[0])
-            reason = remain.reason(io, slot)
-            if reason and ref not in fed:
-                ledger.held["right", ref] = reason
+            why = remain.reason(io, slot)
+            if ref not in fed:
+                ledger.held["right", ref] = why
             if remain.lost_as:
                 entry = MapEntry(remain.lost_as, right.refs[ref].key.address)
-                lost.setdefault((entry.left, entry.right, reason), Lost(entry, reason, ("left",)))
+                lost.setdefault((entry.left, entry.right, why), Lost(entry, why, ("left",)))
     return list(lost.values())
 
 
@@ -81,65 +81,66 @@ class _Remain:
         self._name = name
         self.lost_as = ""
 
-    def reason(self, io: str, slot: int) -> str:
-        """Say why a tensor has no partner; empty when the rules do not know it. May set `lost_as`."""
+    def reason(self, io: str, slot: int) -> Message:
+        """Return why a tensor has no partner. May set `lost_as`."""
         if io != "output":
-            return REASONS["right_input"]
+            return Message("right_input")
         makers = self._book.makers(self._name, slot)
         if not makers:
             return self._without_maker(slot)
         if doubts := [doubt for maker, _ in makers for doubt in self._lefts.doubts_of(maker.name)]:
             left = self._ledger.left.ops[doubts[0]]
-            return doubt_text(left, self._lefts.doubtful[doubts[0]], self._book.label)
+            return name_doubt(left, self._lefts.doubtful[doubts[0]], self._book.label)
         dumped = [(number, k) for maker, k in makers for number in self._lefts.ops_of(maker.name)]
         here = [(n, k) for n, k in dumped if meets(self._ledger.left.ops[n].meeting, self._op.meeting)]
-        if told := next(self._told(here), ""):
-            return told
-        barred = [self._book.output_barred(maker, k) or self._book.undumped(maker) or "" for maker, k in makers]
+        if why := next(self._of_partners(here), None):
+            return why
+        barred = [self._book.output_barred(maker, k) or self._book.undumped(maker) for maker, k in makers]
         if all(barred):
-            return f"{makers[0][0].name} on the left side: {barred[0]}"
+            return Message("of_left", {"name": makers[0][0].name, "why": barred[0]})
         bound = [maker for maker, why in zip(makers, barred, strict=True) if not why]
         return self._not_dumped(bound[0], [number for number, _ in dumped], bool(here))
 
-    def _without_maker(self, slot: int) -> str:
+    def _without_maker(self, slot: int) -> Message:
         hosts = [host.name for host in self._book.hosts(self._name)]
         if self._book.is_origin(self._name):
-            return f"{self._book.label} does not know output {slot} of {self._name}"
-        return REASONS["fused"].format(op=listed(hosts))
+            return Message("unknown_output", {"rule": self._book.label, "slot": slot, "name": self._name})
+        return Message("fused", {"op": listed(hosts)})
 
-    def _told(self, here: Sequence[tuple[int, int]]) -> Iterator[str]:
-        """Yield what is said of left tensors that could have been the partner."""
+    def _of_partners(self, here: Sequence[tuple[int, int]]) -> Iterator[Message]:
+        """Yield what became of left tensors that could have been the partner."""
         left = self._ledger.left
         for number, k in here:
             op = left.ops[number]
             if not op.kept:
-                yield f"the selection leaves out {op.key.label} on the left side"
+                yield Message("left_out_by_selection", {"name": op.key.label, "side": "left"})
             ref = op.tensors.get(("output", k))
             if ref is None:
                 continue
-            address = left.refs[ref].key.address
+            said: dict[str, Parameter] = {"name": left.refs[ref].key.address, "side": "left"}
             if held := self._ledger.held.get(("left", ref)):
-                yield f"{address} on the left side: {held}"
+                yield Message("of_left", {"name": said["name"], "why": held})
             elif self._ledger.is_paired("left", ref):
-                yield f"{address} on the left side is paired otherwise"
+                yield Message("paired_otherwise", said)
             else:
-                yield f"{address} on the left side is not selected"
+                yield Message("not_selected", said)
 
-    def _not_dumped(self, maker: tuple[graph.Operator, int], dumped: Sequence[int], is_here: bool) -> str:
+    def _not_dumped(self, maker: tuple[graph.Operator, int], dumped: Sequence[int], is_here: bool) -> Message:
         left, (operator, k) = self._ledger.left, maker
         address = f"{operator.name}:output:{k}"
-        says = f"{self._book.label} pairs it with {address}"
+        said: dict[str, Parameter] = {"rule": self._book.label, "name": address, "side": "left"}
         if is_here:
-            reason = f"{says}, but the left side has no such output of it"
+            reason = Message("rule_pairs_no_output", said)
         elif dumped:
-            reason = f"{says}: {elsewhere(self._op, [left.ops[number] for number in dumped], side='left')}"
+            there = elsewhere(self._op, [left.ops[number] for number in dumped], side="left")
+            reason = Message("rule_pairs_but", {**said, "why": there})
         else:
-            reason = f"{says}, which the left side did not dump"
+            reason = Message("rule_pairs_undumped", said)
         repeats = not is_here and repeats_beside(self._op, [left.ops[number] for number in dumped])
         if repeats or not dumps_beside(left, self._op):
             return reason
         self.lost_as = address
-        return reason + where_text(self._ledger.right, self._op)
+        return at_place(reason, self._ledger.right, self._op)
 
 
 def dumps_beside(side: Side, op: Operator) -> bool:
@@ -154,7 +155,7 @@ def repeats_beside(op: Operator, others: Sequence[Operator]) -> bool:
     return any(meets(without_occurrence(other.meeting), here) for other in others)
 
 
-def where_text(side: Side, op: Operator) -> str:
-    """Return the place of a side's operator in brackets, where the side has more than one."""
+def at_place(why: Message, side: Side, op: Operator) -> Message:
+    """Add the place of a side's operator, where the side has more than one."""
     where = place_text((*op.at[:-1], None))
-    return f" (at {where})" if where and len(side.places) > 1 else ""
+    return Message("at_place", {"why": why, "place": where}) if where and len(side.places) > 1 else why

@@ -9,8 +9,9 @@ from functools import cached_property
 from pytest_msdump.matching.sides import Operator
 from pytest_msdump.model.graph import file_spelling, file_spellings, joined_spelling
 from pytest_msdump.model.tensor import OpKey
+from pytest_msdump.text import Message
 
-__all__ = ["Identified", "NameBook", "doubt_text", "identify"]
+__all__ = ["Identified", "NameBook", "identify", "name_doubt"]
 
 
 class NameBook:
@@ -154,11 +155,8 @@ def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) 
     return Identified(name_of, doubtful)
 
 
-def doubt_text(op: Operator, names: Sequence[str], label: str) -> str:
+def name_doubt(op: Operator, names: Sequence[str], label: str) -> Message:
     """Say that several names of a rule file fit one operator of a dump."""
     from pytest_msdump.matching.explain import listed
 
-    return (
-        f"ambiguous: {listed(names)} of {label} are written alike in names of files, as {op.key.name}; "
-        "a map entry can tell them apart"
-    )
+    return Message("names_written_alike", {"names": listed(names), "rule": label, "name": op.key.name})

@@ -16,6 +16,7 @@ from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.model.forwarding import ForwardingView
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.text import Message, Parameter
 
 if TYPE_CHECKING:
     pass
@@ -165,7 +166,7 @@ def _permutation(axes: tuple[int, ...] | None, shape: Shape) -> tuple[int, ...] 
     return counted
 
 
-def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int, ...] | None = None) -> str:
+def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int, ...] | None = None) -> Message:
     """Say why two shapes differ, and which line of TOML would bring them together.
 
     Parameters
@@ -177,40 +178,37 @@ def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int,
 
     Returns
     -------
-    str
-        One sentence, without the names of the tensors.
+    Message
+        Without the names of the tensors.
 
     Examples
     --------
-    >>> explain_shapes((2, 3, 8, 5), (2, 8, 5, 3))
-    'left (2, 3, 8, 5) and right (2, 8, 5, 3) hold the same dimensions in another order: `transpose = [0, 3, 1, 2]`'
+    >>> explain_shapes((2, 3, 8, 5), (2, 8, 5, 3)).code
+    'dimensions_reordered'
     """
-    both = f"left {left_shape} and right {right_shape}"
-    if prod(left_shape) != prod(right_shape):
-        return (
-            f"left {left_shape} has {_elements(left_shape)}, right {right_shape} has {_elements(right_shape)}: "
-            "not the same tensor, or not the same input; map the one that is meant"
-        )
+    both: dict[str, Parameter] = {"left": left_shape, "right": right_shape}
+    counts = prod(left_shape), prod(right_shape)
+    if counts[0] != counts[1]:
+        return Message("element_counts_differ", {**both, "n": counts[0], "m": counts[1]})
     if sorted(left_shape) == sorted(right_shape):
-        return f"{both} hold the same dimensions in another order: {_transposes(left_shape, right_shape, applied)}"
+        return Message("dimensions_reordered", {**both, "remedy": _transposes(left_shape, right_shape, applied)})
     if _long(left_shape) == _long(right_shape):
-        return f"{both} differ in axes of length 1 only: `reshape = true`"
-    return (
-        f"{both} have {_elements(left_shape)} each, grouped differently: `reshape = true` if the values come in the "
-        "same order"
-    )
+        return Message("unit_axes_differ", both)
+    return Message("grouped_differently", {**both, "n": counts[0]})
 
 
-def _transposes(left: Shape, right: Shape, applied: tuple[int, ...] | None) -> str:
+def _transposes(left: Shape, right: Shape, applied: tuple[int, ...] | None) -> Message:
     """Name the TOML line(s) for shapes of equal dimensions in another order."""
     axes = next((usual for usual in _USUAL if _fits(usual, left, right)), None) or _first_fit(left, right)
-    line = list(axes) if applied is None else [applied[axis] for axis in axes]
-    text = f"`transpose = {line}`" if applied is None else f"`transpose = {line}` instead of {list(applied)}"
+    message = Message("transpose_once", {"axes": axes})
+    if applied is not None:
+        line = tuple(applied[axis] for axis in axes)
+        message = Message("transpose_instead", {"axes": line, "applied": applied})
     if _long(left) == _long(right):
-        return f"{text}, or `reshape = true`: only axes of length 1 have moved"
+        return Message("transpose_or_reshape", {"why": message})
     if prod(factorial(count) for length, count in Counter(left).items() if length != 1) > 1:
-        return f"{text}; other orders fit too, since dimensions repeat, so check which axis is which"
-    return text
+        return Message("other_orders_fit", {"why": message})
+    return message
 
 
 def _fits(axes: tuple[int, ...], left: Shape, right: Shape) -> bool:

@@ -17,32 +17,33 @@ from pytest_msdump.metrics.nonfinite import first_of
 from pytest_msdump.metrics.pointwise import Errors
 from pytest_msdump.metrics.sums import Sum, root
 from pytest_msdump.model.comparison import Measurement
+from pytest_msdump.text import Message
 
 __all__ = ["LEFT_OUT", "NOTHING_LEFT_OUT", "Totals", "define", "indexes", "unravel", "vendor_numbers"]
 
-_NO_ELEMENTS = "no elements"
-_NOTHING_FINITE = "no position where both sides are finite"
-_LEFT_ZERO = "all elements of the left side are 0"
-_RIGHT_ZERO = "all elements of the right side are 0"
-_BOTH_ZERO = "all elements of both sides are 0"
-_ONE_ELEMENT = "cosine does not apply to a tensor of one element"
-_NO_RELATIVE = "the right side is 0 and the left side is not, at every position where both are finite"
-_TOO_BIG = "the number is larger than float64 can hold"
-_TOO_FAR_APART = "the difference of two elements is larger than float64 can hold"
-_MODULUS_TOO_BIG = "the modulus of an element is larger than float64 can hold"
-_MODULUS_TOO_SMALL = "the moduli of the right side are so small that float64 has few digits of them"
-_RELATIVE_TOO_BIG = "a relative error is larger than float64 can hold"
-_RANGE_TOO_BIG = "the range of a side is larger than float64 can hold"
-_COMPLEX = "the tensors are complex"
+_NO_ELEMENTS = Message("no_elements")
+_NOTHING_FINITE = Message("nothing_finite")
+_LEFT_ZERO = Message("left_all_zero")
+_RIGHT_ZERO = Message("right_all_zero")
+_BOTH_ZERO = Message("both_all_zero")
+_ONE_ELEMENT = Message("one_element")
+_NO_RELATIVE = Message("right_zero_everywhere")
+_TOO_BIG = Message("number_too_large")
+_TOO_FAR_APART = Message("difference_too_large")
+_MODULUS_TOO_BIG = Message("modulus_too_large")
+_MODULUS_TOO_SMALL = Message("moduli_too_small")
+_RELATIVE_TOO_BIG = Message("relative_error_too_large")
+_RANGE_TOO_BIG = Message("range_too_large")
+_COMPLEX = Message("tensors_are_complex")
 
 
-# How the reason of a metric begins that is not measured because somebody wants it so.
-LEFT_OUT = "it was left out by "
+# Why a metric has no number that is not measured because a suite says so.
+LEFT_OUT = "left_out_by"
 NOTHING_LEFT_OUT: Mapping[str, str] = MappingProxyType({})
 
 
-# A metric's number, or in a text why it has none.
-_Value: TypeAlias = float | int | tuple[float, ...] | str
+# A metric's number, or why it has none.
+_Value: TypeAlias = float | int | tuple[float, ...] | Message
 _Values: TypeAlias = dict[str, _Value]
 _Index: TypeAlias = tuple[int, ...]
 
@@ -141,7 +142,7 @@ def define(totals: Totals, where: Mapping[int | None, _Index | None]) -> dict[st
     found: dict[str, Measurement] = {
         # Half the time of the class's own constructor.
         metric: made(Measurement, (metric, None, value, True, None))
-        if type(value := values[metric]) is str
+        if type(value := values[metric]) is Message
         else made(Measurement, (metric, value, None, True, places.get(metric)))
         for metric in METRICS
     }
@@ -152,17 +153,16 @@ def define(totals: Totals, where: Mapping[int | None, _Index | None]) -> dict[st
         found[_COSINE] = Measurement(_COSINE, undefined=_ONE_ELEMENT, applies=False)
     for metric in totals.without:
         if metric in found:
-            found[metric] = Measurement(metric, undefined=f"{LEFT_OUT}{totals.without[metric]}")
+            found[metric] = Measurement(metric, undefined=Message(LEFT_OUT, {"rule": totals.without[metric]}))
     return found
 
 
-def _nothing_but_zeros(totals: Totals) -> str | None:
+def _nothing_but_zeros(totals: Totals) -> Message | None:
     """Say why ratios tell nothing: the right side is all 0, and the left 0 or next to it; ``None`` elsewhere."""
     task, errors, right = totals.task, totals.partial.errors, totals.partial.right
     if not errors.near_zero or errors.near_zero != errors.differing or not _all_zero(right):
         return None
-    coarser_type = coarser(task.left, task.right)
-    return f"all of the right side is 0, and nothing of the left is further from it than {coarser_type} rounds"
+    return Message("right_zero_left_next_to_it", {"dtype": coarser(task.left, task.right)})
 
 
 def vendor_numbers(totals: Totals) -> dict[str, float]:
@@ -216,7 +216,7 @@ def _finite_values(totals: Totals) -> _Values:
     return values
 
 
-def _fitting(value: float) -> float | str:
+def _fitting(value: float) -> float | Message:
     return value if math.isfinite(value) else _TOO_BIG
 
 
@@ -233,7 +233,7 @@ def _all_zero(parts: tuple[Moments, ...]) -> bool:
     return not (first.minimum or first.maximum) and (len(parts) == 1 or _all_zero(parts[1:]))
 
 
-def _cosine(partial: Partial, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> float | str:
+def _cosine(partial: Partial, zeros: tuple[bool, bool], squares: tuple[Sum, Sum]) -> float | Message:
     if zeros[0] or zeros[1]:
         return _BOTH_ZERO if all(zeros) else _LEFT_ZERO if zeros[0] else _RIGHT_ZERO
     if not partial.errors.differing:
@@ -251,8 +251,8 @@ def _error_values(totals: Totals, right_squares: Sum | None) -> _Values:
     errors, count, exact = totals.partial.errors, totals.partial.finite, totals.exact
     largest, (high, low, exponent) = errors.largest.value, errors.squares
     squares = high + low
-    distance: float | str = _RIGHT_ZERO
-    normalized: float | str = _RIGHT_ZERO
+    distance: float | Message = _RIGHT_ZERO
+    normalized: float | Message = _RIGHT_ZERO
     if right_squares is not None:
         high, low, own = right_squares
         distance = _fitting(root(squares / (high + low), exponent - own))
@@ -279,7 +279,7 @@ def _relative_values(errors: Errors, finite: int) -> _Values:
     }
 
 
-def _no_relative_error(used: int, right_peak: float, largest: float) -> str | None:
+def _no_relative_error(used: int, right_peak: float, largest: float) -> Message | None:
     """Say why relative errors have no number; ``None`` where they have one."""
     if not used:
         return _NO_RELATIVE
@@ -288,7 +288,7 @@ def _no_relative_error(used: int, right_peak: float, largest: float) -> str | No
     return _RELATIVE_TOO_BIG if math.isinf(largest) else None
 
 
-def _divergence(totals: Totals) -> float | str:
+def _divergence(totals: Totals) -> float | Message:
     if "complex" in totals.task.kinds:
         return _COMPLEX
     if not totals.partial.errors.differing:
@@ -296,7 +296,7 @@ def _divergence(totals: Totals) -> float | str:
     return _RANGE_TOO_BIG if totals.divergence is None else totals.divergence
 
 
-def _deviations(*sides: tuple[Moments, ...]) -> tuple[float, ...] | str:
+def _deviations(*sides: tuple[Moments, ...]) -> tuple[float, ...] | Message:
     """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
     numbers: list[float] = []
     for parts in sides:

@@ -26,6 +26,7 @@ from pytest_msdump.metrics.values import (
     numbers,
 )
 from pytest_msdump.metrics.worst import Candidate, Ranking, candidates, mismatches, select
+from pytest_msdump.text import Message
 
 __all__ = ["EXACT_KINDS", "NOTHING", "Partial", "Task", "measure_block"]
 
@@ -66,9 +67,9 @@ class Task(NamedTuple):
         return _near_zero(self.left, self.right)
 
     @property
-    def unlike(self) -> str:
+    def unlike(self) -> Message:
         """Why bits are not compared, where they are not."""
-        return f"dtypes differ: {self.left} and {self.right}"
+        return Message("bits_of_other_types", {"left": self.left, "right": self.right})
 
 
 # A network has many tensors and few types.

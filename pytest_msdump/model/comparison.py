@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pytest_msdump.text import Message
+
 __all__ = ["Comparison", "CustomResult", "Measurement", "Nonfinite", "Scalar", "WorstElement"]
 
 # An element as a report prints it: exact integers stay integers, complex numbers are (real, imaginary).
@@ -22,7 +24,7 @@ class Measurement(NamedTuple):
     value : float, int or tuple of float, optional
         The number. `standard_deviation` holds (mean left, deviation left, mean right, deviation right).
         Exact integers are `int`. ``None`` when undefined.
-    undefined : str, optional
+    undefined : Message, optional
         Why there is no number, as the end of a sentence: "all elements of the left side are 0".
     applies : bool
         False when the metric does not apply (cosine of a one-element tensor): its limit is skipped, and that is said.
@@ -32,7 +34,7 @@ class Measurement(NamedTuple):
 
     metric: str
     value: float | int | tuple[float, ...] | None = None
-    undefined: str | None = None
+    undefined: Message | None = None
     applies: bool = True
     where: tuple[int, ...] | None = None
 
@@ -101,7 +103,7 @@ class Comparison:
         zeros for the relative errors.
     coarser : tuple of str or None
         Of the left and of the right: the coarser type that all of its values are of, see `metrics.coarser`. In saved
-        results a `FileRemark` says so.
+        results a remark says so.
     """
 
     elements: int
@@ -131,7 +133,7 @@ class Comparison:
         return {name: one.value for name, one in self.measurements.items() if one.value is not None}
 
     @property
-    def undefined(self) -> dict[str, str | None]:
+    def undefined(self) -> dict[str, Message | None]:
         """Why each of the other metrics that apply has no number."""
         return {
             name: one.undefined
@@ -140,7 +142,7 @@ class Comparison:
         }
 
     @property
-    def not_applicable(self) -> dict[str, str | None]:
+    def not_applicable(self) -> dict[str, Message | None]:
         """Why each of the metrics that do not apply does not."""
         return {name: one.undefined for name, one in self.measurements.items() if not one.applies}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.text import Message, say
 
 __all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]
 
@@ -41,7 +42,7 @@ class Pair:
 
     `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"`` or ``"file"``; `by` says which rule, e.g.
     ``"msdump.toml [[msdump.map]] #3"``. `order` is the 0-based place of the left operator among all left operators.
-    `note` is a sentence to tell with the verdict, e.g. that a side has this tensor several times. `uncompared` counts
+    `note` is to be said with the verdict, e.g. that a side has this tensor several times. `uncompared` counts
     the further occurrences of this tensor that met no partner, left and right, though they are selected.
     """
 
@@ -51,18 +52,23 @@ class Pair:
     by: str = ""
     transform: Transform = Transform()
     order: int = 0
-    note: str = ""
+    note: Message | None = None
     uncompared: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A tensor without a partner: on which `side` ("left" or "right"), why, and whom it may have meant."""
+    """A tensor without a partner: on which `side` ("left" or "right"), why, and names that are like its own."""
 
     side: str
     ref: TensorRef
-    reason: str
+    why: Message
     candidates: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why, in English."""
+        return say(self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,13 @@ class Missing:
 
     left: str
     right: str
-    reason: str
+    why: Message
     candidates: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why, in English."""
+        return say(self.why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.statistics import StatisticComparison
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSpec
-from pytest_msdump.model.verdict import FAILING, FileRemark, Limits, Verdict
+from pytest_msdump.model.verdict import FAILING, Limits, Verdict
+from pytest_msdump.text import Message
 
 __all__ = [
     "AxisErrors",
@@ -119,8 +120,8 @@ class Diagnosis:
         A key of `facts.diagnoses.DIAGNOSES`.
     confidence : str
         ``"high"`` or ``"medium"``.
-    evidence : str
-        One sentence with the numbers that say so.
+    evidence : Message
+        What speaks for it, with the numbers.
     details : mapping
         Plain values for programs: factor, axis, index, …
     unexplained : float
@@ -129,7 +130,7 @@ class Diagnosis:
 
     id: str
     confidence: str
-    evidence: str
+    evidence: Message
     details: Mapping[str, Any] = field(default_factory=dict)
     unexplained: float = field(default=0.0, compare=False)
 
@@ -249,7 +250,7 @@ class Record:
         Set where a tensor was not saved; then there is no `comparison`.
     custom : mapping of str to CustomResult
         What a user's own algorithms returned, by name.
-    remarks : tuple of FileRemark
+    remarks : tuple of Message
         What the numbers do not show of the files.
     diagnosis : tuple of Diagnosis
         What the drift of a failing pair looks like, the surest first.
@@ -282,17 +283,17 @@ class Record:
     how: str
     by: str = ""
     transform: Transform = _UNCHANGED
-    pair_note: str = ""
+    pair_note: Message | None = None
     uncompared: tuple[int, int] = (0, 0)
     judged_as: str = "unknown"
     nan: str = "match"
     known_drift: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     checks: tuple[Check, ...] = ()
     comparison: Comparison | None = None
     statistics: StatisticComparison | None = None
     custom: Mapping[str, CustomResult] = field(default_factory=lambda: _NOTHING)
-    remarks: tuple[FileRemark, ...] = ()
+    remarks: tuple[Message, ...] = ()
     diagnosis: tuple[Diagnosis, ...] = ()
     spread: Spread | None = None
     kernel_args: Mapping[str, KernelArguments] = field(default_factory=lambda: _NOTHING)

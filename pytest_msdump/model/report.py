@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.model.pairing import Missing
 from pytest_msdump.model.record import Record, ReportedTensor
+from pytest_msdump.text import Message, say
 
 __all__ = ["Coverage", "NetworkOperator", "Report", "SideInfo", "SuggestedPartner", "UnmatchedTensor"]
 
@@ -50,7 +51,7 @@ class UnmatchedTensor:
         ``"left"`` or ``"right"``.
     tensor : ReportedTensor
         The tensor, as far as names describe it.
-    reason : str
+    why : Message
         Why it has no partner.
     candidates : tuple of str
         The nearest names on the other side.
@@ -62,10 +63,15 @@ class UnmatchedTensor:
 
     side: str
     tensor: ReportedTensor
-    reason: str
+    why: Message
     candidates: tuple[str, ...] = ()
     order: int | None = None
     suggestions: tuple[SuggestedPartner, ...] | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why, in English."""
+        return say(self.why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_msdump.facts.statistics import DIGITS, STATISTICS
+from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import PartialRun
@@ -79,8 +80,8 @@ class StatisticComparison:
         Whether digests of the bytes are equal; ``None`` where there are none to compare.
     elements : int, optional
         Elements of either tensor, where anything tells.
-    note : str
-        A sentence on how the two came to be comparable.
+    note : Message, optional
+        How the two came to be comparable.
     """
 
     left: Statistics
@@ -90,7 +91,7 @@ class StatisticComparison:
     at_least: Mapping[str, float | int] = field(default_factory=dict)
     equal_bits: bool | None = None
     elements: int | None = None
-    note: str = ""
+    note: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

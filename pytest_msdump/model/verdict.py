@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.text import Message, say
 
-__all__ = ["FAILING", "OUTCOMES", "FileRemark", "Finding", "Limit", "Limits", "Verdict"]
+__all__ = ["FAILING", "OUTCOMES", "Finding", "Limit", "Limits", "Verdict"]
 
 # From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is nobody's finding.
 OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
@@ -39,15 +39,15 @@ class Limits:
     nan_rule : str
         Who said so.
     dtype_equal : bool
-        Whether differing dtypes fail by themselves, and so does every `FileRemark` (profile `bitwise`).
+        Whether differing dtypes fail by themselves, and so does every remark on a file (profile `bitwise`).
     dtype_rule : str
         Who said so; empty when nobody did.
     rtol, atol : float
         Element-wise tolerance for `allclose` and the ranking of the worst elements.
     judged_as : str
         The coarser side's dtype, which the profile's row was chosen by.
-    notes : tuple of str
-        Sentences to tell, e.g. that a known drift has expired.
+    notes : tuple of Message
+        What to say with any verdict, e.g. that a known drift has expired.
     known_drift : str, optional
         The reason of the known drift that holds for this pair: within its limits, beyond the normal ones, is `warn`.
     strict : tuple of Limit
@@ -76,7 +76,7 @@ class Limits:
     rtol: float = 0.0
     atol: float = 0.0
     judged_as: str = "float32"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     known_drift: str | None = None
     strict: tuple[Limit, ...] = ()
     dtype_rule: str = ""
@@ -93,30 +93,21 @@ class Limits:
         object.__setattr__(self, "by_metric", {name: limits for name, limits in levels.items() if limits})
 
 
-class FileRemark(NamedTuple):
-    """What the numbers of a pair do not show of its files: a code of `judging.wording.FILE_REMARKS` and its parameters.
-
-    The values that were compared may agree all the same; only bit by bit the files do not.
-    """
-
-    code: str
-    parameters: Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell about a pair. `outcome` is one of OUTCOMES, or "note" for what only informs.
-
-    `code` names what no metric tells, e.g. ``"uncompared_occurrences"``.
-    """
+    """One thing to say of a pair. `outcome` is one of OUTCOMES, or "note" for what only informs."""
 
     outcome: str
-    sentence: str
+    message: Message
     metric: str | None = None
     value: float | int | None = None
     limit: float | None = None
     rule: str | None = None
-    code: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The message in English."""
+        return say(self.message)
 
 
 @dataclass(frozen=True, slots=True)

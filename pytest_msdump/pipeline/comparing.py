@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_msdump.dtypes import coarser
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.judging.policy import Policy
 from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
@@ -16,13 +16,14 @@ from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Diagnosis, Record, Spread, record_of
 from pytest_msdump.model.tensor import TensorView
-from pytest_msdump.model.verdict import FAILING, FileRemark, Finding, Limits, Verdict
+from pytest_msdump.model.verdict import FAILING, Finding, Limits, Verdict
 from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
 from pytest_msdump.pipeline.measuring import measure_views
 from pytest_msdump.pipeline.meeting import Met, bring_together
 from pytest_msdump.pipeline.opening import open_view
 from pytest_msdump.pipeline.opinion import opinion_of
 from pytest_msdump.pipeline.sampling import UnknownSampleError
+from pytest_msdump.text import Message, plain_text
 
 __all__ = ["NO_ROOTS", "compare_pair", "compare_views"]
 
@@ -65,11 +66,12 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: 
         finally:
             left.close()
     except MsdumpError as error:
-        return _error(pair, str(error), roots)
+        return _error(pair, _message_of(error), roots)
     except OSError as error:
         where = error.filename or pair.left.source.path
         why = error.strerror or error
-        return _error(pair, f"{where}: cannot be read ({why}); check the file and its permissions", roots)
+        text = f"{where}: cannot be read ({why}); check the file and its permissions"
+        return _error(pair, plain_text(text), roots)
 
 
 def compare_views(
@@ -102,7 +104,7 @@ def compare_views(
         limits = hinted
     except MsdumpError as error:
         outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
-        verdict = Verdict(outcome, (Finding(outcome, str(error)),))
+        verdict = Verdict(outcome, (Finding(outcome, _message_of(error)),))
         return record_of(pair, verdict, limits, specs=(left.spec, right.spec), roots=roots)
     verdict, checks = opinion_of(pair, comparison, limits, *dtypes, remarks)
     specs = met.left_logical.spec, met.right_logical.spec
@@ -137,14 +139,14 @@ def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
     return of_pair(limits, pair.note, pair.uncompared)
 
 
-def _coarser_values(comparison: Comparison, dtypes: tuple[str, str]) -> Iterator[FileRemark]:
+def _coarser_values(comparison: Comparison, dtypes: tuple[str, str]) -> Iterator[Message]:
     """Yield the sides whose values are all of a coarser type, where that would make a difference to their limits."""
     kinds = [VALUE_KINDS.get(values or "", dtype) for values, dtype in zip(comparison.coarser, dtypes, strict=True)]
     if coarser(*kinds) == coarser(*dtypes):
         return
     for side, dtype, values in zip(("left", "right"), dtypes, comparison.coarser, strict=True):
         if values is not None:
-            yield FileRemark("coarser_values", {"side": side, "dtype": dtype, "values": values})
+            yield Message("coarser_values", {"side": side, "dtype": dtype, "values": values})
 
 
 # What only some pairs need is loaded with the first of them: a pair of files that agree is told of at once.
@@ -162,8 +164,12 @@ def _spread(met: Met, verdict: Verdict, extras: Extras) -> Spread | None:
     return spread_of(met.left, met.right, verdict, extras)
 
 
-def _error(pair: Pair, sentence: str, roots: tuple[Path, Path]) -> Record:
+def _message_of(error: MsdumpError) -> Message:
+    return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
+
+
+def _error(pair: Pair, message: Message, roots: tuple[Path, Path]) -> Record:
     """The record of a pair whose files could not be opened."""
     dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
     limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
-    return record_of(pair, Verdict("error", (Finding("error", sentence),)), limits, roots=roots)
+    return record_of(pair, Verdict("error", (Finding("error", message),)), limits, roots=roots)

@@ -29,11 +29,12 @@ BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"
 
 
 class Run(NamedTuple):
-    """One run of an operator, or a parameter: `kind` is one of five words.
+    """One run of an operator, or a parameter: `kind` is one of six words.
 
     ``"op"`` is an operator; ``"rest"`` its outputs that were not compared, where others were; ``"update"`` what it
     wrote to a parameter that was compared, where nothing else of it was. ``"parameter"`` is a parameter as it was
-    dumped, after the step; ``"given"`` the same before the step.
+    dumped, after the step; ``"given"`` the same before the step. ``"gap"`` are operators that ran
+    before the operator `name` and left nothing, `occurrence` of them.
     """
 
     kind: str

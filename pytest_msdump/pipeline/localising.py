@@ -17,6 +17,7 @@ from pytest_msdump.pipeline.edges import BY_ORDER, Group, Run, groups, link_iter
 from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.pipeline.standing import Standings, nodes_of
 from pytest_msdump.reporting.reasons import reason_text
+from pytest_msdump.text import Message, say
 
 __all__ = ["Localised", "localised"]
 
@@ -148,7 +149,7 @@ class _Found:
         for occurrence, place, run in sorted(placed):
             if occurrence == 0 and place > expected:
                 # Whoever ran in between left nothing, not even a name.
-                yield Run("gap", f"{place - expected} before {run.name}"), Node("unseen", None)
+                yield Run("gap", run.name, place - expected), Node("unseen", None)
             expected = max(expected, place + 1)
             yield run, self.nodes[run]
         yield from parameters
@@ -236,20 +237,18 @@ class _Found:
 
     def _label(self, run: Run) -> str:
         if run.kind == "gap":
-            count, _, rest = run.name.partition(" ")
-            return f"{count} {'operator' if count == '1' else 'operators'} {rest}"
+            return say(Message("operators_before", {"n": run.occurrence, "operator": run.name}))
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
 
     def _described(self, run: Run) -> Suspect:
         """An operator without a verdict that counts; of a gap how many there are before whom."""
+        if run.kind == "gap":
+            return Suspect(run.name, "not dumped", run.occurrence)
         node = self.nodes.get(run)
         is_judged = node is not None and node.standing in ("fails", "passes")
         state = node.standing if node is not None and is_judged else self.standings.state(self.group, run)
-        if run.kind != "gap":
-            return Suspect(self._label(run), state)
-        count, _, rest = run.name.partition(" ")
-        return Suspect(rest.removeprefix("before "), state, int(count))
+        return Suspect(self._label(run), state)
 
 
 def _doubt(found: Sequence[_Found]) -> None:

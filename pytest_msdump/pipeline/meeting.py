@@ -8,9 +8,9 @@ from typing import NamedTuple
 from pytest_msdump.memory_formats.stored import Converters, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorView
-from pytest_msdump.model.verdict import FileRemark
 from pytest_msdump.pipeline.logical import logical_views, views_as_told, views_that_meet
 from pytest_msdump.pipeline.sampling import Sampled, check_formats, meet_sampled
+from pytest_msdump.text import Message
 
 __all__ = ["Met", "axis_letters", "bring_together"]
 
@@ -29,7 +29,7 @@ class Met(NamedTuple):
     right_logical: TensorView
     transform: Transform
     sampled: Sampled | None
-    remarks: tuple[FileRemark, ...] = ()
+    remarks: tuple[Message, ...] = ()
 
 
 def bring_together(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> Met:
@@ -55,19 +55,17 @@ def bring_together(pair: Pair, left: TensorView, right: TensorView, converters: 
     return Met(left_met, right_met, left_logical, right_logical, transform, sampled, remarks)
 
 
-def _trailing(left: TensorView, right: TensorView) -> Iterator[FileRemark]:
+def _trailing(left: TensorView, right: TensorView) -> Iterator[Message]:
     for side, view in (("left", left), ("right", right)):
         if view.spec.trailing_bytes:
-            yield FileRemark("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
+            yield Message("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
 
 
-def _shapes_from_graph(own: tuple[TensorView, TensorView], told: tuple[TensorView, TensorView]) -> Iterator[FileRemark]:
+def _shapes_from_graph(own: tuple[TensorView, TensorView], told: tuple[TensorView, TensorView]) -> Iterator[Message]:
     """Yield the sides whose file says another shape than the graph, which won."""
     for side, before, after in zip(("left", "right"), own, told, strict=True):
         if before.shape != after.shape:
-            yield FileRemark(
-                "shape_from_graph", {"side": side, "stored": list(before.shape), "used": list(after.shape)}
-            )
+            yield Message("shape_from_graph", {"side": side, "stored": before.shape, "used": after.shape})
 
 
 def axis_letters(left: TensorView, met: Met) -> str | None:

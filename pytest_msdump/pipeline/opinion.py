@@ -9,7 +9,8 @@ from pytest_msdump.judging.judgement import judgements
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Check
-from pytest_msdump.model.verdict import FileRemark, Limits, Verdict
+from pytest_msdump.model.verdict import Limits, Verdict
+from pytest_msdump.text import Message
 
 __all__ = ["opinion_of"]
 
@@ -20,7 +21,7 @@ def opinion_of(
     limits: Limits,
     left_dtype: str,
     right_dtype: str,
-    remarks: Sequence[FileRemark] = (),
+    remarks: Sequence[Message] = (),
 ) -> tuple[Verdict, list[Check]]:
     """Judge a pair.
 
@@ -34,7 +35,7 @@ def opinion_of(
         What it is judged by.
     left_dtype, right_dtype : str
         Names of `facts.dtypes`.
-    remarks : sequence of FileRemark
+    remarks : sequence of Message
         Of their files.
 
     Returns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_msdump.facts.operators import REASONS, UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
+from pytest_msdump.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.localising.frontier import Feed, Node
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
@@ -19,9 +19,8 @@ _FAILS, _PASSES = "fails", "passes"
 _BY_NAME = ("name", "mangled", "file")
 
 # Reasons of tensors whose operator is part of another one in the original model.
-_PARTS = tuple(
-    REASONS[key].partition("{")[0]
-    for key in (
+_PARTS = frozenset(
+    {
         "inserted",
         "inner",
         "fused",
@@ -31,7 +30,7 @@ _PARTS = tuple(
         "quantised",
         "quantised_input",
         "dequant_input",
-    )
+    }
 )
 _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))
 _CLEAR = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
@@ -59,7 +58,7 @@ class Standings:
                 self._not_run.add(pair.left.key.op)
             else:
                 self.records.setdefault(pair.left.key, []).append(record)
-        self._reasons = {entry.ref.key: entry.reason for entry in pairing.unmatched_left}
+        self._reasons = {entry.ref.key: entry.why.code for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
         # Where most operators meet by their names, one without a partner is one that the other side did not dump.
         by_name = [pair.how in _BY_NAME for pair in pairing.pairs if pair.left.key.op.op_type != PARAMETER]
@@ -75,9 +74,9 @@ class Standings:
     def is_part(self, key: TensorKey) -> bool:
         """Whether the other side has no such operator because it is part of another there."""
         why = self._reasons.get(key)
-        if why is None or key.address in self._missing or key.op.label in self._missing or why.startswith(NOT_DUMPED):
+        if why is None or key.address in self._missing or key.op.label in self._missing or why in NOT_DUMPED:
             return False
-        return why.startswith(_PARTS) or not self._has_names
+        return why in _PARTS or not self._has_names
 
     def state(self, group: Group, run: Run) -> str:
         """Why there is no verdict, in a word or two."""

@@ -74,7 +74,7 @@ def _error(record: Record) -> float:
         # A file that cannot be read says nothing of who should have met.
         return 0.0
     undefined = record.comparison.undefined.get(_ERROR) if record.comparison is not None else None
-    value = _angle(record) if (undefined or "").startswith(LEFT_OUT) else record.metrics.get(_ERROR, inf)
+    value = _angle(record) if undefined is not None and undefined.code == LEFT_OUT else record.metrics.get(_ERROR, inf)
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 

@@ -24,6 +24,7 @@ from pytest_msdump.model.statistics import Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.pipeline.logical import logical_views
 from pytest_msdump.pipeline.opening import open_view
+from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +41,7 @@ class _Both(NamedTuple):
     left: Statistics
     right: Statistics
     elements: int | None
-    note: str = ""
+    note: Message | None = None
 
 
 class _Claimed:
@@ -220,10 +221,8 @@ def _of_unknown_shape(refs: tuple[TensorRef, TensorRef], views: Sequence[TensorV
     known = [size for size in (*sizes, *counted) if isinstance(size, int)]
     if len(set(known)) > 1:
         raise TensorShapeError(f"one side has {known[0]} elements, the other {known[-1]}")
-    silent = " and ".join(side for side, view in zip(_SIDES, views, strict=True) if view is None)
-    return _Both(
-        left, right, known[0] if known else None, f"the {silent} table tells no shape, so shapes were not compared"
-    )
+    silent = tuple(Message(side) for side, view in zip(_SIDES, views, strict=True) if view is None)
+    return _Both(left, right, known[0] if known else None, Message("shapes_not_compared", {"sides": silent}))
 
 
 def _padded_alike(
@@ -245,7 +244,7 @@ def _padded_alike(
     ]
     _check_counts(*sides)
     name = next(ref.spec.memory_format for ref, is_padded in zip(refs, padded, strict=True) if is_padded)
-    note = f"statistics of {name} are of its padding, too: {stored - whole[0]} zeros were added to the other side's"
+    note = Message("zeros_added", {"memory_format": name, "n": stored - whole[0]})
     return _Both(sides[0], sides[1], stored, note)
 
 

@@ -10,10 +10,10 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 from pytest_msdump.model.record import Record
 from pytest_msdump.plugin.detailing import DETAILS
 from pytest_msdump.plugin.session import sent_with
-from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.roles import folded_line, role_line
 from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.reporting.tables import filled
+from pytest_msdump.text import Phrases
 
 if TYPE_CHECKING:
     import pytest

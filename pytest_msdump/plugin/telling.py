@@ -17,10 +17,10 @@ from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line
-from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.summary import header_lines, summary_lines
 from pytest_msdump.reporting.tally import coverage_problems
 from pytest_msdump.storage.urls import is_url
+from pytest_msdump.text import Phrases
 
 if TYPE_CHECKING:
     import pytest

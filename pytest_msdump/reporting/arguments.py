@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.arguments import KernelArguments
 from pytest_msdump.model.record import Record
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import labelled
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["argument_lines"]
 

@@ -121,4 +121,4 @@ def _unmatched(one: Unmatched, root: Path, order: int | None) -> UnmatchedTensor
         shape=spec.shape,
         device_address=source.device_address,
     )
-    return UnmatchedTensor(one.side, tensor, one.reason, one.candidates, order)
+    return UnmatchedTensor(one.side, tensor, one.why, one.candidates, order)

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import filled, labelled, table
 from pytest_msdump.reporting.tally import coverage_problems, incomplete_sides, partial_runs, percent
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
@@ -75,14 +74,14 @@ def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
     yield f"  {say('missing_title_fused' if report.network else 'missing_title_mapped', n=len(missing))}"
     for one in missing[:_SHOWN_TENSORS]:
         nearest = _nearest(one.candidates, say)
-        yield from _indented(f"{one.left} <-> {one.right}: {retold(one.reason, say)}{nearest}", width)
+        yield from _indented(f"{one.left} <-> {one.right}: {say.of(one.why)}{nearest}", width)
     yield from _rest(len(missing) - _SHOWN_TENSORS, "more_tensors", say)
 
 
 def _alone(side: str, alone: Sequence[UnmatchedTensor], width: int, say: Phrases) -> Iterator[str]:
     """One side's tensors without a partner: how many for which reason, and the first of them."""
     yield f"  {say(f'alone_{side}', n=len(alone))}"
-    reasons = Counter(terminal_text(retold(one.reason, say)) for one in alone).most_common()
+    reasons = Counter(terminal_text(say.of(one.why)) for one in alone).most_common()
     rows = [(reason, str(count)) for reason, count in reasons[:_SHOWN_REASONS]]
     yield from table(
         (say("reason"), say("tensors")), rows, width=width, right=(1,), flexible=0, indent=4, same=say("same")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.record import Record
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.retold import retold
 from pytest_msdump.reporting.tables import labelled
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["diagnosis_lines"]
 
@@ -27,6 +26,6 @@ def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[
     for one in told:
         title = say(f"looks_{one.id}") if one.id in DIAGNOSES else one.id
         title = say("in_brackets", text=title, aside=say(f"confidence_{one.confidence}"))
-        text = terminal_text(say("after_label", label=title, text=retold(one.evidence, say)))
+        text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
         lines += labelled(say("looks_like"), text, width=width)
     return lines

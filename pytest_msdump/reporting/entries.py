@@ -28,13 +28,11 @@ _Shape = Callable[[Any], None]
 _LARGEST_WHOLE = 2**64
 _LARGEST_NUMBER = 2**1023
 _MOST_AXES = 64
-# Of what a later release may have added.
 _DEEPEST = 20
 
 _IO = ("input", "output")
 _SIDES = ("left", "right")
 _PASSING = ("pass", "warn")
-_FOUR_NUMBERS = 4
 
 
 class _WrongError(Exception):
@@ -243,6 +241,15 @@ def _table(
     return check
 
 
+def _parameter(value: Any) -> None:
+    """A parameter of a message: a text, a number, a list of such, a message, or nothing."""
+    _shallow(value)
+    if type(value) in (dict, list):
+        (_MESSAGE if type(value) is dict else _list(_parameter))(value)
+    elif value is not None and type(value) is not str:
+        _number(value)
+
+
 # -- what only a look at several values tells ------------------------------------------------------------------------
 
 
@@ -280,7 +287,7 @@ def _some_side(value: Any) -> None:
 
 
 def _metric_values(value: Any) -> None:
-    _by_name(_either(_list(_number, length=_FOUR_NUMBERS), _number), METRICS)(value)
+    _by_name(_either(_list(_number, length=4), _number), METRICS)(value)
     for name, item in value.items():
         if (type(item) is list) != (name == "standard_deviation"):
             raise _WrongError(f"{name}: expected {'four numbers' if type(item) is not list else 'a number'}")
@@ -336,6 +343,8 @@ def _several_statistics(value: Any) -> None:
 # -- the shapes of results.json --------------------------------------------------------------------------------------
 
 _texts = _list(_text)
+_SAID: Mapping[str, _Shape] = {"code": _text, "parameters": _by_name(_parameter)}
+_MESSAGE = _table(_SAID)
 _metric = _one_of(METRICS, "a metric")
 _AT: Mapping[str, _Shape] = {
     "rank": _maybe(_count),
@@ -398,11 +407,12 @@ _STATISTICS = _table(
         "at_least": _by_name(_number, METRICS),
         "equal_bits": _maybe(_flag),
         "note": _maybe(_text),
+        "note_said": _MESSAGE,
     },
     whole=_several_statistics,
 )
 _CLASSES = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
-# Of each code of `judging.wording.FILE_REMARKS`, its parameters beside the side.
+# Of each code of `text.en`, its parameters beside the side.
 _REMARKED = {
     "trailing_bytes": ("bytes",),
     "shape_from_graph": ("stored", "used"),
@@ -427,7 +437,7 @@ _FINDING = _table(
         "rule": _maybe(_text),
         "sentence": _text,
     },
-    {"code": _text},
+    _SAID,
 )
 _CHECK = _table(
     {
@@ -494,7 +504,10 @@ _RECORD = _table(
     {
         **_MEASURED,
         "source": _SOURCE,
+        "reasons": _by_name(_maybe(_MESSAGE), METRICS),
+        "notes_said": _list(_MESSAGE),
         "pair_note": _text,
+        "pair_note_said": _MESSAGE,
         "file_remarks": _list(_REMARK),
         "uncompared": _table({"left": _count, "right": _count}),
         "absolute_error_sum": _maybe(_number),
@@ -502,7 +515,7 @@ _RECORD = _table(
         "near_zero": _count,
         "sampled": _flag,
         "statistics": _STATISTICS,
-        "diagnosis": _list(_table({"id": _text, "confidence": _text, "evidence": _text})),
+        "diagnosis": _list(_table({"id": _text, "confidence": _text, "evidence": _text}, _SAID)),
         "spread": _SPREAD,
         "custom": _by_name(_table({"value": _text, "message": _text})),
         "kernel_args": _by_name(_ARGUMENTS, _SIDES),
@@ -535,7 +548,7 @@ _UNMATCHED = _table(
         "reason": _text,
         "candidates": _texts,
     },
-    {"suggestions": _list(_SUGGESTION)},
+    {"suggestions": _list(_SUGGESTION), **_SAID},
 )
 _SIDE = _table(
     {"directory": _text, "reader": _text},
@@ -562,7 +575,7 @@ _REPORT = _table(
         "counts": _by_name(_count),
         "tensors": _list(_RECORD),
         "unmatched": _list(_UNMATCHED),
-        "missing": _list(_table({"left": _text, "right": _text, "reason": _text, "candidates": _texts})),
+        "missing": _list(_table({"left": _text, "right": _text, "reason": _text, "candidates": _texts}, _SAID)),
     },
     {
         "complete": _flag,

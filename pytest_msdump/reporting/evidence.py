@@ -11,10 +11,9 @@ from pytest_msdump.model.comparison import Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.record import Check, Record
 from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting.numbers import beside, index_text, number, plain, told_apart
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.tables import columns, filled, labelled, table
 from pytest_msdump.reporting.values import encode
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["metrics_table", "other_numbers", "sentences", "worst_elements", "would_pass"]
 
@@ -88,13 +87,13 @@ def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the findings that the table does not tell already, and the notes."""
     lines, told = [], set()
     for finding in record.verdict.findings:
-        sentence = terminal_text(finding_text(finding, record, say))
+        sentence = terminal_text(say.of(finding.message))
         if sentence not in told and not _in_table(finding, record.checks):
             told.add(sentence)
             lines += labelled(_told(finding.outcome, say), sentence, width=width)
-    for note in record.notes:
-        if terminal_text(note) not in told:
-            lines += labelled(say("told_note"), terminal_text(note), width=width)
+    for note in (terminal_text(say.of(note)) for note in record.notes):
+        if note not in told:
+            lines += labelled(say("told_note"), note, width=width)
     left_out = record.right_zero_mismatch
     if left_out and not any(finding.metric in RELATIVE_METRICS for finding in record.verdict.findings):
         lines += labelled(say("told_note"), say("zeros_left_out", n=left_out), width=width)

@@ -8,21 +8,20 @@ from typing import Any
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.source_lines import SourceFrame
-from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.model.tensor import COORDINATES, mangle
 from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting import evidence
 from pytest_msdump.reporting.arguments import argument_lines
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.numbers import index_text, number
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
-from pytest_msdump.reporting.retold import retold
-from pytest_msdump.reporting.sentences import finding_text
 from pytest_msdump.reporting.statistics import statistics_table
 from pytest_msdump.reporting.tables import columns, command, filled, pieces
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["failure_text", "one_line", "record_text"]
 
-_HOW = {"name": "by_name", "mangled": "by_mangled_name", "mapped": "by_map", "fused": "by_rule_file"}
+_HOW = {"name": "same_name", "mangled": "same_name_as", "mapped": "by_map", "fused": "by_rule_file"}
+_BY_NAME = ("name", "mangled")
 
 _NARROWEST = 80
 
@@ -96,7 +95,7 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     """
     verdict, address = record.verdict.outcome, terminal_text(record.left.address)
     told = [finding for finding in record.verdict.findings if finding.outcome == verdict]
-    parts = [terminal_text(finding_text(told[0], record, say))] if told else []
+    parts = [terminal_text(say.of(told[0].message))] if told else []
     if len(told) > 1:
         parts.append(say("and_more", n=len(told) - 1))
     if not told and (record.elements is not None or record.statistics is not None):
@@ -189,7 +188,9 @@ def _paired(record: Record, say: Phrases) -> str:
     how = record.how
     if how == "file":
         return ""
-    return say("paired", by=retold(record.by, say) or (say(_HOW[how]) if how in _HOW else how))
+    if how in _BY_NAME or (how in _HOW and not record.by):
+        return say("paired", by=say(_HOW[how], name=mangle(record.left.key.op.label)))
+    return say("paired", by=record.by or how)
 
 
 def _made_by(record: Record, say: Phrases) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["fit_text"]
 

@@ -26,6 +26,7 @@ from pytest_msdump.reporting.record_json import from_json, to_json
 from pytest_msdump.reporting.tally import counts
 from pytest_msdump.reporting.values import NONFINITE, dumps, encode
 from pytest_msdump.storage.regular import read_given
+from pytest_msdump.text import message_of
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -145,11 +146,12 @@ def _coverage(entry: Mapping[str, Any]) -> Coverage:
 
 def missing_json(one: Missing) -> dict[str, Any]:
     """Return a pair that could not be made as results.json has it."""
-    return {"left": one.left, "right": one.right, "reason": one.reason, "candidates": list(one.candidates)}
+    names = {"left": one.left, "right": one.right}
+    return {**names, "reason": one.reason, **one.why.entry, "candidates": list(one.candidates)}
 
 
 def _missing(entry: Mapping[str, Any]) -> Missing:
-    return Missing(entry["left"], entry["right"], entry["reason"], tuple(entry["candidates"]))
+    return Missing(entry["left"], entry["right"], message_of(entry, entry["reason"]), tuple(entry["candidates"]))
 
 
 def _operator_json(operator: NetworkOperator) -> dict[str, Any]:
@@ -179,6 +181,7 @@ def unmatched_json(one: UnmatchedTensor) -> dict[str, Any]:
         "order": one.order,
         **{name: getattr(tensor.at, name) for name in COORDINATES},
         "reason": one.reason,
+        **one.why.entry,
         "candidates": list(one.candidates),
     }
     if one.suggestions is not None:
@@ -198,8 +201,8 @@ def _unmatched(entry: Mapping[str, Any]) -> UnmatchedTensor:
         device_address=entry["device_address"],
     )
     suggestions = tuple(map(_suggestion, entry["suggestions"])) if "suggestions" in entry else None
-    candidates = tuple(entry["candidates"])
-    return UnmatchedTensor(entry["side"], tensor, entry["reason"], candidates, entry["order"], suggestions)
+    why, candidates = message_of(entry, entry["reason"]), tuple(entry["candidates"])
+    return UnmatchedTensor(entry["side"], tensor, why, candidates, entry["order"], suggestions)
 
 
 def _suggestion_json(one: SuggestedPartner) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.facts.messages import MESSAGES
 from pytest_msdump.model.record import Record, RoleReason, Suspect
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["reason_of", "reason_text"]
 
@@ -17,7 +16,7 @@ _MOST_NAMED = 4
 def reason_of(record: Record, say: Phrases) -> str:
     """Return why a failing record has its role; records of an older version have the English sentence alone."""
     why = record.role_why
-    if say == ENGLISH or why is None or f"why_{why.why}" not in MESSAGES:
+    if say == ENGLISH or why is None or not say.knows(f"why_{why.why}"):
         return terminal_text(record.role_reason)
     return terminal_text(reason_text(why, say))
 
@@ -57,4 +56,4 @@ def _described(suspect: Suspect, say: Phrases) -> str:
     operator, state, before = suspect
     message = f"state_{state.replace(' ', '_')}"
     name = operator if before is None else say("operators_before", n=before, operator=operator)
-    return say("in_brackets", text=name, aside=say(message) if message in MESSAGES else state)
+    return say("in_brackets", text=name, aside=say(message) if say.knows(message) else state)

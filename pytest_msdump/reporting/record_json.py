@@ -29,8 +29,9 @@ from pytest_msdump.model.record import (
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
-from pytest_msdump.model.verdict import FileRemark, Finding, Verdict
+from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.reporting.values import NONFINITE, decode, dumps, encode
+from pytest_msdump.text import Message, message_of, say
 
 __all__ = ["from_json", "to_json", "to_text"]
 
@@ -38,7 +39,7 @@ Entry = Mapping[str, Any]
 
 _SIDES = ("left", "right")
 _COUNTS = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
-_OF_DIAGNOSES = ("id", "confidence", "evidence")
+_OF_DIAGNOSES = ("id", "confidence", "evidence", "code", "parameters")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -68,7 +69,9 @@ def to_json(record: Record) -> dict[str, Any]:
     entry["findings"] = [_finding_json(finding) for finding in verdict.findings]
     entry["checks"] = [_check_json(check) for check in record.checks]
     entry |= {"judged_as": record.judged_as, "nan": record.nan, "known_drift": record.known_drift}
-    entry["notes"] = list(record.notes)
+    entry["notes"] = [say(note) for note in record.notes]
+    if record.notes:
+        entry["notes_said"] = [note.entry for note in record.notes]
     if record.kernel_args:
         entry["kernel_args"] = {side: _kernel_json(one) for side, one in record.kernel_args.items()}
     if record.differing_arguments:
@@ -159,11 +162,14 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
         "atol": encode(comparison.atol),
         "absolute_error_sum": encode(comparison.absolute_error_sum),
         "metrics": {name: encode(value) for name, value in comparison.values.items()},
-        "undefined": comparison.undefined,
-        "not_applicable": comparison.not_applicable,
+        "undefined": _said(comparison.undefined),
+        "not_applicable": _said(comparison.not_applicable),
         "where": {name: list(place) for name, place in comparison.places.items()},
         "vendor": {name: encode(value) for name, value in comparison.vendor.items()},
     }
+    reasons = {**comparison.undefined, **comparison.not_applicable}
+    if reasons:
+        entry["reasons"] = {name: None if why is None else why.entry for name, why in reasons.items()}
     counts = comparison.nonfinite
     entry["nonfinite"] = counts._asdict() | {
         "first_mismatch": _index_json(counts.first_mismatch),
@@ -179,17 +185,24 @@ def _comparison_json(comparison: Comparison) -> dict[str, Any]:
 def _rest_json(record: Record) -> dict[str, Any]:
     """What only some records have."""
     entry: dict[str, Any] = {}
-    if record.pair_note:
-        entry["pair_note"] = record.pair_note
+    if record.pair_note is not None:
+        entry["pair_note"] = say(record.pair_note)
+        entry["pair_note_said"] = record.pair_note.entry
     if any(record.uncompared):
         entry["uncompared"] = dict(zip(_SIDES, record.uncompared, strict=True))
     if record.statistics is not None:
         entry["statistics"] = _statistics_json(record.statistics)
     if record.remarks:
-        entry["file_remarks"] = [{"code": one.code, "parameters": dict(one.parameters)} for one in record.remarks]
+        entry["file_remarks"] = [one.entry for one in record.remarks]
     if record.diagnosis:
         entry["diagnosis"] = [
-            {"id": one.id, "confidence": one.confidence, "evidence": one.evidence, **one.details}
+            {
+                "id": one.id,
+                "confidence": one.confidence,
+                "evidence": say(one.evidence),
+                **one.evidence.entry,
+                **one.details,
+            }
             for one in record.diagnosis
         ]
     if record.spread is not None:
@@ -213,7 +226,8 @@ def _statistics_json(compared: StatisticComparison) -> dict[str, Any]:
         "digits": {side: one.digits for side, one in sides.items()},
         "at_least": {metric: encode(value) for metric, value in compared.at_least.items()},
         "equal_bits": compared.equal_bits,
-        "note": compared.note,
+        "note": "" if compared.note is None else say(compared.note),
+        **({} if compared.note is None else {"note_said": compared.note.entry}),
     }
 
 
@@ -228,15 +242,19 @@ def _spread_json(spread: Spread) -> dict[str, Any]:
 
 
 def _finding_json(finding: Finding) -> dict[str, Any]:
-    entry = {
+    return {
         "outcome": finding.outcome,
         "metric": finding.metric,
         "value": encode(finding.value),
         "limit": encode(finding.limit),
         "rule": finding.rule,
         "sentence": finding.sentence,
+        **finding.message.entry,
     }
-    return {**entry, "code": finding.code} if finding.code else entry
+
+
+def _said(reasons: Mapping[str, Message | None]) -> dict[str, str | None]:
+    return {name: None if why is None else say(why) for name, why in reasons.items()}
 
 
 def _check_json(check: Check) -> dict[str, Any]:
@@ -309,17 +327,17 @@ def from_json(entry: Entry) -> Record:
         how=entry["how"],
         by=entry["by"],
         transform=_transform(entry["transform"]),
-        pair_note=entry.get("pair_note", ""),
+        pair_note=_note(entry, "pair_note"),
         uncompared=(uncompared["left"], uncompared["right"]),
         judged_as=entry["judged_as"],
         nan=entry["nan"],
         known_drift=entry["known_drift"],
-        notes=tuple(entry["notes"]),
+        notes=_notes(entry),
         checks=tuple([_check(one) for one in entry["checks"]]),
         comparison=None if entry["elements"] is None else _comparison(entry),
         statistics=_statistics(entry["statistics"]) if "statistics" in entry else None,
         custom={name: CustomResult(one["value"], one["message"]) for name, one in entry.get("custom", {}).items()},
-        remarks=tuple(FileRemark(one["code"], one["parameters"]) for one in entry.get("file_remarks", ())),
+        remarks=tuple(Message.of_entry(one) for one in entry.get("file_remarks", ())),
         diagnosis=tuple(_diagnosis(one) for one in entry.get("diagnosis", ())),
         spread=_spread(entry["spread"]) if "spread" in entry else None,
         kernel_args={
@@ -338,6 +356,17 @@ def from_json(entry: Entry) -> Record:
         amplification=_real(entry["amplification"]) if "amplification" in entry else None,
         suspicious=tuple(_fit(one) for one in entry.get("suspicious", ())),
     )
+
+
+def _note(entry: Entry, key: str) -> Message | None:
+    """The message of a sentence that may be missing or empty; its code stands beside it."""
+    return message_of(entry.get(f"{key}_said", {}), entry[key]) if entry.get(key) else None
+
+
+def _notes(entry: Entry) -> tuple[Message, ...]:
+    notes, said = entry["notes"], entry.get("notes_said", ())
+    codes = said if len(said) == len(notes) else [{}] * len(notes)
+    return tuple(message_of(one, note) for one, note in zip(codes, notes, strict=True))
 
 
 def _tensor(side: Entry, at: Entry, source: Entry | None) -> ReportedTensor:
@@ -381,12 +410,11 @@ def _verdict(entry: Entry) -> Verdict:
     findings = [
         Finding(
             one["outcome"],
-            one["sentence"],
+            message_of(one, one["sentence"]),
             one["metric"],
             _number(one["value"]),
             _number(one["limit"]),
             one["rule"],
-            one.get("code"),
         )
         for one in entry["findings"]
     ]
@@ -428,14 +456,14 @@ def _comparison(entry: Entry) -> Comparison:
 def _measurements(entry: Entry) -> dict[str, Measurement]:
     """One measurement for each metric that has a value or a reason."""
     metrics, where = entry["metrics"], entry["where"]
-    undefined, not_applicable = entry["undefined"], entry["not_applicable"]
+    undefined, not_applicable, reasons = entry["undefined"], entry["not_applicable"], entry.get("reasons", {})
     found: dict[str, Measurement] = {}
     for metric in {**metrics, **undefined, **not_applicable}:
-        value = metrics.get(metric)
+        value, why = metrics.get(metric), not_applicable.get(metric, undefined.get(metric))
         found[metric] = Measurement(
             metric,
             value=tuple(map(_real, value)) if isinstance(value, list) else _number(value),
-            undefined=not_applicable.get(metric, undefined.get(metric)),
+            undefined=None if why is None else message_of(reasons.get(metric) or {}, why),
             applies=metric not in not_applicable,
             where=_index(where.get(metric)),
         )
@@ -467,7 +495,7 @@ def _statistics(entry: Entry) -> StatisticComparison:
         at_least={metric: _real(value) for metric, value in entry.get("at_least", {}).items()},
         equal_bits=entry.get("equal_bits"),
         elements=entry["elements"],
-        note=entry.get("note") or "",
+        note=_note(entry, "note"),
     )
 
 
@@ -477,7 +505,7 @@ def _statistic(name: str, value: Any) -> Any:
 
 def _diagnosis(entry: Entry) -> Diagnosis:
     details = {name: value for name, value in entry.items() if name not in _OF_DIAGNOSES}
-    return Diagnosis(entry["id"], entry["confidence"], entry["evidence"], details)
+    return Diagnosis(entry["id"], entry["confidence"], message_of(entry, entry["evidence"]), details)
 
 
 def _spread(entry: Entry) -> Spread:

@@ -12,8 +12,8 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.reporting.numbers import number
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["folded_line", "role_line", "role_lines", "with_causes_first"]
 

@@ -6,8 +6,8 @@ from pytest_msdump.facts.statistics import STATISTICS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.reporting.numbers import number, plain
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import table
+from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["statistics_table"]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.roles import role_lines
 from pytest_msdump.reporting.tables import filled
 from pytest_msdump.reporting.tally import (
@@ -22,14 +21,15 @@ from pytest_msdump.reporting.tally import (
     sides_are_identical,
     unseen_text,
 )
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.model.report import Coverage, Report, SideInfo
 
 __all__ = ["header_lines", "summary_lines"]
 
-# The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
-OLDER_RUN = "older run"
+# Why a tensor has no partner that a later run into the same directory replaced (INTERFACE 2).
+_OLDER_RUN = "older_run"
 
 _SHOWN_REASONS = 3
 _SHOWN_WARNINGS = 3
@@ -140,7 +140,7 @@ def summary_lines(
         lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
     lines += _warnings(report, width, say) if found["warn"] else []
     if sides_are_identical(report.records):
-        alone = any(one.reason != OLDER_RUN for one in report.unmatched)
+        alone = any(one.why.code != _OLDER_RUN for one in report.unmatched)
         lines += _wrapped(say("pairs_equal" if alone else "sides_identical"), width)
     for problem in problems:
         lines += _wrapped(say("coverage_is", problem=problem) if report.ended else problem, width)
@@ -181,12 +181,10 @@ def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases)
 
 def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
     """Why tensors were left alone, the commonest reasons first."""
-    from pytest_msdump.reporting.retold import retold
-
-    counted = Counter((one.side, one.reason) for one in report.unmatched).most_common()
-    for (side, reason), count in counted[:_SHOWN_REASONS]:
+    counted = Counter((one.side, one.why) for one in report.unmatched).most_common()
+    for (side, why), count in counted[:_SHOWN_REASONS]:
         first, *others = filled(
-            say("after_label", label=say(f"count_of_{side}", n=count), text=terminal_text(retold(reason, say))),
+            say("after_label", label=say(f"count_of_{side}", n=count), text=terminal_text(say.of(why))),
             width - 4,
         )
         yield f"  {first}"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
 from pytest_msdump.reporting.tables import filled
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import floor
 from typing import TYPE_CHECKING
 
-from pytest_msdump.reporting.phrases import ENGLISH, Phrases
+from pytest_msdump.text import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record

@@ -7,6 +7,7 @@ from math import isfinite
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.record import Record
+from pytest_msdump.text import say
 
 __all__ = [
     "ALGORITHMS",
@@ -116,7 +117,8 @@ def reason_cell(record: Record, names: Sequence[str]) -> str:
     custom, undefined, left_out = record.custom, record.comparison.undefined, record.comparison.not_applicable
     reasons: dict[str, list[str]] = {}
     for name in names:
-        reason = custom[name].message if name in custom else undefined.get(name) or left_out.get(name)
+        why = undefined.get(name) or left_out.get(name)
+        reason = custom[name].message if name in custom else "" if why is None else say(why)
         if reason:
             reasons.setdefault(reason, []).append(algorithm_title(name))
     return ", ".join(f"{' and '.join(titles)}: {reason}" for reason, titles in reasons.items())

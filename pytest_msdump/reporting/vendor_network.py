@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import cache
 
-from pytest_msdump.facts.operators import QUANT_TYPES, REASONS, UNDUMPED_TYPES
+from pytest_msdump.facts.operators import QUANT_TYPES, UNDUMPED_TYPES
 from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.report import NetworkOperator, Report
 from pytest_msdump.reporting.vendor_lines import Line, Place, joined, left_lines, missing_of
 from pytest_msdump.reporting.vendor_rows import right_lines
+from pytest_msdump.text import Message, say
 
 __all__ = ["network_lines"]
 
@@ -130,7 +129,7 @@ class _Network:
         member = members[0]
         reason = joined(line.reason for line in found) or self._spelled.get((place, file_spelling(member.name)))
         key = UNDUMPED_TYPES.get(member.op_type)
-        reason = reason or (REASONS[key] if key else f"the left side did not dump {member.name}")
+        reason = reason or say(Message(key) if key else Message("not_dumped_operator", {"op": member.name}))
         verdict = "missing" if any(each.name in self._expected for each in members) else "unmatched"
         return _named(Line(index, reason=reason, verdict=verdict), member)
 
@@ -144,13 +143,6 @@ def _named(line: Line, member: NetworkOperator) -> Line:
 
 def _unlisted(line: Line) -> str | None:
     """Return why the vendor's table has no line for a left tensor without a partner; ``None`` when it has one."""
-    for key, types in _UNLISTED.items():
-        if (not types or line.op_type in types) and _pattern(key).fullmatch(line.reason):
-            return key
-    return None
-
-
-@cache
-def _pattern(key: str) -> re.Pattern[str]:
-    """What reasons of one kind look like, whatever names are in them."""
-    return re.compile(re.sub(r"\\\{\w+\\\}", ".*", re.escape(REASONS[key])))
+    code = line.unmatched.why.code if line.unmatched is not None else ""
+    types = _UNLISTED.get(code)
+    return None if types is None or (types and line.op_type not in types) else code

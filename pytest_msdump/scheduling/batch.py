@@ -12,6 +12,7 @@ from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.pipeline.conditions import Conditions, compare_one
 from pytest_msdump.scheduling.files import files_of, state_of
 from pytest_msdump.scheduling.stamp import Stamp, differences, stamp
+from pytest_msdump.text import plain_text
 
 __all__ = ["Answer", "Job", "compare_batch", "error_record", "job_of"]
 
@@ -64,7 +65,7 @@ def compare_batch(jobs: Sequence[Job], conditions: Conditions, wanted: Stamp) ->
 
 def error_record(pair: Pair, conditions: Conditions, sentence: str) -> Record:
     """Return the record of a pair that could not be compared."""
-    verdict = Verdict("error", (Finding("error", sentence),))
+    verdict = Verdict("error", (Finding("error", plain_text(sentence)),))
     return record_of(pair, verdict, roots=(conditions.left_root, conditions.right_root))
 
 

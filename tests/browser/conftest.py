@@ -18,6 +18,7 @@ from pytest_msdump.model.report import (
 )
 from pytest_msdump.reporting.html.page import page
 from pytest_msdump.reporting.record_json import from_json
+from pytest_msdump.text import Message, say
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
@@ -96,17 +97,22 @@ def _suspicious(values):
     alone = ReportedTensor("x:output:0", "")
     values["unmatched"] = [UnmatchedTensor("right", alone, _REASON, suggestions=(suggestion,))]
     values["counts"]["unmatched_right"] = 1
-    tensors[4]["findings"] = [{**tensors[4]["findings"][0], "metric": None, "value": None, "sentence": _FINDING}]
-    tensors[4]["diagnosis"] = [{"id": "one_slice", "confidence": "high", "evidence": _EVIDENCE}]
+    told = {**tensors[4]["findings"][0], "metric": None, "value": None, "sentence": say(_FINDING)}
+    tensors[4]["findings"] = [told | _FINDING.entry]
+    told = {"id": "one_slice", "confidence": "high", "evidence": say(_EVIDENCE)}
+    tensors[4]["diagnosis"] = [told | _EVIDENCE.entry]
     values["localised_by"] = "execution order"
     return values
 
 
-_REASON = "left on the left side is kept for a map entry: the right side is empty"
-_EVIDENCE = (
-    "99 % of the squared difference is at index 3 of axis 1, where 2 of 4 elements differ; of the other 8, none does"
+_REASON = Message(
+    "kept_for_entry", {"name": "left", "side": "left", "why": Message("side_is_empty", {"side": "right"})}
 )
-_FINDING = "dtypes differ: left float32, right float16, but must be equal (profile bitwise)"
+_EVIDENCE = Message(
+    "only_slice_differs",
+    {"share": 0.99, "parts": (Message("index_of_axis", {"index": 3, "axis": 1}),), "n": 2, "m": 4, "rest": 8},
+)
+_FINDING = Message("dtypes_must_be_equal", {"left": "float32", "right": "float16", "rule": "profile bitwise"})
 _GIVEN = {"suspects": [{"operator": "conv1", "state": "not dumped", "before": 2}], "given": ["conv1.weight"]}
 
 

@@ -14,6 +14,7 @@ from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.record_json import to_json
 from pytest_msdump.suite import load_suite
+from pytest_msdump.text import plain_text
 
 DATA = Path(__file__).parents[1] / "data"
 TURNED = Transform("NHWC", None, (0, 2, 3, 1), True, (1, 2, 3), "NCHW")
@@ -23,7 +24,9 @@ def planned(left: Path, right: Path):
     return plan(load_suite(file=None, options={"left": str(left), "right": str(right), "io": "all"}, directory=DATA))
 
 
-@pytest.mark.parametrize("changes", [{}, {"note": "twice"}, {"transform": TURNED, "by": "a map", "how": "mapped"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"note": plain_text("twice")}, {"transform": TURNED, "by": "a map", "how": "mapped"}]
+)
 def test_an_entry_is_its_records(changes):
     one = planned(DATA / "lenet" / "target", DATA / "lenet" / "target")
     pairs = tuple(replace(pair, **changes) for pair in one.pairing.pairs)

@@ -16,6 +16,7 @@ ROOT = Path(pytest_msdump.__file__).parent
 # Room → floor, as docs/explanation/architecture.md draws it.
 FLOORS = {
     "lazy_names": 0,
+    "text": 0,
     "facts": 1,
     "errors": 1,
     "escape": 1,
@@ -53,6 +54,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # Errors are words of every floor; dtypes is a table that model's values name.
 FORBIDDEN_AT_IMPORT = {"scipy", "rich", "torch", "mindspore", "tensorflow", "onnxruntime", "pandas", "pickle"}
 WITHOUT_NUMPY = {
+    "text",
     "facts",
     "errors",
     "compiled",

@@ -14,6 +14,7 @@ from judging.cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
 from pytest_msdump.judging.policy import Bounds, KnownDrift, Policy, Rule
 from pytest_msdump.judging.resolve import resolve
 from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.text import say
 
 COSINE, MAX_REL = "cosine_similarity", "max_relative_error"
 UNTIL = datetime.date(2027, 1, 31)
@@ -176,7 +177,7 @@ def test_a_known_drift_holds_to_its_last_day_and_no_longer(today: datetime.date,
 
 def test_an_expired_drift_says_so() -> None:
     limits = limits_of(Policy(known_drift=(drift({COSINE: (0.5, None)}),)), today=LATER)
-    assert limits.notes == (
+    assert tuple(map(say, limits.notes)) == (
         'known drift "exp approximation, ticket ACC-412" expired on 2027-01-31: normal limits hold',
     )
     assert (limits.known_drift, limits.strict) == (None, ())

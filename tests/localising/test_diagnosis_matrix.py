@@ -13,6 +13,7 @@ import pytest
 
 from pytest_msdump.localising.diagnosis import diagnose
 from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.text import say
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "diagnosis.py"
 
@@ -120,4 +121,4 @@ def test_the_share_that_is_told_is_of_the_whole_error():
     explained = 1 - np.square(left + right, dtype=np.float64).sum() / error
     (found, *_) = diagnose(ArrayView(left), ArrayView(right))
     assert found.id == "sign_flipped"
-    assert f"explains {100 * explained:.4g} % of the squared difference" in found.evidence
+    assert f"explains {100 * explained:.4g} % of the squared difference" in say(found.evidence)

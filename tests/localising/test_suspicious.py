@@ -20,11 +20,11 @@ from pytest_msdump.pipeline import suspecting
 from pytest_msdump.pipeline.gathering import gathered, measured
 from pytest_msdump.pipeline.planning import plan
 from pytest_msdump.reporting.json_report import document, read_json, report_from
-from pytest_msdump.reporting.phrases import Phrases
 from pytest_msdump.reporting.summary import summary_lines
 from pytest_msdump.reporting.suspicious import suspicious_line
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_mindspore, write_reference
+from pytest_msdump.text import Phrases
 
 Array = npt.NDArray[Any]
 Told = dict[str, list[tuple[str, str, str]]]

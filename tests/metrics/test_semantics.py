@@ -17,6 +17,7 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.text import say
 
 NAN, INF = math.nan, math.inf
 RELATIVE = ("max_relative_error", "mean_relative_error", "accumulated_relative_error")
@@ -33,7 +34,7 @@ def value(comparison: Comparison, metric: str) -> Any:
 def reason(comparison: Comparison, metric: str) -> str | None:
     found = comparison.measurements[metric]
     assert found.value is None
-    return found.undefined
+    return None if found.undefined is None else say(found.undefined)
 
 
 def test_nan_in_the_same_place_is_equal_and_out_of_the_finite_metrics() -> None:
@@ -163,7 +164,7 @@ def test_cosine_does_not_apply_to_one_element(shape: tuple[int, ...]) -> None:
 def test_empty_tensors_have_no_numbers_at_all(shape: tuple[int, ...]) -> None:
     found = compare(np.empty(shape), np.empty(shape))
     assert found.elements == 0
-    assert {each.undefined for each in found.measurements.values()} == {"no elements"}
+    assert {say(each.undefined) for each in found.measurements.values()} == {"no elements"}
     assert found.measurements.keys() == METRICS.keys()
 
 

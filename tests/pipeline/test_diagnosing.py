@@ -17,6 +17,7 @@ from pytest_msdump.pipeline.comparing import compare_views
 from pytest_msdump.pipeline.extras import Extras
 from pytest_msdump.reporting.diagnosis import diagnosis_lines
 from pytest_msdump.reporting.record_json import to_text
+from pytest_msdump.text import plain_text, say
 
 X = np.random.default_rng(1).normal(size=(8, 16, 10)).astype(np.float32)
 
@@ -45,7 +46,9 @@ def test_every_diagnosis_is_plain_json():
     for left in (2 * X, np.roll(X, 1, 1), X.transpose(1, 2, 0).reshape(X.shape), moved, np.clip(X, -1, 1)):
         record = compare(np.ascontiguousarray(left), X)
         assert entry_of(record)["diagnosis"] == [
-            {"id": one.id, "confidence": one.confidence, "evidence": one.evidence, **one.details}
+            {"id": one.id, "confidence": one.confidence, "evidence": say(one.evidence)}
+            | one.evidence.entry
+            | {**one.details}
             for one in record.diagnosis
         ]
 
@@ -64,7 +67,7 @@ def test_nan_that_one_side_has_says_where_it_begins():
     left[2, 3, 5] = np.inf
     first, second = compare(left, X).diagnosis
     assert (first.id, first.details["first"], first.details["mismatches"]) == ("nonfinite", [2, 3, 4], 2)
-    assert "1 NaN on the left, 1 Inf on the left of 1280 elements" in first.evidence
+    assert "1 NaN on the left, 1 Inf on the left of 1280 elements" in say(first.evidence)
     assert second.id == "scaled"
 
 
@@ -106,9 +109,9 @@ def told(*found):
 
 
 def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
-    sure = Diagnosis("scaled", "high", "left = 2 * right")
-    likely = Diagnosis("offset", "medium", "left = right + 1")
-    weak = Diagnosis("clipped", "low", "the left stops")
+    sure = Diagnosis("scaled", "high", plain_text("left = 2 * right"))
+    likely = Diagnosis("offset", "medium", plain_text("left = right + 1"))
+    weak = Diagnosis("clipped", "low", plain_text("the left stops"))
     assert told(sure, likely, weak) == ["  looks like  scaled (high): left = 2 * right"]
     assert told(likely, weak) == ["  looks like  shifted by a constant (medium): left = right + 1"]
     assert told(weak) == []
@@ -116,5 +119,5 @@ def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
 
 
 def test_a_kind_that_a_later_release_wrote_is_told_by_its_id():
-    (line,) = told(Diagnosis("mirrored", "high", "left = ..."))
+    (line,) = told(Diagnosis("mirrored", "high", plain_text("left = ...")))
     assert line == "  looks like  mirrored (high): left = ..."

@@ -13,6 +13,7 @@ from reporting import samples
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.plugin.junit import _add, _roles, properties
+from pytest_msdump.text import plain_text
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
 CONV2, RELU2 = "Default/conv2-Conv2d/BiasAdd-op0", "Default/relu2-ReLU/ReLU-op0"
@@ -81,14 +82,14 @@ def test_what_is_told_is_short_and_fit_for_xml() -> None:
     assert told.isprintable()
     assert len(told) < 320
     assert told.endswith("… and 6 more")
-    said = dict(properties([with_findings(Finding("fail", "\udc80\x00" * 400))]))["msdump.finding"]
+    said = dict(properties([with_findings(Finding("fail", plain_text("\udc80\x00" * 400)))]))["msdump.finding"]
     assert isinstance(said, str)
     assert len(said) == 300
     assert said.startswith("\\udc80\\x00")
 
 
 def test_a_warning_is_no_finding() -> None:
-    record = with_findings(Finding("warn", "only a warning"), Finding("fail", "a failure"))
+    record = with_findings(Finding("warn", plain_text("only a warning")), Finding("fail", plain_text("a failure")))
     assert dict(properties([record]))["msdump.finding"] == "a failure"
 
 

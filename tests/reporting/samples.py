@@ -12,6 +12,7 @@ from pytest_msdump.model.record import Check, record_of
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.reporting.record_json import from_json, to_json
+from pytest_msdump.text import Message, plain_text
 
 ROOTS = LEFT_ROOT, RIGHT_ROOT = Path("target_bad"), Path("reference")
 RULE = "profile default (float32)"
@@ -115,13 +116,19 @@ def checks(comparison, failed=_FAILED, rule=RULE):
 SPEC = TensorSpec("float32", SHAPE, None, SHAPE)
 
 
+def beyond(code, metric, value, limit, rule, place=None):
+    """What judging says of a number beyond its limit."""
+    detail = None if place is None else Message("detail_place", {"place": place})
+    return Message(code, {"metric": metric, "value": value, "limit": limit, "rule": rule, "detail": detail})
+
+
 def drifted(rule=RULE, *, pair=None, left_spec=SPEC, right_spec=SPEC, limits=None, **changes):
     """The record of the wrong convolution."""
     comparison = measured()
     findings = (
         Finding(
             "fail",
-            f"cosine_similarity 0.390511 is below 0.999 ({rule})",
+            beyond("below_limit", "cosine_similarity", 0.390510547323438, 0.999, rule),
             "cosine_similarity",
             0.390510547323438,
             0.999,
@@ -129,14 +136,19 @@ def drifted(rule=RULE, *, pair=None, left_spec=SPEC, right_spec=SPEC, limits=Non
         ),
         Finding(
             "fail",
-            f"relative_euclidean_distance 1.10406 is above 0.001 ({rule})",
+            beyond("above_limit", "relative_euclidean_distance", 1.104056773570598, 0.001, rule),
             "relative_euclidean_distance",
             1.104056773570598,
             0.001,
             rule,
         ),
         Finding(
-            "fail", f"normalized_max_error 0.99123 is above 0.01 ({rule})", "normalized_max_error", 0.99123, 0.01, rule
+            "fail",
+            beyond("above_limit", "normalized_max_error", 0.99123, 0.01, rule),
+            "normalized_max_error",
+            0.99123,
+            0.01,
+            rule,
         ),
     )
     bounds = {"cosine_similarity": 0.39, "relative_euclidean_distance": 1.11, "normalized_max_error": 0.992}
@@ -166,7 +178,7 @@ def unreadable(**changes):
     plain = {
         "left_spec": left_ref().spec,
         "right_spec": right_ref().spec,
-        "verdict": Verdict("error", (Finding("error", sentence),)),
+        "verdict": Verdict("error", (Finding("error", plain_text(sentence)),)),
         "checks": (),
         "comparison": None,
     }

@@ -16,6 +16,7 @@ from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.csv_report import TITLES, csv_content, csv_rows, write_csv
 from pytest_msdump.reporting.vendor_cells import ALGORITHMS, number_cells
+from pytest_msdump.text import plain_text
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
 VENDOR = (
@@ -87,8 +88,8 @@ def test_relative_errors_are_the_vendor_s_number():
 def test_an_undefined_number_is_nan_and_has_its_reason():
     reason = "all elements of the right side are 0"
     numbers = {
-        "cosine_similarity": Measurement("cosine_similarity", undefined=reason),
-        "relative_euclidean_distance": Measurement("relative_euclidean_distance", undefined=reason),
+        "cosine_similarity": Measurement("cosine_similarity", undefined=plain_text(reason)),
+        "relative_euclidean_distance": Measurement("relative_euclidean_distance", undefined=plain_text(reason)),
         "max_absolute_error": Measurement("max_absolute_error", 1.0),
     }
     row = cells(samples.drifted(comparison=samples.measured(measurements=numbers, vendor={})))
@@ -115,10 +116,11 @@ def test_a_pair_that_was_not_run_is_a_row_too():
 
 
 def test_the_side_without_a_partner_is_a_star_and_the_right_ones_come_last():
-    alone = [Unmatched("left", samples.left_ref("c"), "nobody of that name")]
-    alone += [Unmatched("left", samples.left_ref("b"), "nobody of that name")]
+    alone = [Unmatched("left", samples.left_ref("c"), plain_text("nobody of that name"))]
+    alone += [Unmatched("left", samples.left_ref("b"), plain_text("nobody of that name"))]
     right = [
-        Unmatched("right", samples.right_ref(name, slot), "left out") for name, slot in (("x", 0), ("x", 1), ("y", 0))
+        Unmatched("right", samples.right_ref(name, slot), plain_text("left out"))
+        for name, slot in (("x", 0), ("x", 1), ("y", 0))
     ]
     rows = csv_rows(a_report([samples.drifted(pair=samples.pair(order=0))], alone, right))
     # Index, NPUDump, GroundTruth, TensorIndex, reason, verdict
@@ -213,7 +215,7 @@ def test_a_line_is_read_as_it_was(cells):
 
 
 def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
-    alone = [Unmatched("left", samples.left_ref("c"), 'nobody, "really"')]
+    alone = [Unmatched("left", samples.left_ref("c"), plain_text('nobody, "really"'))]
     names = ["a,b", 'say "x"', "名前", "usual"]
     pairs = [samples.pair(left=samples.left_ref(name), order=number) for number, name in enumerate(names)]
     records = [samples.drifted(pair=pair) for pair in pairs]

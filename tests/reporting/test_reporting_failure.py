@@ -23,6 +23,7 @@ from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.coverage import coverage_text
 from pytest_msdump.reporting.failure import failure_text, one_line, record_text
 from pytest_msdump.reporting.summary import header_lines, summary_lines
+from pytest_msdump.text import Message, plain_text
 
 GOLDEN = Path(__file__).parent / "golden"
 RERUN = [
@@ -37,6 +38,9 @@ def said(*records, width=80, rerun=None):
     return failure_text(records, operators=14, width=width, rerun=rerun, left_root="target_bad", right_root="reference")
 
 
+EXPIRED = Message("drift_expired", {"reason": "exp", "date": "2026-01-31"})
+
+
 def overflowed():
     """A float16 operator that ran into its maximum, NaN beside it."""
     comparison = samples.measured(
@@ -47,7 +51,9 @@ def overflowed():
         measurements={
             "cosine_similarity": Measurement("cosine_similarity", 0.99899999999),
             "max_relative_error": Measurement("max_relative_error", 0.41, where=(1, 2)),
-            "kl_divergence": Measurement("kl_divergence", undefined="the range of the left side is not finite"),
+            "kl_divergence": Measurement(
+                "kl_divergence", undefined=plain_text("the range of the left side is not finite")
+            ),
             "nonfinite_mismatch": Measurement("nonfinite_mismatch", 1, where=(0, 1)),
             "saturated_count": Measurement("saturated_count", 2, where=(0, 1)),
         },
@@ -74,18 +80,27 @@ def overflowed():
     findings = (
         Finding(
             "fail",
-            f"cosine_similarity 0.99899999999 is below 0.999 ({rule})",
+            plain_text(f"cosine_similarity 0.99899999999 is below 0.999 ({rule})"),
             "cosine_similarity",
             0.99899999999,
             0.999,
         ),
-        Finding("fail", f"{left_out} does not hold", "max_relative_error", 0.41, 0.5, "--msdump-threshold max_rel=0.5"),
-        Finding("fail", "nonfinite_mismatch 1 is above 0", "nonfinite_mismatch", 1, 0, rule),
-        Finding("fail", "saturated_count 2 is above 0", "saturated_count", 2, 0, rule),
         Finding(
-            "undefined", "kl_divergence is undefined, because the range of the left side is not finite", "kl_divergence"
+            "fail",
+            plain_text(f"{left_out} does not hold"),
+            "max_relative_error",
+            0.41,
+            0.5,
+            "--msdump-threshold max_rel=0.5",
         ),
-        Finding("note", "dtypes differ: left float16, right float32; judged as float16, the coarser side"),
+        Finding("fail", plain_text("nonfinite_mismatch 1 is above 0"), "nonfinite_mismatch", 1, 0, rule),
+        Finding("fail", plain_text("saturated_count 2 is above 0"), "saturated_count", 2, 0, rule),
+        Finding(
+            "undefined",
+            plain_text("kl_divergence is undefined, because the range of the left side is not finite"),
+            "kl_divergence",
+        ),
+        Finding("note", plain_text("dtypes differ: left float16, right float32; judged as float16, the coarser side")),
     )
     at = Coordinates(1, "Net", 2, 9, 3)
     left = samples.left_ref("Default/network/pow-Pow/Pow-op7", "Pow", dtype="float16", at=at)
@@ -94,7 +109,7 @@ def overflowed():
         left_spec=TensorSpec("float16", (2, 4), None, (2, 4)),
         right_spec=TensorSpec("float32", (2, 4), None, (2, 4)),
         verdict=Verdict("fail", findings, {"cosine_similarity": 0.998, "saturated_count": 2}),
-        limits=Limits(judged_as="float16", notes=("known drift 'exp' expired on 2026-01-31: normal limits hold",)),
+        limits=Limits(judged_as="float16", notes=(EXPIRED,)),
         checks=rows,
         comparison=comparison,
     )
@@ -110,8 +125,12 @@ def a_report(*records, pairs=None, alone_left=(), alone_right=(), missing=(), mi
 
 def nothing_met():
     left, right = samples.dumps()
-    alone = [Unmatched("left", ref, "no right operator of that name", ("conv1:output:0",)) for ref in left.refs]
-    return a_report(alone_left=alone, alone_right=[Unmatched("right", right.refs[0], "no left operator of that name")])
+    alone = [
+        Unmatched("left", ref, plain_text("no right operator of that name"), ("conv1:output:0",)) for ref in left.refs
+    ]
+    return a_report(
+        alone_left=alone, alone_right=[Unmatched("right", right.refs[0], plain_text("no left operator of that name"))]
+    )
 
 
 def ended_badly(width):
@@ -199,7 +218,7 @@ def test_coordinates_and_the_transform_are_told():
     text = said(overflowed())
     assert "op 12 of 14 in execution order; rank 1, net Net, graph 2, iteration 9 (right" in " ".join(text.split())
     assert "occurrence 3" in text
-    assert "paired: same true name" in text
+    assert "paired: same name" in text
 
 
 def test_the_other_side_s_iteration_is_told_when_it_differs():
@@ -295,7 +314,7 @@ def test_a_passing_record_can_be_told_in_full():
 def test_tensors_that_did_not_fail_take_one_line_each():
     skipped = samples.not_run()
     warned = samples.passed(pair=samples.pair(left=samples.left_ref(slot=2)))
-    warned = replace(warned, verdict=Verdict("warn", (Finding("warn", "accepted until 2027-01-31"),)))
+    warned = replace(warned, verdict=Verdict("warn", (Finding("warn", plain_text("accepted until 2027-01-31")),)))
     *_, first, second, third = said(samples.drifted(), samples.passed(), warned, skipped, width=200).splitlines()
     name = "Default/conv2-Conv2d/BiasAdd-op0:output"
     assert first == f"PASS {name}:0: equal"
@@ -312,7 +331,9 @@ def test_one_line_tells_the_first_limit_and_the_largest_error():
 
 def test_one_line_does_not_tell_the_largest_error_twice():
     sentence = "max_absolute_error 1.37497 is above 1e-05 (profile x), at [0, 3, 1, 2]"
-    verdict = Verdict("fail", (Finding("fail", sentence, "max_absolute_error", 1.37497, 1e-5, "profile x"),))
+    verdict = Verdict(
+        "fail", (Finding("fail", plain_text(sentence), "max_absolute_error", 1.37497, 1e-5, "profile x"),)
+    )
     assert one_line(samples.drifted(verdict=verdict)).endswith(f":0: {sentence}")
 
 
@@ -322,7 +343,9 @@ def test_one_line_names_the_run_of_a_repeated_operator():
 
 
 def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
-    report = a_report(samples.passed(), missing=[Missing("a", "b", "the right side was not dumped", ("b2",))])
+    report = a_report(
+        samples.passed(), missing=[Missing("a", "b", plain_text("the right side was not dumped"), ("b2",))]
+    )
     text = coverage_text(report)
     assert text.startswith("COVERAGE: 1 map entry was not paired")
     fused = coverage_text(replace(report, network=(NetworkOperator(0, 0, "a", "Add", ("a",), ("*",), ""),)))
@@ -331,14 +354,14 @@ def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
 
 
 def test_coverage_below_what_was_asked_for_fails_and_says_the_numbers():
-    alone = [Unmatched("right", samples.right_ref(), "no left operator of that name")]
+    alone = [Unmatched("right", samples.right_ref(), plain_text("no left operator of that name"))]
     report = a_report(samples.passed(), samples.passed(), alone_right=alone, min_coverage=0.9)
     expected = "COVERAGE: coverage is 66.6 %, below the 90 % asked for: 2 of 3 right tensors have a partner"
     assert " ".join(coverage_text(report).split()).startswith(expected)
 
 
 def test_coverage_that_passes_lists_who_was_left_alone_by_reason():
-    alone = [Unmatched("right", samples.right_ref(f"x{i}"), f"reason {i % 2}") for i in range(9)]
+    alone = [Unmatched("right", samples.right_ref(f"x{i}"), plain_text(f"reason {i % 2}")) for i in range(9)]
     text = coverage_text(a_report(*[samples.passed()] * 9, alone_right=alone))
     assert "COVERAGE" not in text
     assert "    reason 0        5\n    reason 1        4\n" in text
@@ -405,7 +428,9 @@ def test_empty_tensors_count_as_identical():
 
 
 def test_the_last_line_shouts_when_little_was_compared_and_nobody_set_a_limit():
-    alone = [Unmatched("right", samples.right_ref(f"x{i}"), "no left operator of that name") for i in range(2)]
+    alone = [
+        Unmatched("right", samples.right_ref(f"x{i}"), plain_text("no left operator of that name")) for i in range(2)
+    ]
     report = a_report(samples.passed(), alone_right=alone)
     shout = "ONLY 1 OF 3 RIGHT TENSORS (33.3 %) WERE MATCHED, AND NO MIN_COVERAGE IS SET"
     assert summary_lines(report, width=100, files=["results.json"])[-1] == shout
@@ -416,7 +441,7 @@ def test_the_last_line_shouts_when_little_was_compared_and_nobody_set_a_limit():
 
 
 def test_warnings_are_told_few_times():
-    warned = replace(samples.passed(), verdict=Verdict("warn", (Finding("warn", "accepted for a while"),)))
+    warned = replace(samples.passed(), verdict=Verdict("warn", (Finding("warn", plain_text("accepted for a while")),)))
     lines = summary_lines(a_report(*[warned] * 5), width=120)
     assert sum("accepted for a while" in line for line in lines) == 3
     assert "and 2 more warnings; results.json has them all" in lines
@@ -426,7 +451,9 @@ def test_warnings_are_told_few_times():
 def test_the_summary_and_the_match_report_fit(width):
     for report in (
         nothing_met(),
-        a_report(widest(), samples.unreadable(), alone_left=[Unmatched("left", samples.left_ref(LONG), LONG)]),
+        a_report(
+            widest(), samples.unreadable(), alone_left=[Unmatched("left", samples.left_ref(LONG), plain_text(LONG))]
+        ),
     ):
         for line in (*summary_lines(report, width=width), *coverage_text(report, width=width).splitlines()):
             assert len(line) <= width

@@ -14,12 +14,13 @@ from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.model.report import NetworkOperator
 from pytest_msdump.reporting.assemble import assemble
 from pytest_msdump.reporting.json_report import document, read_json, report_from, write_json
+from pytest_msdump.text import plain_text
 
 
 def a_report(records=None, **changes):
     left, right = samples.dumps()
-    alone = [Unmatched("left", left.refs[0], "no right operator of that name", ("conv1:output:0",))]
-    pairing = samples.pairing([samples.pair()], alone, [Unmatched("right", right.refs[0], "no left one")])
+    alone = [Unmatched("left", left.refs[0], plain_text("no right operator of that name"), ("conv1:output:0",))]
+    pairing = samples.pairing([samples.pair()], alone, [Unmatched("right", right.refs[0], plain_text("no left one"))])
     records = [samples.drifted()] if records is None else records
     return assemble(left, right, pairing, records, profile="default", limits={"nan": "match"}, **changes)
 
@@ -57,9 +58,10 @@ def test_each_tensor_left_alone_is_listed_with_its_reason():
 
 def test_missing_pairs_are_listed():
     left, right = samples.dumps()
-    missing = Missing("a", "b", "the right side was not dumped", ("c",))
+    missing = Missing("a", "b", plain_text("the right side was not dumped"), ("c",))
     report = assemble(left, right, samples.pairing(missing=[missing]), [], profile="default")
-    expected = {"left": "a", "right": "b", "reason": "the right side was not dumped", "candidates": ["c"]}
+    said = {"code": "text", "parameters": {"text": "the right side was not dumped"}}
+    expected = {"left": "a", "right": "b", "reason": "the right side was not dumped", **said, "candidates": ["c"]}
     assert document(report)["missing"] == [expected]
 
 
@@ -92,7 +94,7 @@ def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
 
 
 def test_nan_outside_a_string_is_never_written(tmp_path):
-    left_out = Diagnosis("scaled", "high", "", {"factor": float("nan")})
+    left_out = Diagnosis("scaled", "high", plain_text(""), {"factor": float("nan")})
     with pytest.raises(ValueError, match="JSON compliant"):
         write_json(a_report([samples.drifted(diagnosis=(left_out,))]), tmp_path)
 

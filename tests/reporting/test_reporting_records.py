@@ -39,10 +39,11 @@ from pytest_msdump.model.record import (
 from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.model.verdict import FileRemark, Finding, Limits, Verdict
+from pytest_msdump.model.verdict import Finding, Limits, Verdict
 from pytest_msdump.reporting.json_report import document, report_from
 from pytest_msdump.reporting.record_json import from_json, to_json, to_text
 from pytest_msdump.reporting.values import decode, encode
+from pytest_msdump.text import Message, plain_text
 
 # INTERFACE 9, by hand.
 AGREED = {
@@ -67,7 +68,7 @@ def measurements(draw):
         found[metric] = Measurement(
             metric,
             value=draw(value) if kind == "value" else None,
-            undefined=None if kind == "value" else draw(st.text()),
+            undefined=None if kind == "value" else plain_text(draw(st.text())),
             applies=kind != "does not apply",
             where=draw(st.none() | indexes),
         )
@@ -180,8 +181,10 @@ def test_the_numbers_are_where_the_interface_says():
 
 def test_undefined_and_not_applying_are_told_apart():
     numbers = {
-        "cosine_similarity": Measurement("cosine_similarity", undefined="it has one element", applies=False),
-        "kl_divergence": Measurement("kl_divergence", undefined="of complex tensors"),
+        "cosine_similarity": Measurement(
+            "cosine_similarity", undefined=plain_text("it has one element"), applies=False
+        ),
+        "kl_divergence": Measurement("kl_divergence", undefined=plain_text("of complex tensors")),
     }
     entry = samples.entry(samples.drifted(comparison=samples.measured(measurements=numbers)))
     assert entry["metrics"] == {}
@@ -224,13 +227,16 @@ def test_only_the_transforms_in_force_are_written():
 def test_judging_again_changes_the_opinion_and_no_number():
     record = samples.drifted()
     entry = samples.entry(record)
-    verdict = Verdict("warn", (Finding("warn", "milder now"),))
+    verdict = Verdict("warn", (Finding("warn", plain_text("milder now")),))
     again = samples.entry(record.judged(verdict, Limits(judged_as="float16"), ()))
     opinion = {"verdict", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes"}
     assert {key: value for key, value in again.items() if key not in opinion} == {
         key: value for key, value in entry.items() if key not in opinion
     }
     assert (again["verdict"], again["judged_as"], again["would_pass"], again["checks"]) == ("warn", "float16", {}, [])
+
+
+NOTE = Message("repeated_tensor", {"side": "left", "n": 2, "occurrence": 1})
 
 
 def full():
@@ -244,7 +250,7 @@ def full():
         at_least={"max_absolute_error": math.inf},
         equal_bits=False,
         elements=4,
-        note="N",
+        note=plain_text("N"),
     )
     spread = Spread(
         Histogram(-3, (1, 0, 2)), MagnitudeErrors(0, (0.5,), (1.0,)), AxisErrors(1, 2, (0.25, 1.0)), ((0.0, 1.5),)
@@ -256,14 +262,14 @@ def full():
     comparison = samples.measured(total_elements=900, near_zero=1, sampled=True, absolute_error_sum=2**70)
     record = samples.drifted(
         pair=samples.pair(
-            transform=Transform("NHWC", "NCHW", (0, 2, 1), True, (2, 3), "NHWC"), note="note", uncompared=(1, 2)
+            transform=Transform("NHWC", "NCHW", (0, 2, 1), True, (2, 3), "NHWC"), note=NOTE, uncompared=(1, 2)
         ),
-        limits=Limits(judged_as="float16", nan="forbid", known_drift="exp", notes=("expired",)),
+        limits=Limits(judged_as="float16", nan="forbid", known_drift="exp", notes=(plain_text("expired"),)),
         comparison=comparison,
         statistics=statistics,
         custom={"mine": CustomResult("1", "m")},
-        remarks=(FileRemark("trailing_bytes", {"side": "left", "bytes": 3}),),
-        diagnosis=(Diagnosis("scaled", "high", "E", {"factor": 2.0, "index": {"1": 3}}),),
+        remarks=(Message("trailing_bytes", {"side": "left", "bytes": 3}),),
+        diagnosis=(Diagnosis("scaled", "high", plain_text("E"), {"factor": 2.0, "index": {"1": 3}}),),
         spread=spread,
         kernel_args={"left": KernelArguments("k.json", {"pad": "1"}), "right": KernelArguments("r.json", note="cut")},
         differing_arguments=(ArgumentDifference("attribute", "pad", None, "same"),),
@@ -314,8 +320,10 @@ def test_keys_stand_in_the_order_that_the_page_of_the_format_gives():
         "order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "source", "how", "by",
         "transform", "verdict", "elements", "total_elements", "near_zero", "sampled", "equal", "finite", "differing",
         "right_zero_mismatch", "rtol", "atol", "absolute_error_sum", "metrics", "undefined", "not_applicable",
-        "where", "vendor", "nonfinite", "worst", "pair_note", "uncompared", "statistics", "file_remarks", "diagnosis",
+        "where", "vendor", "nonfinite", "worst", "pair_note", "pair_note_said", "uncompared", "statistics",
+        "file_remarks", "diagnosis",
         "spread", "custom", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes",
+        "notes_said",
         "kernel_args", "differing_arguments", "role", "causes", "suspects", "role_reason", "role_why",
         "amplification", "suspicious",
     ]  # fmt: skip
@@ -325,7 +333,11 @@ def test_keys_stand_in_the_order_that_the_page_of_the_format_gives():
 @given(comparison=comparisons, text=st.text(), limit=st.none() | st.integers(0, 9) | st.floats(0, 9), name=st.text())
 def test_the_text_is_strict_json_in_ascii(comparison, text, limit, name):
     checks = (Check("cosine_similarity", 0, limit, "fail", text, "fail"),)
-    verdict = Verdict("fail", (Finding("fail", text, None, limit, 0), Finding("note", text)), {"rmse": float("inf")})
+    verdict = Verdict(
+        "fail",
+        (Finding("fail", plain_text(text), None, limit, 0), Finding("note", plain_text(text))),
+        {"rmse": float("inf")},
+    )
     ref = samples.left_ref()
     left = replace(ref, key=TensorKey(OpKey(name, ref.key.op.at, text or None, name), "output", 0))
     pair = samples.pair(left=left, by=text)
@@ -341,7 +353,7 @@ def test_the_text_is_strict_json_in_ascii(comparison, text, limit, name):
 def test_zero_is_written_as_what_it_is():
     for number in (0, 0.0, -0.0, 0):
         checks = (Check("rmse", number, number, "fail", "R", "ok"),)
-        findings = (Finding("fail", "S", "rmse", number, number),)
+        findings = (Finding("fail", plain_text("S"), "rmse", number, number),)
         entry = samples.entry(samples.drifted(checks=checks, verdict=Verdict("fail", findings)))
         told = [*entry["checks"], *entry["findings"]]
         assert [repr(one[key]) for one in told for key in ("value", "limit")] == [repr(number)] * 4

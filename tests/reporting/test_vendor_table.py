@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from reporting import samples
 
-from pytest_msdump.facts.operators import REASONS
 from pytest_msdump.model.pairing import Missing
 from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
@@ -18,6 +17,7 @@ from pytest_msdump.reporting.csv_report import write_csv
 from pytest_msdump.reporting.record_json import from_json
 from pytest_msdump.reporting.vendor_cells import overflow_cell, shape_cell
 from pytest_msdump.reporting.vendor_table import ALGORITHMS, Columns, columns_for, nine_columns, titles_of, vendor_table
+from pytest_msdump.text import Message, plain_text, say
 
 ALL = Columns(sequence=True, overflow=True, left_address=True, right_address=True)
 # What release 26.2.0 writes with -r and -overflow_detection between two devices, from a file of it.
@@ -32,7 +32,7 @@ AT = {"rank": None, "net": None, "graph": None, "iteration": 0, "occurrence": 0}
 def record(left, right="r:output:0", order=0, elements=6, **changes):
     """A record from its entry of `tensors`; one that could not be measured has no elements."""
     usual = samples.entry(samples.drifted())
-    broken = {**usual["findings"][0], "outcome": "error", "sentence": f"{left} is broken"}
+    broken = {**usual["findings"][0], "outcome": "error", "sentence": f"{left} is broken", "code": "?"}
     plain = {
         **usual,
         "order": order,
@@ -67,7 +67,12 @@ def alone(address, reason="nobody", side="left", order=0, **changes):
     at = Coordinates(iteration=0, occurrence=0)
     named = {"op_type": "Add", "dtype": "float16", "shape": (2, 1, 16), "device_address": 8192, "at": at}
     tensor = ReportedTensor(address, "f", **{**named, **changes})
-    return UnmatchedTensor(side, tensor, reason, order=order if side == "left" else None)
+    return UnmatchedTensor(
+        side,
+        tensor,
+        reason if isinstance(reason, Message) else plain_text(reason),
+        order=order if side == "left" else None,
+    )
 
 
 def operator(index, name, group=None, originals=("o",), op_type="Add", sequence=None):
@@ -85,7 +90,7 @@ def report(records=(), unmatched=(), network=(), missing=(), readers=("ascend", 
         records=tuple(records),
         unmatched=tuple(unmatched),
         network=tuple(network),
-        missing=tuple(Missing(left, right, "") for left, right in missing),
+        missing=tuple(Missing(left, right, plain_text("")) for left, right in missing),
     )
 
 
@@ -216,7 +221,7 @@ class TestNetwork:
         network = [operator(0, "d", op_type="Data"), operator(1, "gone"), operator(2, "lost")]
         rows = report(network=network, missing=[("lost:output:0", "o:output:0")])
         assert table(rows, *NAMES, "OpType", "OpSequence", "CompareFailReason") == [
-            ("0", "d", "o", "NaN", "unmatched", "Data", "0", REASONS["data"]),
+            ("0", "d", "o", "NaN", "unmatched", "Data", "0", say(Message("data"))),
             ("1", "gone", "o", "NaN", "unmatched", "Add", "1", "the left side did not dump gone"),
             ("2", "lost", "o", "NaN", "missing", "Add", "2", "the left side did not dump lost"),
         ]
@@ -235,14 +240,14 @@ class TestNetwork:
     @pytest.mark.parametrize(
         ("reason", "op_type", "listed"),
         [
-            (REASONS["inner"], "Add", False),
-            (REASONS["l1_fusion"].format(group="7"), "Add", False),
-            (REASONS["dequant_input"], "AscendDequant", False),
-            (REASONS["quantised_input"], "Conv2D", True),
-            (REASONS["quant_output"], "AscendQuant", False),
-            (REASONS["quant_output"], "Quant", True),
-            (REASONS["inserted"], "Add", True),
-            (f"it is {REASONS['inner']}", "Add", True),
+            (Message("inner"), "Add", False),
+            (Message("l1_fusion", {"group": "7"}), "Add", False),
+            (Message("dequant_input"), "AscendDequant", False),
+            (Message("quantised_input"), "Conv2D", True),
+            (Message("quant_output"), "AscendQuant", False),
+            (Message("quant_output"), "Quant", True),
+            (Message("inserted"), "Add", True),
+            (Message("fed_by", {"op": "x", "why": Message("inner")}), "Add", True),
         ],
     )
     def test_what_only_passes_values_on_inside_a_group_has_no_row_of_its_own(self, reason, op_type, listed):
@@ -253,13 +258,13 @@ class TestNetwork:
         assert sorted(table(rows, "TensorIndex")) == [("a:output:0",), ("a:output:1",)]
 
     def test_a_group_of_which_nothing_can_be_compared_has_one_row_with_the_reason(self):
-        rows = report(unmatched=[alone("a:output:0", REASONS["inner"])], network=[operator(0, "a")])
+        rows = report(unmatched=[alone("a:output:0", Message("inner"))], network=[operator(0, "a")])
         assert table(rows, *NAMES, "CompareFailReason", right_alone=False) == [
-            ("0", "a", "o", "NaN", "unmatched", REASONS["inner"])
+            ("0", "a", "o", "NaN", "unmatched", say(Message("inner")))
         ]
 
     def test_an_operator_between_quantisation_and_dequantisation_has_no_row(self):
-        rows = report(unmatched=[alone("a:output:0", REASONS["quantised"])], network=[operator(0, "a")])
+        rows = report(unmatched=[alone("a:output:0", Message("quantised"))], network=[operator(0, "a")])
         assert table(rows, *NAMES, right_alone=False) == []
         assert table(rows, *NAMES) == [("0", "a", "o", "a:output:0", "unmatched")]
 
@@ -267,7 +272,7 @@ class TestNetwork:
         ("dumped", "in_model", "is_listed"), [("Quant", "AscendQuant", True), ("AscendQuant", "Quant", False)]
     )
     def test_of_what_type_an_operator_is_the_dump_says(self, dumped, in_model, is_listed):
-        entries = [alone("a:output:0", REASONS["quant_output"], op_type=dumped)]
+        entries = [alone("a:output:0", Message("quant_output"), op_type=dumped)]
         rows = report([record("a:output:1")], entries, [operator(0, "a", op_type=in_model)])
         expected = [("a:output:0", in_model)] * is_listed + [("a:output:1", in_model)]
         assert table(rows, "TensorIndex", "OpType", right_alone=False) == expected

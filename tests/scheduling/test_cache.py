@@ -380,7 +380,7 @@ def test_an_interrupted_run_keeps_what_it_has(compare, monkeypatch):
 
 def record(note: str, order: int = 0) -> Record:
     tensor = ReportedTensor("a:output:0", "a.npy")
-    return Record(order, tensor, tensor, Verdict("error"), "name", notes=(note,))
+    return Record(order, tensor, tensor, Verdict("error"), "name", by=note)
 
 
 def test_what_is_no_record_is_not_there_although_its_digest_is_right(tmp_path):

@@ -13,6 +13,7 @@ from pytest_msdump.reporting.html.columns import Pool, column, file_columns, fro
 from pytest_msdump.reporting.html.details import details
 from pytest_msdump.reporting.json_report import missing_json, outline, unmatched_json
 from pytest_msdump.reporting.values import encode
+from pytest_msdump.text import say
 
 __all__ = ["content"]
 
@@ -37,8 +38,8 @@ _HEAD = (
 _MOST_UNMATCHED = 10_000
 
 
-def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the page's data.
+def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the page's data, and what its English sentences are in Chinese.
 
     Parameters
     ----------
@@ -69,7 +70,11 @@ def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> dict[st
         "unmatched": _unmatched(report.unmatched, pool),
         **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
     }
-    return {**data, "details": details(records, pool), "pool": pool.values}
+    told, messages = details(records, pool)
+    messages |= {one.why for one in report.missing} | {one.why for one in report.unmatched[:_MOST_UNMATCHED]}
+    chinese = {say(message): say(message, "zh") for message in messages}
+    differing = {english: chinese[english] for english in sorted(chinese) if chinese[english] != english}
+    return {**data, "details": told, "pool": pool.values}, differing
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Any]:

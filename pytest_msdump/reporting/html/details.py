@@ -11,6 +11,7 @@ from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.verdict import Finding
 from pytest_msdump.reporting.html.columns import Pool, short
 from pytest_msdump.reporting.record_json import to_json
+from pytest_msdump.text import Message, say
 
 __all__ = ["details"]
 
@@ -24,25 +25,31 @@ _AS_SAVED = ("differing_arguments", "kernel_args", "custom", "statistics", "spre
 _NONFINITE = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
 
 
-def details(records: Sequence[Record], pool: Pool) -> dict[str, Any]:
-    """Return ``of``: record number → what only the drawer tells, and ``left_out``: how many have more in results.json.
+def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[Message]]:
+    """Return what only the drawer shows, and the messages in it.
+
+    The first has ``of``: record number → what only the drawer shows, and ``left_out``: the records that have more in
+    results.json.
 
     Two tiers: sentences, causes and lines of the program of every record before any worst elements and small arrays,
     so that what matters most is never what there was no room for.
     """
     ranked = sorted(range(len(records)), key=lambda number: _rank(records[number], number))
     kept: dict[int, dict[str, Any]] = {}
+    messages: set[Message] = set()
     room, left_out = _ROOM_BYTES, set()
-    for told in (_sentences, _elements):
+    for told, said in ((_sentences, _messages), (_elements, _notes)):
         for number in ranked:
             found = {} if room < _LITTLE_BYTES else _said(told(records[number], pool))
-            size = len(json.dumps(found)) + 12 if found else 0
+            new = {one for one in said(records[number]) if one not in messages} if found else set()
+            size = len(json.dumps(found)) + 12 + sum(len(json.dumps(say(one, "zh"))) for one in new) if found else 0
             if room < _LITTLE_BYTES or size > room:
                 left_out.add(number)
             elif found:
                 room -= size
+                messages |= new
                 kept.setdefault(number, {}).update(found)
-    return {"of": {str(number): kept[number] for number in sorted(kept)}, "left_out": sorted(left_out)}
+    return {"of": {str(number): kept[number] for number in sorted(kept)}, "left_out": sorted(left_out)}, messages
 
 
 def _said(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +84,7 @@ def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
     """Worst elements, places, arguments, small arrays."""
     entry = to_json(record)
     return {
-        "notes": list(dict.fromkeys([*record.notes, *_extra_notes(record)])),
+        "notes": list(dict.fromkeys(map(say, _notes(record)))),
         "overflows": entry["left"].get("overflows"),
         "transform": entry["transform"],
         "would_pass": entry["would_pass"],
@@ -89,9 +96,17 @@ def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
     }
 
 
-def _extra_notes(record: Record) -> Iterator[str]:
-    """Sentences that other keys hold."""
-    if record.pair_note:
+def _messages(record: Record) -> Iterator[Message]:
+    """What `_sentences` says."""
+    yield from (one.message for one in record.verdict.findings if not _in_table(one))
+    yield from (one.evidence for one in record.diagnosis)
+    if record.comparison is not None:
+        yield from filter(None, record.comparison.undefined.values())
+
+
+def _notes(record: Record) -> Iterator[Message]:
+    yield from record.notes
+    if record.pair_note is not None:
         yield record.pair_note
 
 

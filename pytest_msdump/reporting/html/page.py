@@ -15,10 +15,8 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.reporting.atomic import write_file
 from pytest_msdump.reporting.html.content import content
 from pytest_msdump.reporting.html.words import WORDS
-from pytest_msdump.reporting.phrases import Phrases
-from pytest_msdump.reporting.sentence_forms import KINDS, SENTENCES
-from pytest_msdump.reporting.sentence_forms import WORDS as SIDES
 from pytest_msdump.reporting.tally import coverage_problems
+from pytest_msdump.text import Phrases
 
 __all__ = ["page", "write_html"]
 
@@ -65,11 +63,8 @@ def page(report: Report, *, problems: Mapping[str, Sequence[str]] = _NO_PROBLEMS
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    data = {
-        "report": content(report, problems=problems),
-        "words": WORDS,
-        "sentences": {"forms": SENTENCES, "kinds": KINDS, "words": SIDES},
-    }
+    drawn, chinese = content(report, problems=problems)
+    data = {"report": drawn, "words": WORDS, "chinese": chinese}
     text = f"""<!DOCTYPE html>
 <html lang="en">
 <head>

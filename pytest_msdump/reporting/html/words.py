@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_msdump.facts.messages import MESSAGES
+from pytest_msdump.text.en import EN
+from pytest_msdump.text.zh import ZH
 
 __all__ = ["WORDS"]
 
-# Sentences that the terminal says as well: from its table, by the beginnings of their names.
+# Sentences that the terminal says as well: from the catalogues, by the beginnings of their codes.
 _SHARED = (
-    *("between_names", "between_parts", "between_clauses", "names_and_more", "in_brackets", "after_label"),
+    *("same_name", "between_names", "between_parts", "between_clauses", "names_and_more", "in_brackets", "after_label"),
     *(
         "why_",
         "or_before",
@@ -23,17 +24,29 @@ _SHARED = (
         "by_order",
         "between_sources",
     ),
-    *("better_", "ambiguous", "doubt_", "fits", "decided_", "shape_", "do_map_instead", "in_place_of"),
+    *(
+        "better_",
+        "ambiguous",
+        "doubt_",
+        "fits",
+        "decided_",
+        "shape_same",
+        "shape_transposed",
+        "shape_reshaped",
+        "do_map_instead",
+        "in_place_of",
+    ),
 )
 
 
 def _shared() -> Iterator[tuple[str, tuple[str, str]]]:
     """The messages that the page says; the singular stands beside its plural."""
-    for name, message in MESSAGES.items():
-        if name.startswith(_SHARED):
-            yield name, (message.en, message.zh)
-            if message.one is not None:
-                yield f"{name}_one", (message.one, message.zh)
+    for name in (name for name in EN if name.startswith(_SHARED)):
+        english = EN[name]
+        if isinstance(english, str):
+            yield name, (english, ZH[name])
+        else:
+            yield from ((f"{name}_one", (english[0], ZH[name])), (name, (english[1], ZH[name])))
 
 
 # Key → English, Chinese. {…} is filled in by the page.

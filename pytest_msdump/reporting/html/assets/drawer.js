@@ -38,7 +38,7 @@ function drawerParts(row) {
       h("button", { type: "button", onclick: closeDrawer, title: "Esc", id: "close" }, t("close"))),
     h("h2", { class: "mono" }, sides.left.address(row)),
     h("p", {}, badge(verdictOf(row)), " ", roleMark(row), " ", h("span", { class: "soft" }, whyText(row))),
-    h("p", { class: "soft small" }, [retold(pooled(tensors.by, row)) || pooled(tensors.how, row), ...coordinates(row)].filter(Boolean).join("; ")),
+    h("p", { class: "soft small" }, [pairedText(row), ...coordinates(row)].filter(Boolean).join("; ")),
     diagnosisParts(more),
     inheritedParts(more),
     suspiciousParts(row, more),
@@ -69,7 +69,7 @@ function diagnosisParts(more) {
   if (!Array.isArray(more.diagnosis) || !more.diagnosis.length) return null;
   return [h("h3", {}, t("looks_like")), more.diagnosis.map((one) => h("p", {},
     h("b", {}, looksLike(one)), one.confidence ? ` (${t(`confidence_${one.confidence}`)})` : "",
-    one.evidence ? `: ${retold(one.evidence)}` : ""))];
+    one.evidence ? `: ${translated(one.evidence)}` : ""))];
 }
 
 function inheritedParts(more) {
@@ -132,8 +132,8 @@ function worstPart(row, more) {
 }
 
 function saysPart(more) {
-  const said = [...(more.findings || []).map(([, sentence]) => sentence), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${retold(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
-  return said.length ? [h("h3", {}, t("says")), said.map((sentence) => h("p", {}, retold(String(sentence))))] : null;
+  const said = [...(more.findings || []).map(([, sentence]) => sentence), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
+  return said.length ? [h("h3", {}, t("says")), said.map((sentence) => h("p", {}, translated(String(sentence))))] : null;
 }
 
 function wouldPass(more) {

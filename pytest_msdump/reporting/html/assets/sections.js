@@ -150,7 +150,7 @@ function tableSection() {
 
 function unmatchedSection() {
   const listed = report.unmatched, counts = report.counts;
-  const missing = report.missing.length ? [h("h2", {}, t("missing_title")), table([t("left_word"), t("right_word"), t("reason"), t("candidates")], report.missing.map((one) => [one.left, one.right, retold(one.reason), one.candidates.join(", ")].map((text) => h("span", { class: "small" }, text))))] : null;
+  const missing = report.missing.length ? [h("h2", {}, t("missing_title")), table([t("left_word"), t("right_word"), t("reason"), t("candidates")], report.missing.map((one) => [one.left, one.right, translated(one.reason), one.candidates.join(", ")].map((text) => h("span", { class: "small" }, text))))] : null;
   if (!listed.all) return h("section", {}, missing, h("p", {}, t("all_matched")));
   const groups = new Map();
   for (let row = 0; row < listed.rows; row++) {
@@ -176,7 +176,7 @@ function groupOf([side, reason], rows, open) {
       body.append(button);
     }
   };
-  const group = h("details", { open, ontoggle: () => { if (group.open && !body.firstChild) fill(0); } }, h("summary", {}, h("b", {}, rows.length), ` ${t(`${side}_word`)}: ${retold(reason)}`), body);
+  const group = h("details", { open, ontoggle: () => { if (group.open && !body.firstChild) fill(0); } }, h("summary", {}, h("b", {}, rows.length), ` ${t(`${side}_word`)}: ${translated(reason)}`), body);
   if (open) fill(0);
   return group;
 }

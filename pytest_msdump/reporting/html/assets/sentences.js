@@ -12,35 +12,17 @@ function described([operator, state, before]) {
   return t("in_brackets", { text: name, aside: word in loaded.words ? t(word) : pool[state] });
 }
 
-// Sentences of the engine are English in the results; they are known again by their forms, and said from their parts.
-const { forms, kinds, words: placeWords } = loaded.sentences;
-let patterns = null;
-
-function patternOf(english) {
-  const parts = english.split(/(\{\w+\})/).map((part) => {
-    if (!/^\{\w+\}$/.test(part)) return part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
-    const name = part.slice(1, -1);
-    return `(?<${name}>${kinds[name] || ".+?"})`;
-  });
-  return new RegExp(`^${parts.join("")}$`, "s");
+// Sentences of the engine are English in the results; what this page shows of them stands beside them in Chinese.
+function translated(sentence) {
+  return (settings.language === "zh" && loaded.chinese[sentence]) || sentence;
 }
 
-function retold(sentence, depth = 0) {
-  if (settings.language !== "zh" || typeof sentence !== "string" || sentence.length > 2000) return sentence;
-  patterns ||= forms.map(([english, chinese]) => [patternOf(english), chinese]);
-  for (const [pattern, chinese] of patterns) {
-    const found = pattern.exec(sentence);
-    if (found) return chinese.replace(/\{(\w+)\}/g, (_, name) => partOf(name, found.groups[name], depth));
-  }
-  return sentence;
-}
-
-function partOf(name, text, depth) {
-  if ((name === "why" || name === "whys") && depth < 3) {
-    return (name === "whys" ? text.split(", ") : [text]).map((part) => retold(part, depth + 1)).join("、");
-  }
-  if (name.endsWith("_elements")) return text.split(" ")[0];
-  return ["side", "other", "io"].includes(name) ? placeWords[text] : text;
+// Why these two were paired.
+function pairedText(row) {
+  const [by, how] = [pooled(tensors.by, row), pooled(tensors.how, row)];
+  if (how === "name") return t("same_name");
+  if (how === "mangled") return t("same_name_as", { name: sides.left.label(row).replace(/[/.\\ ]/g, "_") });
+  return by || how;
 }
 
 // Why an operator has its role. Results of an older release have the English sentence alone.

@@ -107,10 +107,10 @@ function whyText(row) {
     const [value, limit] = besides(beyond[0].value, beyond[0].limit);
     const sign = (TITLES.get(beyond[0].metric) || {}).direction === "high" ? "<" : ">";
     const reason = (detailsOf(row).undefined_in || {})[beyond[0].metric];
-    return beyond[0].value === null ? `${beyond[0].metric}: ${retold(reason) || t("undefined")}` : `${beyond[0].metric} ${value} ${sign} ${limit}`;
+    return beyond[0].value === null ? `${beyond[0].metric}: ${translated(reason) || t("undefined")}` : `${beyond[0].metric} ${value} ${sign} ${limit}`;
   }
   const findings = detailsOf(row).findings || [];
-  return findings.length ? retold(findings[0][1]) : "";
+  return findings.length ? translated(findings[0][1]) : "";
 }
 
 function table(heads, rows, attributes) {

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.judging.wording import apart, bound_text, number, position
+from pytest_msdump.text import Message, bound_text, number, say
+from pytest_msdump.text.phrases import apart
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -67,4 +68,6 @@ def test_a_value_close_to_its_limit_gets_the_digits_it_needs() -> None:
 
 
 def test_a_place_reads_like_an_index() -> None:
-    assert (position((0, 3)), position(()), position(None)) == ("[0, 3]", "its only element", "an unknown place")
+    places = ((0, 3), (), Message("unknown_place"))
+    said = [say(Message("detail_place", {"place": place})) for place in places]
+    assert said == [", at [0, 3]", ", at its only element", ", at an unknown place"]

@@ -1,0 +1,23 @@
+"""Every sentence for people: a code with parameters, and one catalogue of templates for each language.
+
+`results.json`, `ops.csv` and `summary.md` are English. A terminal or a page in Chinese says the same codes from the
+other catalogue; its terms are those of MindSpore's and Ascend's Chinese manuals.
+"""
+
+from __future__ import annotations
+
+from pytest_msdump.text.message import Message, Parameter, in_clauses, plain_text
+from pytest_msdump.text.phrases import ENGLISH, Phrases, bound_text, message_of, number, say
+
+__all__ = [
+    "ENGLISH",
+    "Message",
+    "Parameter",
+    "Phrases",
+    "bound_text",
+    "in_clauses",
+    "message_of",
+    "number",
+    "plain_text",
+    "say",
+]

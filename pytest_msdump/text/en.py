@@ -1,0 +1,600 @@
+"""Every sentence for people in English: code → template; of two, the first is of exactly one `n`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["EN"]
+
+EN: Mapping[str, str | tuple[str, str]] = {
+    # -- what joins parts of a sentence
+    "between_names": ", ",
+    "between_parts": ", ",
+    "between_numbers": ", ",
+    "between_clauses": "; ",
+    "after_label": "{label}: {text}",
+    "in_brackets": "{text} ({aside})",
+    "names_and_more": "{names} and {n} more",
+    "same": "(same)",
+    "left": "left",
+    "right": "right",
+    # -- verdicts: as the first word of a failure, and counted
+    "PASS": "PASS",
+    "WARN": "WARN",
+    "FAIL": "DRIFT",
+    "UNDEFINED": "UNDEFINED",
+    "ERROR": "ERROR",
+    "NOT_RUN": "NOT RUN",
+    "count_pass": "{n} pass",
+    "count_warn": "{n} warn",
+    "count_fail": "{n} fail",
+    "count_undefined": "{n} undefined",
+    "count_error": "{n} error",
+    "count_not_run": "{n} not run",
+    # -- header
+    "header_left": "msdump: left  = under test  {side}",
+    "header_right": "        right = reference   {side}",
+    "header_pairs": ("{n} pair to compare, profile {profile}", "{n} pairs to compare, profile {profile}"),
+    "header_kernel": "kernel: {kernel}",
+    "side": "{directory}  ({about})",
+    "reader": "reader {reader}",
+    "sides_look_swapped": (
+        "warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} "
+        "dump; left = run under test, right = reference"
+    ),
+    "dump_not_collected": "nothing in {directory} is collected: it is a dump; keep tests apart from dumps",
+    "uncompared": (
+        "{n} compared tensor has further occurrences that were not compared: {k}",
+        "{n} compared tensors have further occurrences that were not compared: {k}",
+    ),
+    "partial_run": (
+        "{side}: the directory holds a partial second run: {newer} of {n} tensor",
+        "{side}: the directory holds a partial second run: {newer} of {n} tensors",
+    ),
+    "not_understood": (
+        "{n} file is not understood and left out: {names}",
+        "{n} files are not understood and left out: {names}",
+    ),
+    "by_statistics": (
+        "{unseen} of {n} pair by statistics only: tensors were not seen",
+        "{unseen} of {n} pairs by statistics only: tensors were not seen",
+    ),
+    # -- summary
+    "matched": "matched {paired} of {total} right tensors ({share})",
+    "without_partner": "{text}; without a partner: {sides}",
+    "count_of_left": "{n} left",
+    "count_of_right": "{n} right",
+    "more_reasons": ("{tensors}: {n} more reason, in results.json", "{tensors}: {n} more reasons, in results.json"),
+    "outcomes": ("{n} tensor: {counts}", "{n} tensors: {counts}"),
+    "first_failing": "first failing: op {place} of {operators}, {line}",
+    "more_warnings": "and {n} more warnings; results.json has them all",
+    "sides_identical": "the two sides are identical: every pair is bit-equal; usually a run was compared with itself",
+    "pairs_equal": "every pair is bit-equal",
+    "coverage_is": "coverage: {problem}",
+    "reports": "reports: {files}",
+    "alarm": "ONLY {paired} OF {total} RIGHT TENSORS ({share}) WERE MATCHED, AND NO MIN_COVERAGE IS SET",
+    "incomplete_left": "THE LEFT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
+    "incomplete_right": "THE RIGHT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
+    "not_complete": "not every pair was run, and what was not compared has not passed",
+    "not_ended": "the run has not ended, or was broken off: nothing of it can be judged; run it again",
+    "more_failing": "and {n} more failing tensors; results.json has them all",
+    "more_of_operator": "{line} (and {n} more tensors of this operator)",
+    "both_sides": "left {left}, right {right}",
+    "foreign_results": (
+        "ERROR: {n} results belong to other dumps than this process sees: files changed during the run, or workers "
+        "see other files"
+    ),
+    # -- coverage
+    "nothing_compared": "nothing was compared: no left tensor has a partner on the right",
+    "missing_mapped": ("{n} map entry was not paired", "{n} map entries were not paired"),
+    "missing_fused": ("{n} mapped or fused pair was not made", "{n} mapped or fused pairs were not made"),
+    "coverage_below": (
+        "coverage is {share}, below the {wanted} asked for: {paired} of {total} right tensors have a partner"
+    ),
+    "coverage_fails": "COVERAGE: {problem}",
+    "met": "met",
+    "met_of": "{paired} of {total} right tensors in the selection ({share})",
+    "holds_nothing": "{directory} (a folder without files)",
+    "holds": "{directory} ({n} tensors; reader {reader})",
+    "missing_title_mapped": "mapped, but not paired ({n}):",
+    "missing_title_fused": "mapped or fused, but not paired ({n}):",
+    "alone_left": "left tensors without a partner ({n}):",
+    "alone_right": "right tensors without a partner ({n}):",
+    "reason": "reason",
+    "tensors": "tensors",
+    "first_of_them": "the first of them:",
+    "nearest": " (nearest: {names})",
+    "do_check_dump": "what to do: check that the run wrote its dump there, and that the path is its root",
+    "do_check_selection": (
+        "what to do: both sides hold tensors, but none is within the selection; check select, deselect, io, "
+        "iteration, rank and graph"
+    ),
+    "do_map": "what to do: give both sides the same operator names, or name the pairs in msdump.toml:",
+    "do_suggest": "msdump match --suggest looks for them by values, names and order, and writes the entries",
+    "partners": "partners: {how}",
+    "the_left_operator": "the left operator",
+    "the_right_operator": "the right operator",
+    "more_tensors": "and {n} more tensors; results.json has them all",
+    "rest_reasons": "and {n} more reasons; results.json has them all",
+    # -- who else would fit
+    "suspicious": (
+        "{n} suspicious pair: another tensor fits far better",
+        "{n} suspicious pairs: another tensor fits far better",
+    ),
+    "better_right": (
+        "fits {names} of the right far better ({why}): a wrong pair, unless the left put that out in its place"
+    ),
+    "better_left": (
+        "the right fits {names} of the left far better ({why}): a wrong pair, unless the left put it out elsewhere"
+    ),
+    "ambiguous": "{text}; ambiguous: {doubt}",
+    "doubt_several": "several tensors hold these values",
+    "doubt_values": "too few different values to tell a tensor by",
+    "doubt_names": "names or the fusion file pair these two, so the operator may pass on what it was given",
+    "more_suspicious": "and {n} more suspicious pairs; --msdump-all shows them",
+    "do_map_instead": "if a pair is wrong, msdump.toml needs:",
+    "in_place_of": "in place of {entry}",
+    "fits": "values agree to {apart}, {shape}",
+    "fits_equal": "values are equal, {shape}",
+    "fits_by_name": "names agree, {shape}; values differ by {apart} of their norm",
+    "decided_names": "other tensors hold the same values: names decide",
+    "decided_order": "other tensors hold the same values: the order of execution decides",
+    "shape_same": "same shape",
+    "shape_transposed": "axes of the right in another order",
+    "shape_reshaped": "other shape",
+    # -- who started it
+    "count_cause": ("{n} cause", "{n} causes"),
+    "count_inherited": "{n} inherited",
+    "count_unknown": "{n} unknown",
+    "told_by": "{text}; told by {source}",
+    "between_sources": " and ",
+    "by_graph": "the run's own graph",
+    "by_fusion": "the fusion JSON",
+    "by_order": "execution order, since no graph tells who feeds whom",
+    "cause_line": "cause  {operator} (op {place} of {operators}): {reason}",
+    "more_causes": "and {n} more causes; --msdump-all shows them",
+    "inherited_line": "{n} inherited: {names}",
+    "unknown_line": "unknown  {names}: {reason}",
+    "more_unknown": "and {n} more reasons; --msdump-all shows them",
+    "without_cause": "inherited  {names}: their inputs fail, and what these come from was not compared",
+    "amplifying": "error out over error in: {names}",
+    "inherited_from": "inherited from {names}",
+    "shown_whole": "{text}; --msdump-all shows it whole",
+    "role_cause": "role cause",
+    "role_inherited": "role inherited",
+    "role_unknown": "role unknown",
+    # -- why it has its role: the English stands in results.json
+    "why_unseen": "what feeds it was not all compared: {suspects}",
+    "why_shared": "others that fail are fed by the same, which was not compared: {suspects}",
+    "why_circle": "operators feed one another and all fail: {suspects}",
+    "why_order": "no graph tells who feeds whom; it follows a failure, and may be of its own",
+    "why_feeds": "no graph tells what feeds it",
+    "why_earlier": "what it was given may come from an earlier part of the run, which fails, too",
+    "why_ranks": "it takes values from other ranks, and some of those fail",
+    "why_input": "its input fails, and what feeds it has no verdict of its own: {suspects}",
+    "why_step": "through parameters as the iteration before left them: {suspects}",
+    "why_before": "its input fails; before that: {suspects}",
+    "why_first": "the first to fail in execution order",
+    "why_passing": "all that feeds it and was compared passes",
+    "or_before": "it, or one before it that was not compared: {suspects}",
+    "given_unseen": "not compared: {names}",
+    "given_before": "not compared as they were before the step: {names}",
+    "operators_before": ("{n} operator before {operator}", "{n} operators before {operator}"),
+    "state_not_dumped": "not dumped",
+    "state_not_run": "not run",
+    "state_no_partner": "no partner",
+    "state_compared_in_part": "compared in part",
+    "state_not_selected": "not selected",
+    "state_fails": "fails",
+    "state_passes": "passes",
+    "role_because": "{role}: {reason}",
+    "role_from": "{role} from {names}",
+    # -- a failing tensor
+    "and_more": "and {n} more",
+    "equal": "equal",
+    "differ": "differ",
+    "every_limit_met": "every limit met",
+    "statistics_only": "by statistics only",
+    "largest_error": "max abs {value}",
+    "at": "{text} at {place}",
+    "rerun": "re-run just this:",
+    "place": "op {place} of {operators} in execution order",
+    "paired": "paired: {by}",
+    "by_map": "a map entry",
+    "by_rule_file": "the fusion file",
+    "made_by": "made by",
+    "right_made_by": "right made by",
+    "right_is": "{value} (right {other})",
+    "left_read_as": "left read as {memory_format}",
+    "right_read_as": "right read as {memory_format}",
+    "right_transposed": "right side transposed {axes}",
+    "right_reshaped": "right side reshaped",
+    "row_of_file": "{file}, line {row}",
+    "dtype_unknown": "dtype unknown,",
+    "shape_unknown": "shape unknown: not opened",
+    # -- its table of limits
+    "metric": "metric",
+    "value": "value",
+    "limit": "limit",
+    "rule": "rule",
+    "verdict": "verdict",
+    "is_fail": "FAIL",
+    "is_undefined": "undefined",
+    "is_warn": "warn",
+    "is_ok": "ok",
+    "is_skipped": "skipped",
+    # -- its other numbers
+    "also": "also",
+    "overflow": "overflow",
+    "moments": "mean {mean} (right {right_mean}), deviation {deviation} (right {right_deviation})",
+    "on_both": "{n} {title} the same on both sides",
+    "on_left": "{n} {title} left only",
+    "on_right": "{n} {title} right only",
+    "first_differing": "first that differs at {place}",
+    "first_at": "first at {place}",
+    "number": "number",
+    "overflowed": (
+        "{n} element of the left is NaN, Inf or at the largest {dtype} where the right is finite and different",
+        "{n} elements of the left are NaN, Inf or at the largest {dtype} where the right is finite and different",
+    ),
+    "allowed_is": "allowed is {allowed}",
+    "exceed": "{n} exceed {allowed}",
+    "worst_elements": "worst elements: {differing} of {elements} differ; {counted}",
+    "index": "index",
+    "err_allowed": "err / allowed",
+    "statistic": "statistic",
+    # -- what is told of it
+    "told_fail": "fail",
+    "told_undefined": "undefined",
+    "told_error": "error",
+    "told_warn": "warn",
+    "told_note": "note",
+    "zeros_left_out": (
+        "relative errors leave out {n} element where the right is 0 and the left is not",
+        "relative errors leave out {n} elements where the right is 0 and the left is not",
+    ),
+    "near_zero": (
+        (
+            "{n} element is 0 on one side and at most 2 units of the smallest number above 0 on the other: 0 for "
+            "relative errors"
+        ),
+        (
+            "{n} elements are 0 on one side and at most 2 units of the smallest number above 0 on the other: 0 "
+            "for relative errors"
+        ),
+    ),
+    "would_pass": "would pass",
+    "pass_with": "with {limits}",
+    "not_by_limits": "not by limits alone ({names}); the others {text}",
+    "the_rest": "the rest",
+    "differs": "differs",
+    "more_differ": "and {n} more; results.json has them all",
+    "arguments": "arguments",
+    "on_both_sides": "both sides",
+    "none": "none",
+    "has_none": "has none",
+    # -- its findings: the English of these is judging's, and stands in results.json
+    # -- what a drift looks like
+    "looks_like": "looks like",
+    "confidence_high": "high",
+    "confidence_medium": "medium",
+    "looks_nonfinite": "NaN or Inf",
+    "looks_constant": "constant",
+    "looks_sign_flipped": "sign-flipped",
+    "looks_scaled": "scaled",
+    "looks_offset": "shifted by a constant",
+    "looks_rounded": "rounded to a lower precision",
+    "looks_clipped": "clipped",
+    "looks_flushed_to_zero": "flushed to zero",
+    "looks_one_slice": "one slice wrong",
+    "looks_padding": "padding included",
+    "looks_shifted_by_one": "shifted by one",
+    "looks_transposed": "transposed",
+    "looks_memory_format": "other memory format",
+    "looks_permuted": "permuted",
+    "looks_unrelated": "unrelated",
+    # -- words within sentences
+    "text": "{text}",
+    "clauses": "{parts:clauses}",
+    "at_place": "{why} (at {place})",
+    "by_rule": " ({rule})",
+    "elements": ("{n} element", "{n} elements"),
+    "only_element": "its only element",
+    "unknown_place": "an unknown place",
+    "input": "input",
+    "output": "output",
+    "coordinate": "{name} {value}",
+    # -- findings: a number and its limit
+    "below_limit": "{metric} {value} is below {limit} ({rule}){detail}",
+    "above_limit": "{metric} {value} is above {limit} ({rule}){detail}",
+    "below_warning_level": "{metric} {value} is below warning level {limit} ({rule}){detail}",
+    "above_warning_level": "{metric} {value} is above warning level {limit} ({rule}){detail}",
+    "detail_place": ", at {place:place}",
+    "detail_nonfinite": (
+        ": NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place}"
+    ),
+    "detail_saturated": (
+        ": NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; first at "
+        "{place:place}"
+    ),
+    "detail_tolerance": ": elements outside rtol {rtol:limit}, atol {atol:limit}",
+    "leaves_out_zeros": (
+        (
+            "{metric} {value} leaves out {n} element where the right is 0 and the left is not, so its limit "
+            "{limit} does not hold ({rule})"
+        ),
+        (
+            "{metric} {value} leaves out {n} elements where the right is 0 and the left is not, so its limit "
+            "{limit} does not hold ({rule})"
+        ),
+    ),
+    "limit_skipped_near_zero": "{metric} does not apply where all is 0 or next to it; its limit is skipped ({rule})",
+    "limit_skipped_one_element": "{metric} does not apply to one-element tensors; its limit is skipped ({rule})",
+    "metric_undefined": "{metric} is undefined, because {why} ({rule})",
+    "drift_accepted_down_to": "{why}; accepted down to {limit:limit} by {rule}",
+    "drift_accepted_up_to": "{why}; accepted up to {limit:limit} by {rule}",
+    "drift_alone_down_to": "{metric} {value} is accepted down to {limit} by {rule}; no other limit names it",
+    "drift_alone_up_to": "{metric} {value} is accepted up to {limit} by {rule}; no other limit names it",
+    "drift_expired": 'known drift "{reason}" expired on {date}: normal limits hold',
+    # -- findings: data types, NaN and Inf, what was not compared
+    "dtypes_differ": "dtypes differ: left {left}, right {right}",
+    "dtypes_must_be_equal": "dtypes differ: left {left}, right {right}, but must be equal ({rule})",
+    "dtypes_judged_as_coarser": "dtypes differ: left {left}, right {right}; judged as {dtype}, the coarser side",
+    "dtypes_differ_values_equal": "dtypes differ: left {left}, right {right}; all values are equal",
+    "dtypes_and_values_differ": (
+        "dtypes differ: left {left}, right {right}; that is accepted only where all values are equal, and {n} are not"
+    ),
+    "complex_against_real": (
+        "dtypes differ: left {left}, right {right}; a real tensor is not compared with a complex one; where that is "
+        "meant, add {entry}"
+    ),
+    "nonfinite_forbidden": (
+        "NaN and Inf are forbidden ({rule}) but stand at {n} of {elements} positions: NaN matched {nan_both}, else "
+        "left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right {inf_right}; first "
+        "at {place:place}"
+    ),
+    "device_overflow": "the device's own check found an overflow: {told}",
+    "device_overflow_right": "the device's check of the right side: {told}",
+    "uncompared_occurrences": (
+        "further occurrences of this tensor on the {side:word} side that met no partner and were not compared: {n}{by}"
+    ),
+    "nothing_compared_empty": "nothing was compared: both sides are empty",
+    "no_limit_applies": "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error",
+    "sampled": "sampled {n} of {elements} elements: the run saved no more of them",
+    "sampled_of_unknown": "sampled {n} of an unknown number of elements: the run saved no more of them",
+    "only_first_compared": "only the first {n} of {elements} elements were compared",
+    "repeated_tensor": "the {side:word} side has this tensor {n} times, and this is occurrence {occurrence}",
+    "written_input": "{type} writes to its input {slot}, which the {side:word} run may have dumped after it ran",
+    # -- findings: of the files
+    "trailing_bytes": (
+        "the {side:word} file holds {bytes} bytes behind all that its header explains; they were not compared"
+    ),
+    "coarser_values": "the {side:word} file is {dtype} and all its values are {values}",
+    "shape_from_graph": (
+        "the {side:word} file says shape {stored:shape} and the graph of its run {used:shape}, in which it was compared"
+    ),
+    "file_not_accepted": "{why}; not accepted ({rule})",
+    "judged_by_hint": "{why}; judged as {dtype}, by {entry}",
+    "hint_would_help": "{why}, but it was judged as {dtype}; if it was computed so, add {entry} under [{section}]",
+    # -- findings: from statistics
+    "statistic_explains": "{why}: {statistic} is {left:number} left, {right:number} right",
+    "no_limit_for_statistics": "no limit applies to what statistics tell; give one, e.g. max_absolute_error",
+    "no_common_statistic": (
+        "no statistic of both sides tells of their values: the left has {left}; the right has {right}"
+    ),
+    "statistic_changed_sign": "{statistic} has changed its sign: {left:number} left, {right:number} right",
+    "elements_changed_sign": "at least {n} of {elements} elements have changed their sign, more than {share:g} of them",
+    "zeros_differ": "zeros: {left} left, {right} right, of {elements} elements",
+    "judged_by_statistics": "judged by statistics ({listed}): {unseen}; metrics are as far as these tell",
+    "none_in_common": "none in common",
+    "not_saved_left": "the left tensor was not saved",
+    "not_saved_right": "the right tensor was not saved",
+    "not_saved_both": "neither tensor was saved",
+    "digests_differ": "digests differ: the tensors are not equal bit by bit",
+    "digests_equal": "digests are equal: so are all bits",
+    "statistics_do_not_tell": "statistics do not tell, so not judged: {listed}",
+    "shapes_not_compared": "the {sides:and} table tells no shape, so shapes were not compared",
+    "zeros_added": "statistics of {memory_format} are of its padding, too: {n} zeros were added to the other side's",
+    # -- why a metric has no number
+    "not_measured": "it was not measured",
+    "left_out_by": "it was left out by {rule}",
+    "no_elements": "no elements",
+    "nothing_finite": "no position where both sides are finite",
+    "left_all_zero": "all elements of the left side are 0",
+    "right_all_zero": "all elements of the right side are 0",
+    "both_all_zero": "all elements of both sides are 0",
+    "one_element": "cosine does not apply to a tensor of one element",
+    "right_zero_everywhere": "the right side is 0 and the left side is not, at every position where both are finite",
+    "number_too_large": "the number is larger than float64 can hold",
+    "difference_too_large": "the difference of two elements is larger than float64 can hold",
+    "modulus_too_large": "the modulus of an element is larger than float64 can hold",
+    "moduli_too_small": "the moduli of the right side are so small that float64 has few digits of them",
+    "relative_error_too_large": "a relative error is larger than float64 can hold",
+    "range_too_large": "the range of a side is larger than float64 can hold",
+    "tensors_are_complex": "the tensors are complex",
+    "right_zero_left_next_to_it": (
+        "all of the right side is 0, and nothing of the left is further from it than {dtype} rounds"
+    ),
+    "bits_of_other_types": "dtypes differ: {left} and {right}",
+    "bits_not_told": (
+        "no digest (md5, sha1) of both sides was saved, and equal statistics do not tell that all bits are equal"
+    ),
+    "one_side_nonfinite": "one side holds {title} and the {side:word} does not tell whether it does",
+    "counted_with_other_tolerance": (
+        "it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the data: compare again"
+    ),
+    # -- shapes that do not meet
+    "element_counts_differ": (
+        "left {left:shape} has {n:elements}, right {right:shape} has {m:elements}: not the same tensor, or not the "
+        "same input; map the one that is meant"
+    ),
+    "dimensions_reordered": (
+        "left {left:shape} and right {right:shape} hold the same dimensions in another order: {remedy}"
+    ),
+    "transpose_once": "`transpose = {axes:index}`",
+    "transpose_instead": "`transpose = {axes:index}` instead of {applied:index}",
+    "transpose_or_reshape": "{why}, or `reshape = true`: only axes of length 1 have moved",
+    "other_orders_fit": "{why}; other orders fit too, since dimensions repeat, so check which axis is which",
+    "unit_axes_differ": "left {left:shape} and right {right:shape} differ in axes of length 1 only: `reshape = true`",
+    "grouped_differently": (
+        "left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: `reshape = true` if "
+        "the values come in the same order"
+    ),
+    # -- why a tensor has no partner: what a rule file says
+    "inserted": "inserted by the compiler: no counterpart in the original model",
+    "inner": "inner node of a many-to-many fusion",
+    "fused": "fused into {op}: its own output no longer exists in the compiled model",
+    "no_origin": "{rule} names no tensor of the original model for this output of {op}",
+    "no_slot": "{rule} lists no {io:word} {slot} of {op}",
+    "unconnected": "{rule} says that nothing feeds input {slot} of {op}",
+    "unknown_producer": "{rule} has no operator {op}, which is to feed this input",
+    "circle": "{rule} leads in a circle of Cast and TransData operators at {op}",
+    "strided_slice": "the compiler changed the graph around this strided slice: no counterpart in the original model",
+    "l1_fusion": "L1 fusion group {group} works on slices of tensors: only its first and last operator are compared",
+    "l2_fusion": "L2 fusion group {group} changed the structure of the graph: no counterpart in the original model",
+    "aipp": "AIPP changes the input on the device, so {op} does not hold what the original model was given",
+    "quant_output": "output of a quantisation: its numbers are comparable only after they are dequantised",
+    "quantised": "between quantisation and dequantisation: its numbers are comparable only after they are dequantised",
+    "quantised_input": "fed by a quantised output: its numbers are comparable only after they are dequantised",
+    "dequant_input": "input of a dequantisation: its numbers are comparable only after they are dequantised",
+    "data": "Data operators are not executed, so they do not dump",
+    "const": "constants are not executed, so they do not dump",
+    "no_result": "operators of this type write no result, so they do not dump",
+    "not_executed": "operators of this type are not executed on AI Core or AI CPU, so they do not dump",
+    "right_input": "a rule file pairs inputs of the left side with the outputs that feed them",
+    "fed_by": "fed by {op}: {why}",
+    "of_left": "{name} on the left side: {why}",
+    "not_dumped_operator": "the left side did not dump {op}",
+    "unknown_output": "{rule} does not know output {slot} of {name}",
+    "names_written_alike": (
+        "ambiguous: {names} of {rule} are written alike in names of files, as {name}; a map entry can tell them apart"
+    ),
+    "rule_ambiguous": "ambiguous: {rule} pairs it with {name}, which may be {names} on the right side",
+    # -- why a tensor has no partner: names and places
+    "no_operator_of_that_name": "no operator of that name on the {side:word} side",
+    "no_operator_named": "no operator {name} on the {side:word} side",
+    "no_operator_named_at": "no operator {name} on the {side:word} side at ({place})",
+    "operator_left_out_by_entry": "{name} on the {side:word} side is only at {places}, which {rule} leaves out",
+    "side_is_empty": "the {side:word} side is empty",
+    "older_run": "older run",
+    "same_address": "another tensor of this side has the same address at the same place",
+    "aligned_with": "{value} (aligned with {other})",
+    "elsewhere": "the {side:word} side has it in {theirs:and} only, not in {ours:and}; align says who meets whom",
+    "other_occurrence": "the {side:word} side has it in {theirs:and} only, not in {ours:and}",
+    "only_at": "the {side:word} side has it only at {places}, not at ({place}); align says who meets whom",
+    "only_at_unselected": "the {side:word} side has it only at {places}, which the selection leaves out",
+    "no_such_slot": "{name} on the {side:word} side has no {slot}; it has {slots}",
+    "no_tensors": "no tensors",
+    "left_out_by_selection": "the selection leaves out {name} on the {side:word} side",
+    "paired_with_other": "{name} on the {side:word} side is paired with {partner} ({how})",
+    "paired_by_entry": "{name} on the {side:word} side is paired by a map entry",
+    "paired_otherwise": "{name} on the {side:word} side is paired otherwise",
+    "already_paired": "{name} on the {side:word} side is already paired with {partner} by {rule}",
+    "not_selected": "{name} on the {side:word} side is not selected",
+    "kept_for_entry": "{name} on the {side:word} side is kept for a map entry: {why}",
+    "name_is_ambiguous": "{name} on the {side:word} side is left alone, since its name is ambiguous",
+    "share_a_name": (
+        "ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"
+    ),
+    "entry_ambiguous": "ambiguous: the entry names {ours} on the left and {theirs} on the right; TYPE.OP picks one",
+    "entry_without_slots": "no slots to pair at ({place}): {parts:clauses}",
+    "has_slots": "{name} on the {side:word} side has {slots}",
+    "has_slots_asked": "{name} on the {side:word} side has {slots} (asked for: {slot})",
+    "entry_names_nothing": "neither side has a tensor that {rule} names",
+    "of_operator": "{name}: {why}",
+    "rule_pairs_unselected": "{rule} pairs it with {name}, which the selection leaves out",
+    "rule_pairs_undumped": "{rule} pairs it with {name}, which the {side:word} side did not dump",
+    "rule_pairs_taken": "{rule} pairs it with {name}, which has no tensor left for this slot",
+    "rule_pairs_other_slots": "{rule} pairs it with {name}, but the {side:word} side has only {slots}",
+    "rule_pairs_no_output": "{rule} pairs it with {name}, but the {side:word} side has no such output of it",
+    "rule_pairs_but": "{rule} pairs it with {name}: {why}",
+    # -- why a tensor has no partner: what the other run was told to dump
+    "not_dumped_by_script": "not dumped: the {side:word} run dumped only what its script names with set_dump",
+    "not_dumped_no_overflow": (
+        "not dumped: the {side:word} run dumped only operators that overflowed (op_debug_mode 3 in {source})"
+    ),
+    "not_dumped_no_exception": (
+        "not dumped: the {side:word} run dumped only inputs of an operator with an exception (op_debug_mode 4 in "
+        "{source})"
+    ),
+    "not_dumped_iteration": (
+        'not dumped: iteration {iteration} is not selected on the {side:word} side (iteration "{iterations}" in '
+        "{source})"
+    ),
+    "not_dumped_io": "not dumped: {io:word}s only on the {side:word} side (input_output in {source})",
+    "not_dumped_kernels": (
+        "not dumped: the kernels list of the {side:word} side does not name it ({kernels} in {source})"
+    ),
+    "some_kernels_dumped": (
+        "no operator of that name on the {side:word} side, which dumped only what its kernels list names ({kernels} "
+        "in {source})"
+    ),
+    "not_dumped_text": "not dumped: {type} takes a text, which MindSpore cannot dump",
+    "not_dumped_empty": "not dumped: it is empty, {shape:shape} in the graph, and MindSpore writes no empty tensors",
+    "not_dumped_dtype": "not dumped: {dtype}, which MindSpore could not dump on the {side:word} side",
+    "not_dumped_ended": (
+        "not dumped: a graph of the {side:word} run has it, and nothing says that it was left out: the run ended "
+        "before, or the file is gone"
+    ),
+    # -- what speaks for a diagnosis
+    "explains_share": "{why}; that explains {share:percent} of the squared difference",
+    "left_is_minus_right": "left = -right",
+    "left_is_scaled": "left = {factor:.6g} * right",
+    "left_is_offset": "left = right {sign} {constant:.6g}",
+    "left_stops_at_both_ends": (
+        "the left stops at {low:short} below and at {high:short} above{largest}, and is the right in between"
+    ),
+    "left_stops_below": "the left stops at {low:short} below, and is the right in between",
+    "left_stops_above": "the left stops at {high:short} above{largest}, and is the right in between",
+    "largest_of_type": ", the largest {dtype}",
+    "small_values_are_zero": "what is no larger than {bound:.6g} in the right is 0 in the left, and nothing larger is",
+    "left_is_rounded": "the left is the right rounded to {grid}",
+    "left_is_in_steps": "the left is the right in steps of {step:.6g}, as a quantised tensor has",
+    "left_is_constant": "every element of the left is {value:short}; the right goes from {low:.6g} to {high:.6g}",
+    "same_values_elsewhere": "both sides hold the same {n} values, at other places",
+    "sorted_alike": (
+        "sorted, both sides are {apart:.3g} apart on average, where two samples of one distribution would be "
+        "{chance:.3g}"
+    ),
+    "ranks_uncorrelated": (
+        "the correlation of the ranks is {correlation:.3f}, and the values are distributed differently"
+    ),
+    "ranks_uncorrelated_alike": (
+        "the correlation of the ranks is {correlation:.3f}, and the values are distributed alike: the same in "
+        "another order, or a neighbour of the right one"
+    ),
+    "flat_shift_before": "each element of the left is, in the flat order, the element before it in the right",
+    "flat_shift_behind": "each element of the left is, in the flat order, the element behind it in the right",
+    "axis_shift_before": "along axis {axis}, each element of the left is the element before it in the right",
+    "axis_shift_behind": "along axis {axis}, each element of the left is the element behind it in the right",
+    "border_of_zeros_first": (
+        "the left begins with a border of 0 along axes {axes:index}, and the right follows moved by it"
+    ),
+    "border_of_zeros": "the left has a border of 0 along axes {axes:index}, and the right beside it, moved",
+    "axis_is_padded": "the left holds axis {axis} padded from {n} to {m}, and was read without that",
+    "zero_but_inside": "the left is 0 but for {parts}, where it is the right: the rest looks like padding",
+    "axes_in_other_order": (
+        "the {side:word} holds, element by element, the {other:word} with its axes in the order {axes:index}{name}"
+    ),
+    "name_in_brackets": " ({name})",
+    "still_in_memory_format": (
+        "the {side:word} is still in {memory_format}, in blocks of {block}: undone, it is the other side"
+    ),
+    "only_slice_differs": (
+        "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; of the other "
+        "{rest}, none does"
+    ),
+    "slice_differs_most": (
+        "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; of the other "
+        "{rest}, {k} do"
+    ),
+    "index_of_axis": "index {index} of axis {axis}",
+    "range_of_axis": "{first} to {last} of axis {axis}",
+    "nonfinite_on_one_side": (
+        "{parts} of {elements} elements where the other side has something else, the first at {place:place}"
+    ),
+    "count_on_side": "{n} {kind} on the {side:word}",
+    # -- how two tensors were paired
+    "same_name": "same name",
+    "same_name_as": "same name as {name}",
+}

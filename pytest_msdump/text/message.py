@@ -1,0 +1,86 @@
+"""A message: what is to be said, as a code and its parameters, before any language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite, nan
+from operator import index
+from typing import Any, TypeAlias, Union
+
+__all__ = ["Message", "Parameter", "in_clauses", "plain_text"]
+
+Parameter: TypeAlias = Union[str, float, int, "Message", tuple["Parameter", ...], None]
+
+# Parameters that may be NaN or Inf; of the others a text stays a text, whatever it is.
+_NUMBERS = frozenset({"value", "limit", "left", "right", "low", "high", "share", "correlation", "apart", "chance"})
+_NONFINITE = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing to say.
+
+    Parameters
+    ----------
+    code : str
+        A key of the catalogues `text.en.EN` and `text.zh.ZH`.
+    parameters : mapping of str to Parameter
+        The fields of its templates: names, numbers, indexes, further messages. Never changed once it is made.
+
+    Examples
+    --------
+    >>> Message("older_run").entry
+    {'code': 'older_run', 'parameters': {}}
+    """
+
+    code: str
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.code, *self.parameters.items()))
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The message as results.json holds it: ``code`` and ``parameters``, plain JSON values."""
+        return {"code": self.code, "parameters": {name: _encoded(one) for name, one in self.parameters.items()}}
+
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any]) -> Message:
+        """Read what `entry` returned."""
+        return cls(entry["code"], {name: _decoded(one, name) for name, one in entry["parameters"].items()})
+
+
+def plain_text(text: str) -> Message:
+    """Return the message that is this text in every language: an error's, a plugin's, an earlier release's."""
+    return Message("text", {"text": text})
+
+
+def in_clauses(*messages: Message | None) -> Message:
+    """Return messages as clauses of one; ``None`` is none, and one alone stays as it is."""
+    parts = tuple(message for message in messages if message is not None)
+    return parts[0] if len(parts) == 1 else Message("clauses", {"parts": parts})
+
+
+def _encoded(value: Parameter) -> Any:
+    if isinstance(value, Message):
+        return value.entry
+    if isinstance(value, tuple):
+        return [_encoded(one) for one in value]
+    if value is None or isinstance(value, str):
+        return value
+    # They may be numbers of NumPy, which JSON does not know.
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = float(value)
+    return number if isfinite(number) else "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+
+
+def _decoded(value: Any, name: str = "") -> Parameter:
+    if isinstance(value, dict):
+        return Message.of_entry(value)
+    if isinstance(value, list):
+        return tuple(_decoded(one) for one in value)
+    found: Parameter = _NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value
+    return found

@@ -1,0 +1,231 @@
+"""Says a message in one language: its template, with names, numbers and further messages in their places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from string import Formatter
+from typing import Any
+
+from pytest_msdump.text.en import EN
+from pytest_msdump.text.message import Message, plain_text
+from pytest_msdump.text.zh import ZH
+
+__all__ = ["CATALOGUES", "ENGLISH", "Phrases", "apart", "bound_text", "message_of", "number", "say"]
+
+CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh": ZH}
+
+
+def say(message: Message, language: str = "en") -> str:
+    """Return the sentence.
+
+    Parameters
+    ----------
+    message : Message
+        Its code is in the catalogue, and its parameters are all there.
+    language : str
+        ``"en"`` or ``"zh"``.
+
+    Raises
+    ------
+    KeyError
+        The code is not known, or a parameter is missing.
+
+    Examples
+    --------
+    >>> why = Message("no_operator_of_that_name", {"side": "right"})
+    >>> say(why), say(why, "zh")
+    ('no operator of that name on the right side', '右侧没有此名称的算子')
+    """
+    template, parameters = CATALOGUES[language][message.code], message.parameters
+    if not isinstance(template, str):
+        template = template[0 if parameters.get("n") == 1 else 1]
+    value, limit = parameters.get("value"), parameters.get("limit")
+    if isinstance(value, int | float) and isinstance(limit, int | float):
+        parameters = {**parameters, **dict(zip(("value", "limit"), apart(value, limit), strict=True))}
+    return "".join(
+        literal if name is None else literal + _written(parameters[name], spec, language)
+        for literal, name, spec in _parts(template)
+    )
+
+
+def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
+    """Read the message of an entry of results.json.
+
+    Parameters
+    ----------
+    entry : mapping
+        With ``code`` and ``parameters``, as `Message.entry` wrote them.
+    sentence : str
+        The sentence beside them, which is all there is where an earlier release wrote no code, or a later one a code
+        that is not known here.
+    """
+    if "code" in entry and "parameters" in entry:
+        message = Message.of_entry(entry)
+        try:
+            say(message)
+        except KeyError:
+            return plain_text(sentence)
+        return message
+    return plain_text(sentence)
+
+
+@lru_cache(maxsize=1024)
+def _parts(template: str) -> list[tuple[str, str | None, str]]:
+    return [(literal, name, spec or "") for literal, name, spec, _ in Formatter().parse(template)]
+
+
+def _written(value: object, spec: str, language: str) -> str:
+    """Write one parameter; of a wrong type, as an edited file may have, it is written as it is."""
+    if value is None:
+        return ""
+    if isinstance(value, Message):
+        return say(value, language)
+    words = CATALOGUES[language]
+    if spec == "word" and isinstance(value, str):
+        # Elsewhere an operator may be called so.
+        return str(words[value]) if value in ("left", "right", "input", "output") else value
+    if spec == "place" and value == ():
+        return str(words["only_element"])
+    if isinstance(value, tuple):
+        if spec in ("index", "place"):
+            return str(list(value))
+        if spec == "shape":
+            return str(value)
+        between = words[_BETWEEN.get(spec, "between_names")]
+        return str(between).join(_written(one, "", language) for one in value)
+    if isinstance(value, int | float):
+        if spec == "elements":
+            return say(Message("elements", {"n": value}), language)
+        if spec in _NUMBERS:
+            return _NUMBERS[spec](value)
+        return format(value, spec) if spec[-1:] in ("g", "f") else number(value)
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """One language.
+
+    Parameters
+    ----------
+    language : str
+        ``"en"`` or ``"zh"``.
+
+    Examples
+    --------
+    >>> Phrases("en")("count_cause", n=1), Phrases("zh")("count_cause", n=1)
+    ('1 cause', '1 个起因')
+    """
+
+    language: str = "en"
+
+    def __call__(self, code: str, /, **parameters: Any) -> str:
+        """Return the message with its fields filled in; a parameter is text, never a template itself."""
+        return say(Message(code, parameters), self.language)
+
+    def knows(self, code: str) -> bool:
+        """Whether the catalogue has a message; files may hold codes of another release."""
+        return code in CATALOGUES[self.language]
+
+    def of(self, message: Message) -> str:
+        """Return a message in this language."""
+        return say(message, self.language)
+
+    def joined(self, parts: Iterable[str], between: str = "between_parts") -> str:
+        """Join parts of a sentence by the message `between`."""
+        return self(between).join(parts)
+
+    def named(self, names: Iterable[str], most: int) -> str:
+        """Name the first few of many, and say how many more there are."""
+        listed = list(names)
+        text = self.joined(listed[:most], "between_names")
+        return self("names_and_more", names=text, n=len(listed) - most) if len(listed) > most else text
+
+
+ENGLISH = Phrases("en")
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def number(value: float | int) -> str:
+    """Write a measured value: six significant digits, very small and very large ones with three and an exponent.
+
+    Parameters
+    ----------
+    value : float or int
+        Integers are written whole.
+
+    Examples
+    --------
+    >>> number(0.98761234), number(0.00023), number(37), number(float("nan"))
+    ('0.987612', '2.3e-04', '37', 'NaN')
+    """
+    if isinstance(value, int):
+        return str(int(value))
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:.6g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+
+
+def bound_text(bound: float | int) -> str:
+    """Write a limit so that typing it back gives the same limit.
+
+    Examples
+    --------
+    >>> bound_text(0.999), bound_text(1.0), bound_text(1e-7)
+    ('0.999', '1', '1e-07')
+    """
+    # float() first: the repr of NumPy's float64, which is a float too, holds its name.
+    return repr(float(bound) if isinstance(bound, float) else bound).removesuffix(".0")
+
+
+def apart(value: float | int, bound: float | int) -> tuple[str, str]:
+    """Write a value and its limit so that the two texts compare as the two numbers do.
+
+    Examples
+    --------
+    >>> apart(0.98761234, 0.999)
+    ('0.987612', '0.999')
+    >>> apart(0.99899999999, 0.999)
+    ('0.99899999999', '0.999')
+    """
+    limit = bound_text(bound)
+    if isinstance(value, int):
+        return number(value), limit
+    for text in (number(value), *(f"{value:.{digits}g}" for digits in range(7, 17))):
+        if _order(float(text), bound) == _order(value, bound):
+            return text, limit
+    return bound_text(value), limit
+
+
+def _order(value: float | int, bound: float | int) -> int:
+    """-1, 0 or 1 as the value lies below, on or above; NaN counts as on."""
+    return int(value > bound) - int(value < bound)
+
+
+def _percent(share: float) -> str:
+    """Write a share so that only all is 100 %."""
+    text = f"{100 * share:.4g}" if share < 0.9999 else f"{100 * share:.6f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def _short(value: float) -> str:
+    """Write a number in few digits, a whole one as it is."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+
+
+# What stands behind the colon of a field → how its number is written, and what stands between the items of a list.
+_NUMBERS: Mapping[str, Callable[[Any], str]] = {
+    "number": number,
+    "limit": bound_text,
+    "percent": _percent,
+    "short": _short,
+}
+_BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}
