@@ -235,9 +235,9 @@ def _spread_json(spread: Spread) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for name, part in (("histogram", spread.histogram), ("magnitude", spread.magnitude), ("axis", spread.axis)):
         if part is not None:
-            entry[name] = {key: list(one) if isinstance(one, tuple) else one for key, one in part._asdict().items()}
+            entry[name] = {key: encode(one) for key, one in part._asdict().items()}
     if spread.heat:
-        entry["heat"] = [list(row) for row in spread.heat]
+        entry["heat"] = [encode(row) for row in spread.heat]
     return entry
 
 

@@ -308,6 +308,12 @@ def test_every_field_of_a_record_is_written():
         assert to_text(replace(told, **{name: getattr(usual, name)})) != to_text(told), name
 
 
+def test_a_number_that_is_none_is_a_text_in_drawings_too():
+    record = samples.drifted(spread=Spread(axis=AxisErrors(0, 1, (math.inf, 1.0)), heat=((math.nan, 1.0),)))
+    entry = json.loads(to_text(record))
+    assert (entry["spread"]["heat"], entry["spread"]["axis"]["values"]) == ([["NaN", 1.0]], ["Infinity", 1.0])
+
+
 def test_every_record_is_one_the_reader_takes():
     records = [made() for made in ALL_KINDS]
     values = json.loads(json.dumps(document(a_report(records))))
