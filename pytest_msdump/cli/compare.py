@@ -8,7 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.cli import detail
+from pytest_msdump.cli.detail import (
+    add_detail_arguments,
+    check_detail_arguments,
+    is_detail_wanted,
+    run_detail,
+    tell_failing,
+)
 from pytest_msdump.cli.progress import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.pipeline.collecting import left_to_the_end
@@ -62,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
     _add_scheduler(parser)
     _add_vendor_arguments(parser)
-    detail.add_arguments(parser)
+    add_detail_arguments(parser)
 
 
 def _add_vendor_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,8 +106,8 @@ def run(parsed: argparse.Namespace) -> int:
 
     options: dict[str, Any] = given(parsed) | typed_sides(parsed)
     directory = Path.cwd()
-    detail.check_arguments(parsed)
-    write = None if detail.is_wanted(parsed) else _table_writer(parsed)
+    check_detail_arguments(parsed)
+    write = None if is_detail_wanted(parsed) else _table_writer(parsed)
     if (write is None or parsed.table is not None) and options["io"] is None:
         options["io"] = "all"
     suite = load_suite(
@@ -113,7 +119,7 @@ def run(parsed: argparse.Namespace) -> int:
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     planned = replace(plan(suite), extras=extras)
     if write is None:
-        return detail.run(parsed, planned)
+        return run_detail(parsed, planned)
     return gate(
         planned,
         _with_bundle(parsed, planned, write),
@@ -191,7 +197,7 @@ def gate(
         files = write_report(report, planned.suite.report, planned.suite.report_dir, table=table)
     files += write(report)
     code = tell_report(report, files, unfolded=unfolded, say=say)
-    detail.tell_failing(planned, report)
+    tell_failing(planned, report)
     tell_github([report] if "github" in planned.suite.report else [])
     if is_last:
         left_to_the_end(planned, report)

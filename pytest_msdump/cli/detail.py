@@ -20,13 +20,21 @@ if TYPE_CHECKING:
     from pytest_msdump.pipeline.choosing import Wanted
     from pytest_msdump.pipeline.planning import Plan
 
-__all__ = ["add_arguments", "check_arguments", "check_folder", "detail_gate", "is_wanted", "run", "tell_failing"]
+__all__ = [
+    "add_detail_arguments",
+    "check_detail_arguments",
+    "check_folder",
+    "detail_gate",
+    "is_detail_wanted",
+    "run_detail",
+    "tell_failing",
+]
 
 _WITHOUT_OPERATOR = ("detail_io", "detail_slot", "detail_top", "detail_rows")
 _FLAGS = {"detail_io": "-t", "detail_slot": "-i", "detail_top": "--top", "detail_rows": "--rows"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_detail_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what says which operator, and how much of it."""
     parser.add_argument(
         "-d",
@@ -50,12 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def is_wanted(parsed: argparse.Namespace) -> bool:
+def is_detail_wanted(parsed: argparse.Namespace) -> bool:
     """Whether one operator is to be looked at."""
     return parsed.detail_operator is not None
 
 
-def check_arguments(parsed: argparse.Namespace) -> None:
+def check_detail_arguments(parsed: argparse.Namespace) -> None:
     """Refuse what means nothing without an operator, or with one, and a table where a folder is meant.
 
     Raises
@@ -63,7 +71,7 @@ def check_arguments(parsed: argparse.Namespace) -> None:
     ConfigError
         One line.
     """
-    if not is_wanted(parsed):
+    if not is_detail_wanted(parsed):
         given = [_FLAGS[name] for name in _WITHOUT_OPERATOR if getattr(parsed, name) is not None]
         if given:
             raise ConfigError(f"{given[0]}: says more about one operator; say which with -d OP")
@@ -87,7 +95,7 @@ def check_folder(text: str) -> None:
         raise ConfigError(f"-o: with -d it is the folder for several files, and {found}")
 
 
-def run(parsed: argparse.Namespace, planned: Plan) -> int:
+def run_detail(parsed: argparse.Namespace, planned: Plan) -> int:
     """Compare the operator, write its details; return the exit code."""
     from pytest_msdump.cli.telling import phrases
     from pytest_msdump.detailing.detail import MOST_ROWS, MOST_TOP, Wishes

@@ -144,7 +144,7 @@ class BlockedView:
     @cached_property
     def _steps(self) -> tuple[int, ...]:
         """How many logical elements one step of each axis is."""
-        return tuple(prod(self._shape[place + 1 :]) for place in range(len(self._shape)))
+        return tuple(prod(self._shape[axis + 1 :]) for axis in range(len(self._shape)))
 
     def _whole(self) -> Array:
         """Read a small tensor at once."""
@@ -161,27 +161,27 @@ class BlockedView:
     def _around(self, element: int) -> _Window:
         """Choose the window that has an element: as many leading indexes fixed as the limit needs."""
         prefix: tuple[int, ...] = ()
-        for place, length in enumerate(self._shape):
-            index = element // self._steps[place] % length
-            block = max((part.block for part in self._parts(place)), default=1)
+        for axis, length in enumerate(self._shape):
+            index = element // self._steps[axis] % length
+            block = max((part.block for part in self._parts(axis)), default=1)
             unit = self._box_elements(prefix, index // block * block, index // block * block + 1)
-            if unit <= 2 * self._limit or place == len(self._shape) - 1:
-                low, high = self._range(place, index, block, unit)
+            if unit <= 2 * self._limit or axis == len(self._shape) - 1:
+                low, high = self._range(axis, index, block, unit)
                 start = sum(at * step for at, step in zip(prefix, self._steps, strict=False))
-                step = self._steps[place]
+                step = self._steps[axis]
                 return _Window(start + low * step, start + high * step, prefix, low, high)
             prefix = (*prefix, index)
         return _Window(0, 1, (), 0, 1)
 
-    def _range(self, place: int, index: int, block: int, unit: int) -> tuple[int, int]:
+    def _range(self, axis: int, index: int, block: int, unit: int) -> tuple[int, int]:
         """Return the range of an axis that a window takes in: whole blocks, as many as fit."""
         blocks = max(1, self._limit // max(1, unit))
         width = blocks * block
         low = index // width * width
-        return low, min(low + width, self._shape[place])
+        return low, min(low + width, self._shape[axis])
 
-    def _parts(self, place: int) -> Sequence[Part]:
-        return [part for part in self._placement.parts if part.axis == self._order[place]]
+    def _parts(self, axis: int) -> Sequence[Part]:
+        return [part for part in self._placement.parts if part.axis == self._order[axis]]
 
     def _box(self, prefix: tuple[int, ...], low: int, high: int) -> list[tuple[int, int]]:
         """Return the range of each stored axis that holds a window. Places in a block are always taken whole."""

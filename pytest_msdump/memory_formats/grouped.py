@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import lcm, prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 __all__ = ["GroupedPlacement", "GroupedView", "groups_side_by_side", "place_groups", "ungrouped"]
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = "npt.NDArray[Any]"
 Shape = tuple[int, ...]
 
 # So many elements of the wide weight are held at a time.

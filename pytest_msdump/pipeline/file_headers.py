@@ -128,11 +128,11 @@ def _whole(opened: DumpFile) -> list[tuple[str, str | int]]:
         length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
         span = Span(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
     found: dict[str, str | int] = {}
-    for name, field in named_fields(source, span, DUMP_DATA):
+    for name, entry in named_fields(source, span, DUMP_DATA):
         if name == "version":
-            found[name] = opened.text(span_of(source, field), _LONGEST_VERSION)
+            found[name] = opened.text(span_of(source, entry), _LONGEST_VERSION)
         elif name == "dump_time":
-            found[name] = varint_of(source, field)
+            found[name] = varint_of(source, entry)
     return sorted(found.items(), reverse=True)
 
 

@@ -64,8 +64,8 @@ def table(
 
 def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozenset[int]) -> Iterator[str]:
     """One row of a table, as many lines as its longest cell."""
-    for number in range(max(len(cell) for cell in cells)):
-        texts = [cell[number] if number < len(cell) else "" for cell in cells]
+    for line in range(max(len(cell) for cell in cells)):
+        texts = [cell[line] if line < len(cell) else "" for cell in cells]
         placed = [_placed(text, widths[column], column in flush_right) for column, text in enumerate(texts)]
         yield _GAP.join(placed).rstrip()
 

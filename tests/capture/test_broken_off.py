@@ -165,7 +165,7 @@ def test_helpers_refuse_it_unless_it_is_allowed():
         with pytest.raises(ConfigError, match="record it again"):
             assert_dumps_close(*sides)
     report = assert_dumps_close("whole", "half", allow_incomplete=True)
-    assert report.coverage["incomplete"] == ["right"]
+    assert report.coverage.incomplete == ("right",)
 
 
 def test_one_file_of_it_is_whole_and_can_be_looked_at(both, capsys):
