@@ -12,7 +12,7 @@ from readers.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, nano,
 from pytest_msdump.dtypes.decode import StoredAs
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.readers.ascend_view import open_part
-from pytest_msdump.readers.buffers import StoredFile
+from pytest_msdump.readers.stored_file import StoredFile
 from pytest_msdump.readers.stored import PackedReader
 
 NAME = "Add.op.1.1.1600000000000001"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.readers import buffers
-from pytest_msdump.readers.buffers import Scratch, StoredFile, StridedReader
+from pytest_msdump.readers.buffers import Scratch, StridedReader
+from pytest_msdump.readers.stored_file import StoredFile
 
 OFFSET = 7
 
