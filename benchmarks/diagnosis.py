@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.localising.diagnosis import diagnose
-from pytest_msdump.localising.diagnosis_rounding import to_bfloat16, to_float8
-from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.diagnosis.diagnose import diagnose
+from pytest_msdump.diagnosis.pointwise import to_bfloat16, to_float8
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capture import Recorder
+from pytest_msdump.record import Recorder
 
 __all__ = ["FRAMEWORKS", "Case"]
 

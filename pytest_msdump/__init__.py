@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.pipeline.asserting import assert_close, compare
-    from pytest_msdump.pipeline.asserting_dumps import assert_dumps_close
-    from pytest_msdump.pipeline.detail import write_detail
-    from pytest_msdump.pipeline.one_side import assert_no_overflow
-    from pytest_msdump.pipeline.opening import OpenDump, open_dump
+    from pytest_msdump.assertions import assert_close, assert_dumps_close, assert_no_overflow, compare
+    from pytest_msdump.comparison.opening import OpenDump, open_dump
+    from pytest_msdump.elements.write_pair import write_detail
 
 __all__ = [
     "OpenDump",
@@ -28,13 +26,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "OpenDump": "pipeline.opening",
-    "assert_close": "pipeline.asserting",
-    "assert_dumps_close": "pipeline.asserting_dumps",
-    "assert_no_overflow": "pipeline.one_side",
-    "compare": "pipeline.asserting",
-    "open_dump": "pipeline.opening",
-    "write_detail": "pipeline.detail",
+    "OpenDump": "pytest_msdump.comparison.opening",
+    "assert_close": "pytest_msdump.assertions",
+    "assert_dumps_close": "pytest_msdump.assertions",
+    "assert_no_overflow": "pytest_msdump.assertions",
+    "compare": "pytest_msdump.assertions",
+    "open_dump": "pytest_msdump.comparison.opening",
+    "write_detail": "pytest_msdump.elements.write_pair",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -18,7 +18,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     package : str
         Its ``__name__``.
     homes : mapping of str to str
-        Public name → module that has it, from the package down: ``"pipeline.opening"``.
+        Public name → the module that has it.
 
     Notes
     -----
@@ -28,7 +28,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     def __getattr__(name: str) -> Any:  # noqa: N807 - becomes one
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{package}.{homes[name]}"), name)
+        found = getattr(import_module(homes[name]), name)
         # From now on Python finds it without asking.
         setattr(sys.modules[package], name, found)
         return found

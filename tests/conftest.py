@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy  # noqa: F401 - as above
 import pytest
 
-import pytest_msdump.pipeline.asserting_dumps
+import pytest_msdump.assertions
 import pytest_msdump.plugin.collect  # noqa: F401
 from pytest_msdump.settings import language_of
 

@@ -308,7 +308,7 @@ def test_every_slug_of_an_error_is_explained() -> None:
 
 
 def test_every_key_of_a_suite_file_is_documented() -> None:
-    from pytest_msdump.suite import limits, sections
+    from pytest_msdump.suite import sections
 
     text = (REFERENCE / "suite_file.md").read_text(encoding="utf-8")
     name = sections.FileName("msdump.toml", "msdump.toml", "msdump")
@@ -317,8 +317,8 @@ def test_every_key_of_a_suite_file_is_documented() -> None:
         *sections._file_keys(name, ROOT),
         *sections._ENTRY_KEYS,
         *sections._SIDE_KEYS,
-        *limits._RULE_KEYS.keys() - metrics,
-        *limits._DRIFT_KEYS.keys() - metrics,
+        *sections._RULE_KEYS.keys() - metrics,
+        *sections._DRIFT_KEYS.keys() - metrics,
     }
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
 

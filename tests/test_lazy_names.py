@@ -11,7 +11,7 @@ import pytest
 
 from pytest_msdump.lazy_names import lazy_names
 
-PACKAGES = ("pytest_msdump", "pytest_msdump.capture", "pytest_msdump.matching", "pytest_msdump.suite")
+PACKAGES = ("pytest_msdump", "pytest_msdump.record", "pytest_msdump.matching", "pytest_msdump.suite")
 
 
 @pytest.fixture

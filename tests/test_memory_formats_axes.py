@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.errors import ConfigError, TensorShapeError
-from pytest_msdump.memory_formats.axes import FORMATS, axes_to_nchw, explain_shapes, known_axes, meet
+from pytest_msdump.layouts.axes import FORMATS, axes_to_nchw, explain_shapes, known_axes, meet
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.readers.npy import open_npy
 from pytest_msdump.text import say
 
 

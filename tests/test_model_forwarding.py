@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_msdump.metrics.arrays import ArrayView
-from pytest_msdump.model.forwarding import ForwardingView
+from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.model.tensor import ForwardingView
 
 
 class Half(ForwardingView):

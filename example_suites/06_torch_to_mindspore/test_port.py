@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import assert_dumps_close
-from pytest_msdump.capture import assert_same_weights, load_weights
+from pytest_msdump.record import assert_same_weights, load_weights
 
 torch = pytest.importorskip("torch")
 ms = pytest.importorskip("mindspore")

@@ -8,7 +8,7 @@ import network
 import pytest
 
 from pytest_msdump import assert_dumps_close
-from pytest_msdump.capture import Recorder
+from pytest_msdump.record import Recorder
 
 HERE = Path(__file__).parent
 # MindSpore may be installed elsewhere: the script runs in a process of its own.

@@ -13,9 +13,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from pytest_msdump.cli.numpy_alone import keep_numpy_alone
+from pytest_msdump.comparison.collecting import collector_at_rest
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_lines
-from pytest_msdump.pipeline.collecting import collector_at_rest
 
 __all__ = ["main"]
 

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.judging.judge import judge, rows
-from pytest_msdump.judging.policy import Policy
-from pytest_msdump.judging.resolve import hinted_dtypes, of_pair, resolve
-from pytest_msdump.judging.statistics import judge_statistics
-from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.limits.judge import judge, rows
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.limits.resolve import hinted_dtypes, of_pair, resolve
+from pytest_msdump.limits.statistics import judge_statistics
+from pytest_msdump.model.comparison import Comparison, Limits, Measurement
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.verdict import Limits
-from pytest_msdump.pipeline.gathering import policy_entry
-from pytest_msdump.reporting.json_report import read_json, report_from
+from pytest_msdump.report.gathering import policy_entry
+from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Judge each file; return the worst exit code."""
-    from pytest_msdump.cli.telling import phrases, tell_report, tell_saved
+    from pytest_msdump.cli.output import phrases, tell_report, tell_saved
 
     options = {name: value for name, value in given(parsed).items() if name in _OPTIONS}
     codes, say = [], phrases(parsed)

@@ -15,7 +15,7 @@ from pytest_msdump.escape import terminal_lines, terminal_text
 from pytest_msdump.facts.config_keys import MODES
 
 if TYPE_CHECKING:
-    from pytest_msdump.configuring.finding import Setting
+    from pytest_msdump.configs.finding import Setting
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Do what was asked; return the exit code."""
-    from pytest_msdump.configuring.finding import Setting, checked_mode, parse_version
+    from pytest_msdump.configs.finding import Setting, checked_mode, parse_version
 
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
@@ -87,8 +87,8 @@ def _file_of_environment() -> str:
 
 
 def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
-    from pytest_msdump.configuring.check import check_config
-    from pytest_msdump.configuring.finding import REFUSED
+    from pytest_msdump.configs.check import check_config
+    from pytest_msdump.configs.finding import REFUSED
 
     names, model_names = _operators(parsed.graph)
     findings = check_config(document, setting, names=names, model_names=model_names)
@@ -103,7 +103,7 @@ def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
 
 def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
     """Which operators of the graph would be dumped."""
-    from pytest_msdump.configuring.kernels import would_dump
+    from pytest_msdump.configs.finding import would_dump
 
     found = would_dump(document, names)
     yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
@@ -112,8 +112,8 @@ def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
 
 
 def _explain(document: Any, setting: Setting) -> int:
-    from pytest_msdump.configuring.check import check_config
-    from pytest_msdump.configuring.explain import explain
+    from pytest_msdump.configs.check import check_config
+    from pytest_msdump.configs.new import explain
 
     check_config(document, setting)
     _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
@@ -121,7 +121,7 @@ def _explain(document: Any, setting: Setting) -> int:
 
 
 def _new(parsed: argparse.Namespace, mode: str) -> int:
-    from pytest_msdump.configuring.new import acl_lines, script_lines
+    from pytest_msdump.configs.new import acl_lines, script_lines
 
     document = _new_acl(parsed) if parsed.acl else _new_dump(parsed, mode)
     text = json.dumps(document, indent=4)
@@ -135,9 +135,9 @@ def _new(parsed: argparse.Namespace, mode: str) -> int:
 
 
 def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
-    from pytest_msdump.configuring.check import check_config
-    from pytest_msdump.configuring.finding import REFUSED, Setting
-    from pytest_msdump.configuring.new import around_step, new_config
+    from pytest_msdump.configs.check import check_config
+    from pytest_msdump.configs.finding import REFUSED, Setting
+    from pytest_msdump.configs.new import around_step, new_config
 
     if parsed.iteration and parsed.around_step is not None:
         raise ConfigError("give --iteration or --around-step, not both")
@@ -158,9 +158,9 @@ def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
 
 
 def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
-    from pytest_msdump.configuring.check import check_config
-    from pytest_msdump.configuring.finding import REFUSED, Setting
-    from pytest_msdump.configuring.new import new_acl
+    from pytest_msdump.configs.check import check_config
+    from pytest_msdump.configs.finding import REFUSED, Setting
+    from pytest_msdump.configs.new import new_acl
 
     if parsed.around_step is not None:
         raise ConfigError("--around-step counts steps of MindSpore; with --acl give --iteration")
@@ -188,7 +188,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _read(path: Path) -> Any:
-    from pytest_msdump.storage.regular import read_given
+    from pytest_msdump.storage.files import read_given
 
     try:
         return json.loads(read_given(path, _LARGEST_BYTES, want="give a dump configuration"))
@@ -200,9 +200,9 @@ def _read(path: Path) -> Any:
 
 def _operators(files: Sequence[str]) -> tuple[list[str] | None, list[str]]:
     """Full names of the operators, ``None`` where no file was given; and what their model may be called."""
-    from pytest_msdump.graphs.execution_order import order_files, read_order
-    from pytest_msdump.graphs.ge_model import read_model
-    from pytest_msdump.graphs.graph_files import read_graph
+    from pytest_msdump.dumps.graphs.execution_order import order_files, read_order
+    from pytest_msdump.dumps.graphs.ge_model import read_model
+    from pytest_msdump.dumps.graphs.graph_files import read_graph
 
     orders, others = order_files(map(Path, files))
     names = [name for path in orders.values() for name in read_order(path)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.cli.progress import Progress, add_quiet
+from pytest_msdump.cli.output import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json, terminal_lines, terminal_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
@@ -77,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Look, tell; return the exit code."""
-    from pytest_msdump.pipeline.indexing import listed
-    from pytest_msdump.pipeline.opening import as_path
+    from pytest_msdump.comparison.indexing import listed
+    from pytest_msdump.comparison.opening import as_path
 
     target = listed(as_path(parsed.target))
     if not 1 <= parsed.bins <= 100:
@@ -96,7 +96,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _indexed(target: Path, parsed: argparse.Namespace) -> Dump:
-    from pytest_msdump.pipeline.indexing import index
+    from pytest_msdump.comparison.indexing import index
 
     graphs = [Path(name) for name in parsed.graph]
     return index(target, graph_files=graphs, allow_incomplete=bool(parsed.msdump_allow_incomplete))
@@ -104,7 +104,7 @@ def _indexed(target: Path, parsed: argparse.Namespace) -> Dump:
 
 def _survey(target: Path, parsed: argparse.Namespace) -> int:
     from pytest_msdump.cli import inspect_json, inspect_text
-    from pytest_msdump.pipeline.surveying import survey
+    from pytest_msdump.inspect.survey import survey
 
     found = survey(_indexed(target, parsed))
     _tell(
@@ -117,7 +117,7 @@ def _survey(target: Path, parsed: argparse.Namespace) -> int:
 
 def _file(target: Path, parsed: argparse.Namespace) -> int:
     from pytest_msdump.cli import inspect_file_text, inspect_json
-    from pytest_msdump.pipeline.inspecting import inspect_file
+    from pytest_msdump.inspect.file import inspect_file
 
     root = Path(parsed.root) if parsed.root else None
     found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
@@ -131,7 +131,7 @@ def _file(target: Path, parsed: argparse.Namespace) -> int:
 
 def _line(target: Path, parsed: argparse.Namespace) -> int:
     from pytest_msdump.cli import inspect_json, inspect_text
-    from pytest_msdump.pipeline.placing import operators_of_line
+    from pytest_msdump.comparison.placing import operators_of_line
 
     dump = _indexed(target if target.is_dir() else target.parent, parsed)
     found = operators_of_line(dump, parsed.line)
@@ -144,10 +144,10 @@ def _line(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _check(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.checking.settings import parse_settings
     from pytest_msdump.cli import inspect_json
-    from pytest_msdump.pipeline.check_text import check_lines
-    from pytest_msdump.pipeline.checking import check_dump
+    from pytest_msdump.inspect.check_text import check_lines
+    from pytest_msdump.inspect.checks import check_dump
+    from pytest_msdump.inspect.hits import parse_settings
 
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     checked = check_dump(_indexed(target, parsed), parse_settings(parsed.check_set), watch=progress)
@@ -160,19 +160,19 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _verify(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli import inspect_verify
+    from pytest_msdump.cli import inspect_text
 
-    found = inspect_verify.verified(_indexed(target, parsed))
+    found = inspect_text.verified(_indexed(target, parsed))
     _tell(
         parsed,
-        lambda: inspect_verify.verify_entry(found),
-        lambda width: inspect_verify.verify_lines(found, width=width, everything=parsed.everything),
+        lambda: inspect_text.verify_entry(found),
+        lambda width: inspect_text.verify_lines(found, width=width, everything=parsed.everything),
     )
     return int(not found.is_clean)
 
 
 def _save(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.pipeline.text_files import save_text
+    from pytest_msdump.cli.inspect_file_text import save_text
 
     if not target.is_file():
         raise ConfigError(f"--save-txt: {target} is no file; give one tensor file")

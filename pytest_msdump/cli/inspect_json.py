@@ -6,20 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_msdump.graphs.source_lines import frames_of, user_frames
-from pytest_msdump.model.arguments import KernelArguments
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator
-from pytest_msdump.model.run import DumpConfiguration
-from pytest_msdump.model.source_lines import SourceFrame
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorRef, TensorSpec
-from pytest_msdump.pipeline.arguments import kernel_args_of
-from pytest_msdump.pipeline.checking import Checked
-from pytest_msdump.pipeline.file_headers import FileHeader
-from pytest_msdump.pipeline.inspecting import InspectedFile, InspectedTensor
-from pytest_msdump.pipeline.placing import PlacedOperator
-from pytest_msdump.pipeline.surveying import Survey
-from pytest_msdump.reporting.values import encode
+from pytest_msdump.comparison.arguments import kernel_args_of
+from pytest_msdump.comparison.placing import PlacedOperator
+from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
+from pytest_msdump.inspect.checks import Checked
+from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTensor
+from pytest_msdump.inspect.survey import Survey
+from pytest_msdump.model.dump import Dump, DumpConfiguration
+from pytest_msdump.model.graph import Edge, KernelArguments, Operator
+from pytest_msdump.model.json_values import encode
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 
 __all__ = ["check_entry", "file_entry", "line_entry", "survey_entry"]
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.causes.suggest import Fit, Suggestion
+from pytest_msdump.causes.suggest_partners import Suggested, what_speaks_for
 from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
-from pytest_msdump.cli.progress import Progress, add_quiet
+from pytest_msdump.cli.output import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json, terminal_text
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
 
 if TYPE_CHECKING:
-    from pytest_msdump.pipeline.planning import Plan
-
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+    from pytest_msdump.comparison.planning import Plan
 
 NAME = "match"
 HELP = "tell who pairs with whom, and why not"
@@ -67,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan and tell; return the exit code."""
-    from pytest_msdump.pipeline.collecting import collector_at_rest
+    from pytest_msdump.comparison.collecting import collector_at_rest
 
     planned = _planned(parsed)
     if parsed.suggest:
@@ -80,7 +83,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _tell(parsed: argparse.Namespace, planned: Plan) -> int:
     from pytest_msdump.cli import match_text
-    from pytest_msdump.reporting.tally import coverage_problems
+    from pytest_msdump.report.coverage import coverage_problems
 
     report = match_text.as_report(planned)
     if parsed.json:
@@ -94,8 +97,7 @@ def _tell(parsed: argparse.Namespace, planned: Plan) -> int:
 
 def _suggest(planned: Plan, progress: Progress) -> int:
     """Print entries; 1 where there were tensors to find partners for and none was found."""
-    from pytest_msdump.cli.match_map import map_lines, summary
-    from pytest_msdump.pipeline.suggesting import suggest_partners
+    from pytest_msdump.causes.suggest_partners import suggest_partners
 
     found = suggest_partners(planned, watch=progress)
     types: dict[str, set[str | None]] = {}
@@ -109,7 +111,7 @@ def _suggest(planned: Plan, progress: Progress) -> int:
 
 
 def _planned(parsed: argparse.Namespace) -> Plan:
-    from pytest_msdump.pipeline.planning import plan
+    from pytest_msdump.comparison.planning import plan
     from pytest_msdump.suite import load_suite
 
     options: dict[str, Any] = given(parsed) | typed_sides(parsed)
@@ -121,3 +123,74 @@ def _planned(parsed: argparse.Namespace) -> Plan:
         spelled={option.name: option.cli_flags[-1] for option in OPTIONS} | {"left": "LEFT", "right": "RIGHT"},
     )
     return plan(suite)
+
+
+# -- What ``msdump match --suggest`` prints --------------------------------------------------------------------------
+
+
+def summary(found: Suggested) -> str:
+    """Return one sentence: how many entries there are."""
+    entries = sum(one.is_clear for one in found.suggestions)
+    ambiguous = len(found.suggestions) - entries
+    rest = len(found.right) + sum(one.side == "right" for one in found.unread) - len(found.suggestions)
+    return (
+        f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
+        f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
+    )
+
+
+def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
+    """Yield the lines of a fragment of a suite file.
+
+    Parameters
+    ----------
+    found : Suggested
+        What was found.
+    types : frozenset of str
+        Names that operators of several types have; these are written ``TYPE.OP``.
+    """
+    yield f"# suggested by msdump match: {summary(found)}"
+    spoken_for = set()
+    for one in found.suggestions:
+        spoken_for.add(one.right)
+        if one.is_clear:
+            yield ""
+            yield from _entry(found, one, one.fits[0], types)
+    for one in found.suggestions:
+        if not one.is_clear:
+            yield from _ambiguous(found, one, types)
+    alone = [found.right[number] for number in range(len(found.right)) if number not in spoken_for]
+    if alone:
+        yield ""
+        yield "# no suggestion for these right tensors:"
+        yield from (f"#   {terminal_text(ref.key.address)}" for ref in alone)
+    if found.unread:
+        yield ""
+        yield "# not looked at:"
+        yield from (f"#   {terminal_text(f'{one.side}: {one.address}: {one.reason}')}" for one in found.unread)
+
+
+def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
+    meeting = found.meetings[fit.left, fit.right]
+    yield f"# {what_speaks_for(one, fit, meeting)}"
+    entry: dict[str, Any] = {
+        "left": _address(found.left[fit.left], types),
+        "right": _address(found.right[fit.right], types),
+    }
+    if meeting.transform.transpose is not None:
+        entry["transpose"] = list(meeting.transform.transpose)
+    if meeting.transform.reshape:
+        entry["reshape"] = True
+    yield from map_entry_lines(entry)
+
+
+def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iterator[str]:
+    name = terminal_text(found.right[one.right].key.address)
+    yield ""
+    yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
+    for fit in one.fits:
+        yield from (line if line.startswith("#") else f"# {line}" for line in _entry(found, one, fit, types))
+
+
+def _address(ref: TensorRef, types: frozenset[str]) -> str:
+    return ref.key.typed_address if ref.key.op.label in types else ref.key.address

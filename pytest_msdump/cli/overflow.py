@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.checking.wording import frame_lines, where_text
-from pytest_msdump.cli.progress import Progress, add_quiet
+from pytest_msdump.cli.output import Progress, add_quiet
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.describe import frame_lines, where_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 if TYPE_CHECKING:
-    from pytest_msdump.metrics.overflow import OneSide
-    from pytest_msdump.pipeline.overflow import OperatorOverflow, Overflows
+    from pytest_msdump.inspect.overflow import OperatorOverflow, Overflows
+    from pytest_msdump.inspect.overflow_scan import OneSide
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Find, tell, write; return the exit code."""
-    from pytest_msdump.pipeline.indexing import index
-    from pytest_msdump.pipeline.opening import as_path
-    from pytest_msdump.pipeline.overflow import find_overflows
+    from pytest_msdump.comparison.indexing import index
+    from pytest_msdump.comparison.opening import as_path
+    from pytest_msdump.inspect.overflow import find_overflows
 
     if (parsed.directory is None) == (parsed.dump is None):
         raise ConfigError("give one dump: msdump overflow DIR")
@@ -72,7 +72,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _write(found: Overflows, directory: Path, first: int) -> None:
     from datetime import datetime
 
-    from pytest_msdump.pipeline.overflow_files import write_overflow_files
+    from pytest_msdump.inspect.overflow import write_overflow_files
 
     # Local time without a zone, as the vendor's file names have it.
     files = write_overflow_files(found, directory, first=first, now=datetime.now())

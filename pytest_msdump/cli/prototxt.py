@@ -36,7 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Rewire, write, tell."""
     if parsed.reference is not None:
         return _check(parsed)
-    from pytest_msdump.converting.prototxt import rewire_file
+    from pytest_msdump.convert.prototxt import rewire_file
 
     out = Path(parsed.out) if parsed.out is not None else None
     target, rewired = rewire_file(Path(parsed.file), out=out, phase=parsed.phase)
@@ -50,7 +50,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _check(parsed: argparse.Namespace) -> int:
-    from pytest_msdump.capture.caffe_shared import shared_bytes
+    from pytest_msdump.record.caffe import shared_bytes
 
     if parsed.out is not None:
         raise ConfigError("--reference writes nothing: leave --out out")

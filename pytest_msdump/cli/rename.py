@@ -12,7 +12,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_text
 
 if TYPE_CHECKING:
-    from pytest_msdump.converting.renaming import RenamePlan
+    from pytest_msdump.convert.renaming import RenamePlan
 
 __all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
 
@@ -46,8 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     folder = Path(parsed.folder)
     if parsed.undo is not None:
         return _take_back(folder, parsed)
-    from pytest_msdump.converting.renaming import apply, plan_renaming
-    from pytest_msdump.converting.undo_files import new_undo_file
+    from pytest_msdump.convert.renaming import apply, new_undo_file, plan_renaming
 
     plan = plan_renaming(folder, parsed.pattern)
     undo = Path(parsed.undo_file) if parsed.undo_file is not None else new_undo_file(folder)
@@ -65,8 +64,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _take_back(folder: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.converting.renaming import take_back
-    from pytest_msdump.converting.undo_files import read_undo
+    from pytest_msdump.convert.renaming import read_undo, take_back
 
     if parsed.dry_run or parsed.undo_file is not None:
         raise ConfigError("--undo takes back what was done, alone: leave --dry-run and --undo-file out")

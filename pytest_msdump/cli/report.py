@@ -28,9 +28,9 @@ def run(parsed: argparse.Namespace) -> int:
     import os
     import sys
 
-    from pytest_msdump.cli.telling import tell_github
-    from pytest_msdump.pipeline.gathering import write_report
-    from pytest_msdump.reporting.json_report import read_json, report_from
+    from pytest_msdump.cli.output import tell_github
+    from pytest_msdump.report.gathering import write_report
+    from pytest_msdump.report.json_report import read_json, report_from
     from pytest_msdump.text import ENGLISH
 
     kinds = parse_report(parsed.report, where="--report")

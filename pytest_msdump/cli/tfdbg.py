@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Read, print."""
-    from pytest_msdump.capture.tfdbg import print_commands, read_listing
+    from pytest_msdump.record.tfdbg import print_commands, read_listing
 
     name = _file(parsed.words)
     if any(letter.isspace() for letter in parsed.folder):
@@ -67,7 +67,7 @@ def _first(text: str | None) -> int | None:
 def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read(_LARGEST_BYTES)
-    from pytest_msdump.storage.regular import read_given
+    from pytest_msdump.storage.files import read_given
 
     content = read_given(Path(name), _LARGEST_BYTES, want="save a list inside of tfdbg with: lt > tensor_name")
     return content.decode("utf-8", errors="replace")

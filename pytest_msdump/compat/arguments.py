@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_lines
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.matching.groups import Group, group_operators
+from pytest_msdump.matching.rules import combined
+from pytest_msdump.model.pairing import Pair, Unmatched
 
-__all__ = ["Arguments", "Flag", "Grammar", "run_program"]
+__all__ = [
+    "Arguments",
+    "Flag",
+    "Grammar",
+    "chosen_algorithms",
+    "chosen_groups",
+    "narrowed",
+    "passed_arguments",
+    "run_program",
+]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
@@ -180,3 +195,234 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)  # noqa: T201 - as above
         return _INTERRUPTED
+
+
+# -- Which numbers are wanted (``-alg``), and what is passed to a user's algorithms (``-a``) -------------------------
+
+
+_ALL = "all"
+
+# The vendor's numbers 0 to 9 are the places in this table, which `facts.metrics` keeps in the vendor's order.
+_BUILT_IN = {str(fact.vendor_title): name for name, fact in METRICS.items() if fact.vendor_title}
+
+
+def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...]:
+    """Read what follows ``-alg``.
+
+    Parameters
+    ----------
+    text : str, optional
+        ``all``, or numbers 0 to 9 and names, separated by commas; ``None`` means all.
+    custom : iterable of str
+        Names of the user's own algorithms. They are part of all, and win over built-in ones of the same name.
+
+    Returns
+    -------
+    tuple of str
+        In the order asked for, each once: ids of `facts.metrics`, and names of the user's algorithms as they are.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such algorithm; the text lists those there are.
+    ConfigError
+        None is named.
+
+    Examples
+    --------
+    >>> chosen_algorithms("0,MaxAbsoluteError,Mine", ["Mine"])
+    ('cosine_similarity', 'max_absolute_error', 'Mine')
+    """
+    known = _known(custom)
+    words = [word.strip() for word in (_ALL if text is None else text).split(",")]
+    if not any(words):
+        raise ConfigError("-alg names no algorithm; leave it out for all of them")
+    return tuple(dict.fromkeys(name for word in words for name in _meant(word, known)))
+
+
+def _known(custom: Iterable[str]) -> dict[str, str]:
+    """Name → what it stands for; the user's own in the place of built-in ones of their name, else after them."""
+    return _BUILT_IN | {name: name for name in custom}
+
+
+def _meant(word: str, known: Mapping[str, str], flag: str = "-alg") -> Iterator[str]:
+    places = {str(place): name for place, name in enumerate(_BUILT_IN)}
+    if word == _ALL and flag == "-alg":
+        yield from known.values()
+    elif places.get(word, word) in known:
+        yield known[places.get(word, word)]
+    else:
+        listed = ", ".join(f"{place}={name}" for place, name in places.items())
+        own = [name for name in known if name not in _BUILT_IN]
+        raise UnknownNameError(f"{flag}: unknown algorithm '{word}'; known: {', '.join([listed, *own])}, all")
+
+
+def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
+    """Read what follows ``-a``.
+
+    Parameters
+    ----------
+    text : str, optional
+        ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
+    custom : iterable of str
+        Names of the user's own algorithms.
+
+    Returns
+    -------
+    arguments, notes
+        By name; and a sentence for each built-in algorithm that something was passed to, since none takes anything.
+
+    Raises
+    ------
+    ConfigError
+        It is not of that form.
+    UnknownNameError
+        There is no such algorithm.
+
+    Examples
+    --------
+    >>> passed_arguments("Mine:k=3,j=x", ["Mine"])
+    ({'Mine': {'k': '3', 'j': 'x'}}, ())
+    """
+    own = tuple(custom)
+    arguments: dict[str, dict[str, str]] = {}
+    notes = []
+    for part in filter(None, (part.strip() for part in (text or "").split(";"))):
+        name, colon, pairs = part.partition(":")
+        values = dict(_pair(pair, part) for pair in pairs.split(","))
+        if not colon:
+            raise ConfigError(f"-a: {part!r} is not NAME:KEY=VALUE,KEY=VALUE")
+        (meant,) = _meant(name.strip(), _known(own), "-a")
+        arguments.setdefault(meant, {}).update(values)
+        if meant not in own:
+            notes.append(f"-a: {name.strip()} is built in and takes no arguments; {', '.join(values)} has no effect")
+    return {name: values for name, values in arguments.items() if name in own}, tuple(notes)
+
+
+def _pair(text: str, whole: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"-a: {whole!r} is not NAME:KEY=VALUE,KEY=VALUE")
+    return key.strip(), value
+
+
+# -- Operators by their number in the compiled model -----------------------------------------------------------------
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_LAST = -1
+_MOST_LISTED = 20
+
+
+def chosen_groups(
+    plan: Plan, *, span: str | None, numbers: str | None
+) -> tuple[tuple[Group, ...] | None, tuple[str, ...]]:
+    """Read ``-r`` or ``-s``.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its rule files tell the numbers.
+    span : str, optional
+        ``start,end,step``; what is left blank is 1, the last operator, and 1; ``-1`` is the last one as well.
+    numbers : str, optional
+        ``i,j,…``
+
+    Returns
+    -------
+    groups, notes
+        Every group that an operator so chosen is in, ``None`` where neither option was given; and what is to be said
+        of numbers that no operator has.
+
+    Raises
+    ------
+    ConfigError
+        Both are given, there is no rule file, it is not of that form, or no operator has any of the numbers.
+    """
+    if span is None and numbers is None:
+        return None, ()
+    if span is not None and numbers is not None:
+        raise ConfigError("-r and -s cannot both choose operators; give one of them")
+    flag = "-r" if numbers is None else "-s"
+    if plan.rules.base is None:
+        raise ConfigError(f"{flag}: operators are chosen by their number in the compiled model; give its JSON with -f")
+    groups = group_operators(combined(plan.rules))
+    known = {operator.id for group in groups for operator in group.operators}
+    wanted = _spanned(span or "", max(known, default=0)) if numbers is None else _listed(numbers)
+    absent = sorted(set(wanted) - known) if numbers is not None else []
+    chosen = tuple(group for group in groups if any(operator.id in wanted for operator in group.operators))
+    if not chosen:
+        raise ConfigError(f"{flag}: no operator of {plan.rules.label} has such a number; they go up to {max(known)}")
+    return chosen, _absent_note(absent)
+
+
+def _absent_note(absent: list[int]) -> tuple[str, ...]:
+    if not absent:
+        return ()
+    more = f" and {len(absent) - _MOST_LISTED} more" if len(absent) > _MOST_LISTED else ""
+    return (f"-s: no operator has the number {', '.join(map(str, absent[:_MOST_LISTED]))}{more}",)
+
+
+def _listed(text: str) -> frozenset[int]:
+    return frozenset(_number(part, "-s", text) for part in text.split(","))
+
+
+def _spanned(text: str, last: int) -> frozenset[int]:
+    parts = text.split(",")
+    if len(parts) > 3:
+        raise ConfigError(f"-r: {text!r} is not start,end,step")
+    defaults = (1, _LAST, 1)
+    start, end, step = (
+        _number(parts[place], "-r", text) if place < len(parts) and parts[place].strip() else default
+        for place, default in enumerate(defaults)
+    )
+    start, end = (last if number == _LAST else number for number in (start, end))
+    if start < 0 or end < start or step < 1:
+        raise ConfigError(f"-r: {text!r}: start must not be beyond end, the last being {last}, and step at least 1")
+    # Numbers beyond the last operator's would only fill memory.
+    return frozenset([*range(start, min(end, last) + 1, step), end])
+
+
+def _number(text: str, flag: str, whole: str) -> int:
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ConfigError(f"{flag}: {whole!r}: {text.strip()!r} is not a number of an operator")
+    return int(text)
+
+
+def narrowed(plan: Plan, groups: Iterable[Group]) -> Plan:
+    """Return the plan for the operators of some groups alone.
+
+    Parameters
+    ----------
+    plan : Plan
+        For the whole model.
+    groups : iterable of Group
+        From `chosen_groups`.
+
+    Returns
+    -------
+    Plan
+        Its coverage is that of the right tensors that these operators have as partners.
+
+    Notes
+    -----
+    Globs would not do: they look at both sides, and what feeds the next operator has this one's name on the right.
+    """
+    names = {operator.name for group in groups for operator in group.operators}
+
+    def concerns(one: Pair | Unmatched) -> bool:
+        op = (one.left if isinstance(one, Pair) else one.ref).key.op
+        return op.label in names or op.name in names
+
+    pairs = tuple(pair for pair in plan.pairing.pairs if concerns(pair))
+    count = len({id(pair.right) for pair in pairs})
+    pairing = replace(
+        plan.pairing,
+        pairs=pairs,
+        unmatched_left=tuple(one for one in plan.pairing.unmatched_left if concerns(one)),
+        unmatched_right=(),
+        missing=tuple(one for one in plan.pairing.missing if one.left.rsplit(":", 2)[0] in names),
+        right_total=count,
+        right_paired=count,
+    )
+    return replace(plan, pairing=pairing)

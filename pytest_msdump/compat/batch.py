@@ -8,16 +8,21 @@ Ascend "Accuracy Comparison Tool", batch comparison: ``dump_path/time/device_id/
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_msdump.compat.arguments import Arguments
+from pytest_msdump.dumps.graphs.ge_model import MAX_BYTES
+from pytest_msdump.dumps.graphs.json_fields import checked, document, need
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.ge_model import MAX_BYTES
-from pytest_msdump.graphs.json_fields import checked, document, need
-from pytest_msdump.storage.regular import read_given
+from pytest_msdump.escape import shell_line, terminal_lines
+from pytest_msdump.settings import OPTIONS
+from pytest_msdump.storage.files import read_given
+from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["Job", "find_jobs"]
+__all__ = ["Job", "find_jobs", "new_spelling", "said", "vendor_suite"]
 
 _LAYOUT = "TIME/DEVICE/MODEL/MODEL_ID/STEP"
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
@@ -151,3 +156,48 @@ def _some(names: Iterable[str]) -> str:
     listed = list(dict.fromkeys(names))
     more = len(listed) - _MOST_LISTED
     return ", ".join(listed[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+# -- From the vendor's words to the one engine -----------------------------------------------------------------------
+
+
+# What both of the vendor's programs can say → flag of ``msdump compare``.
+_NEW_FLAGS = {
+    "fusion": "--fusion",
+    "quant_fusion": "--quant-fusion",
+    "close_fusion": "--close-fusion",
+    "custom": "-custom",
+}
+
+
+def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
+    """Return the suite of a vendor's command line: inputs and outputs, the default limits, no suite file.
+
+    Parameters
+    ----------
+    options : mapping
+        Option of `settings` → what was typed; paths start from the current folder.
+    spelled : mapping
+        Option → how it is spelled on this command line, for messages.
+
+    Raises
+    ------
+    ConfigError
+        As `suite.load_suite`.
+    """
+    names = {option.name: option.cli_flags[-1] for option in OPTIONS}
+    return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
+
+
+def new_spelling(arguments: Arguments, *more: str) -> str:
+    """Return the command line of ``msdump`` that compares the same; `more` follows it."""
+    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
+    for name, flag in _NEW_FLAGS.items():
+        if name in arguments:
+            words += [flag, arguments.values[name]]
+    return shell_line([*words, *more])
+
+
+def said(program: str, sentence: str) -> None:
+    """Tell a person something that is no result."""
+    print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks

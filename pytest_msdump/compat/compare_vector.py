@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.cli.compare import gate, nine_columns_writer
-from pytest_msdump.cli.table_file import table_file
+from pytest_msdump.cli.output import table_file
+from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.compat.batch import new_spelling, said, vendor_suite
 from pytest_msdump.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
-from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
-from pytest_msdump.pipeline.extras import NO_EXTRAS, load_extras
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    from pytest_msdump.pipeline.planning import plan
+    from pytest_msdump.comparison.planning import plan
 
     arguments = GRAMMAR.parse(words)
     check_older(arguments)

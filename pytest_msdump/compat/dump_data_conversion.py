@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_msdump.cli import convert
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.suites import said
+from pytest_msdump.compat.batch import said
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pytest_msdump.cli.compare import gate
 from pytest_msdump.compat.arguments import Flag, Grammar
+from pytest_msdump.compat.batch import said, vendor_suite
 from pytest_msdump.compat.outputs import output_folder, written
-from pytest_msdump.compat.suites import said, vendor_suite
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.vendor_table import ALGORITHMS, Columns, vendor_table
+from pytest_msdump.report.vendor_table import ALGORITHMS, Columns, vendor_table
 
 __all__ = ["GRAMMAR", "run_file_compare"]
 
@@ -48,7 +48,7 @@ def run_file_compare(program: str, words: Sequence[str]) -> int:
     ConfigError
         A wrong option, or no such files.
     """
-    from pytest_msdump.pipeline.planning import plan
+    from pytest_msdump.comparison.planning import plan
 
     arguments = GRAMMAR.parse(words)
     left, right = arguments.values["left"], arguments.values["right"]

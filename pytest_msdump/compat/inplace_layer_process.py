@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pytest_msdump.cli import prototxt
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.suites import said
+from pytest_msdump.compat.batch import said
 from pytest_msdump.escape import shell_line
 
 __all__ = ["GRAMMAR", "main"]

@@ -12,20 +12,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.cli.compare import gate
+from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.compat import convert, file_compare, overflow
-from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
-from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
-from pytest_msdump.compat.batch import Job, find_jobs
+from pytest_msdump.compat.arguments import (
+    Arguments,
+    Flag,
+    Grammar,
+    chosen_algorithms,
+    chosen_groups,
+    narrowed,
+    passed_arguments,
+    run_program,
+)
+from pytest_msdump.compat.batch import Job, find_jobs, new_spelling, said, vendor_suite
 from pytest_msdump.compat.convert import run_convert
 from pytest_msdump.compat.file_compare import run_file_compare
 from pytest_msdump.compat.outputs import Outputs, output_folder
 from pytest_msdump.compat.overflow import run_overflow
-from pytest_msdump.compat.selecting import chosen_groups, narrowed
 from pytest_msdump.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
-from pytest_msdump.compat.suites import new_spelling, said, vendor_suite
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras, load_extras
-from pytest_msdump.reporting.vendor_table import Columns
+from pytest_msdump.report.vendor_table import Columns
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -199,9 +205,9 @@ def _run_batch(wanted: _Wanted, rules: Path) -> int:
 
 def _compared(wanted: _Wanted, job: Job | None) -> int:
     """Compare one model, or only write who would be compared with whom."""
-    from pytest_msdump.pipeline.gathering import gathered
-    from pytest_msdump.pipeline.overflow_column import with_overflow
-    from pytest_msdump.pipeline.planning import plan
+    from pytest_msdump.comparison.planning import plan
+    from pytest_msdump.inspect.overflow import with_overflow
+    from pytest_msdump.report.gathering import gathered
 
     arguments = wanted.arguments
     options = {name: arguments.get(name) for name in _SPELLED if name in arguments}

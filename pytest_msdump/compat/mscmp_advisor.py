@@ -12,13 +12,12 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_msdump.compat.advisor import advice
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.outputs import output_folder, written
-from pytest_msdump.compat.suites import said
+from pytest_msdump.compat.batch import said
+from pytest_msdump.compat.outputs import advice, output_folder, written
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_lines
-from pytest_msdump.storage.regular import read_given
+from pytest_msdump.storage.files import read_given
 
 __all__ = ["GRAMMAR", "main"]
 

@@ -2,20 +2,122 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.cli.table_file import TableFile, write_table
-from pytest_msdump.compat.advisor import advice
+from pytest_msdump.cli.output import TableFile, write_table
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.report import Report
-from pytest_msdump.reporting.atomic import in_utf8
-from pytest_msdump.reporting.vendor_table import Columns, columns_for, vendor_table
+from pytest_msdump.report.vendor_table import Columns, columns_for, vendor_table
+from pytest_msdump.storage.files import in_utf8
 from pytest_msdump.storage.urls import located
 
-__all__ = ["Outputs", "output_folder", "written"]
+__all__ = ["Outputs", "advice", "output_folder", "written"]
+
+_LEAST_COSINE = 0.99
+_FAILING = ("fail", "undefined", "error")
+_COMPARED = ("pass", "warn", *_FAILING)
+_NONE = "NA"
+_NOTHING = "nothing was compared, so nothing can be said of it"
+
+
+class Advice(NamedTuple):
+    """`kind` of trouble, `operator` its group in the table (``"NA"`` without one), and what to do."""
+
+    kind: str
+    operator: str
+    text: str
+
+    @property
+    def lines(self) -> str:
+        """The file's text."""
+        return f"Detection Type: {self.kind}\nOperator Index: {self.operator}\nExpert Advice: {self.text}\n"
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether something was compared and nothing is wrong with it."""
+        return self.operator == _NONE and self.text != _NOTHING
+
+
+def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[str] = frozenset()) -> Advice:
+    """Look through a table for where to begin.
+
+    Parameters
+    ----------
+    titles, rows : sequence
+        From `report.vendor_table.vendor_table`, with the columns OverFlow and Verdict. A table of the vendor has no
+        verdicts, and one that was written without ``-overflow_detection`` no overflows: then the cosine decides.
+    inputs : set of str
+        Operators that hold inputs of the network, besides those of type Data.
+
+    Notes
+    -----
+    A row is bad when its verdict fails, whatever its cosine is: a scalar, a NaN or two shapes that do not fit have no
+    cosine that would tell.
+    """
+    table = [dict(zip(titles, row, strict=True)) for row in rows]
+    overflown = next((row for row in table if row.get("OverFlow") == "YES"), None)
+    if overflown is not None:
+        return Advice(
+            "FP16 Overflow",
+            overflown["Index"],
+            "a float16 tensor of this operator reaches the end of its range; run it in float32, or scale its inputs",
+        )
+    fed = (row for row in table if row["OpType"] == "Data" or inputs & {*row.get("NPUDump", "").split(",")})
+    data = next((row for row in fed if _is_bad(row)), None)
+    if data is not None:
+        return Advice(
+            "Input Inconsistent",
+            data["Index"],
+            "the two runs were fed differing data; feed both the same, preprocessed alike, and dump again",
+        )
+    return _global(table)
+
+
+def _global(table: Sequence[Mapping[str, str]]) -> Advice:
+    """How far the network agrees."""
+    kind = "Global Consistency"
+    compared = [row for row in table if _is_compared(row)]
+    if not compared:
+        return Advice(kind, _NONE, _NOTHING)
+    bad = [row for row in compared if _is_bad(row)]
+    if not bad:
+        text = "every compared tensor is within its limits; if results still differ, look at what is done with outputs"
+        return Advice(kind, _NONE, text)
+    index = bad[0]["Index"]
+    if compared[-1] is bad[-1]:
+        text = "the difference that begins here reaches the end of the network; look into this operator first"
+    else:
+        text = "the difference that begins here is gone at the end of the network; it matters only if results differ"
+    return Advice(kind, index, text)
+
+
+def _is_compared(row: Mapping[str, str]) -> bool:
+    return row["Verdict"] in _COMPARED if "Verdict" in row else _cosine(row) is not None
+
+
+def _is_bad(row: Mapping[str, str]) -> bool:
+    if row.get("Verdict") in _FAILING:
+        return True
+    cosine = _cosine(row)
+    return cosine is not None and cosine < _LEAST_COSINE
+
+
+def _cosine(row: Mapping[str, str]) -> float | None:
+    """The cosine of a row; the vendor's NaN is no number, and also its way to say that nothing was compared."""
+    try:
+        cosine = float(row.get("CosineSimilarity", "nan"))
+    except ValueError:
+        return None
+    return None if math.isnan(cosine) else cosine
+
+
+# -- The files of the newer command ----------------------------------------------------------------------------------
+
 
 _MOST_TRIES = 1000
 _UNKNOWN = "NaN"

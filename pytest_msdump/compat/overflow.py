@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pytest_msdump.cli import overflow
 from pytest_msdump.compat.arguments import Flag, Grammar
-from pytest_msdump.compat.suites import said
+from pytest_msdump.compat.batch import said
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 

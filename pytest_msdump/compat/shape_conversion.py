@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
+from pytest_msdump.compat.batch import said
 from pytest_msdump.compat.outputs import output_folder
-from pytest_msdump.compat.suites import said
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line, terminal_text
 
 if TYPE_CHECKING:
-    from pytest_msdump.converting.shape_conversion import Converted
-    from pytest_msdump.memory_formats.custom import Converters
-    from pytest_msdump.readers.stored import StoredView
+    from pytest_msdump.convert.formats import Converted
+    from pytest_msdump.dumps.array_reader import StoredView
+    from pytest_msdump.layouts.axes import Converters
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -63,11 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    from pytest_msdump.converting.array_files import remove_leftovers, write_view
-    from pytest_msdump.converting.shape_conversion import convert_shape, known_format
+    from pytest_msdump.convert.array_files import remove_leftovers, write_view
+    from pytest_msdump.convert.formats import convert_shape, header_format
 
     arguments = GRAMMAR.parse(words)
-    wanted, shape = known_format(arguments.values["format"]), _shape(arguments.get("shape"))
+    wanted, shape = header_format(arguments.values["format"]), _shape(arguments.get("shape"))
     path = Path(arguments.values["file"])
     io, index = _which(arguments)
     with closing(_opened(path, io, index)) as view:
@@ -102,8 +102,8 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
 
 
 def _opened(path: Path, io: str, index: int) -> StoredView:
-    from pytest_msdump.readers.ascend_file import read_header
-    from pytest_msdump.readers.ascend_view import open_part
+    from pytest_msdump.dumps.array_reader import open_part
+    from pytest_msdump.dumps.ascend_file import read_header
 
     if not path.is_file():
         raise ConfigError(f"-i {path}: no such file; give one dump file")
@@ -116,7 +116,7 @@ def _opened(path: Path, io: str, index: int) -> StoredView:
 
 
 def _converters(custom: str | None) -> Converters:
-    from pytest_msdump.memory_formats.custom import load_converters
+    from pytest_msdump.layouts.axes import load_converters
 
     if custom is None:
         return {}

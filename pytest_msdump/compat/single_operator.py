@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_msdump.cli.detail import check_folder, detail_gate
+from pytest_msdump.cli.compare import check_folder, detail_gate
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.select_pairs import Wanted
 from pytest_msdump.compat.arguments import Arguments, Flag
 from pytest_msdump.compat.outputs import output_folder
-from pytest_msdump.detailing.detail import MOST_ROWS, MOST_TOP, Wishes
-from pytest_msdump.detailing.style import NEWER, OLDER
+from pytest_msdump.elements.cells import NEWER, OLDER
+from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Wishes
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.pipeline.choosing import Wanted
-from pytest_msdump.pipeline.planning import Plan
 
 __all__ = ["NEWER_FLAGS", "OLDER_FLAGS", "check_newer", "check_older", "new_words", "run_newer", "run_older"]
 

@@ -9,7 +9,7 @@ given by `blocks` where two axes share one stored axis.
 References
 ----------
 Ascend "Custom operator development", data formats; the formulas of the vendor's converters. FRACTAL_Z of grouped
-convolutions: several groups share a block so that channels fill it (see `memory_formats.grouped`).
+convolutions: several groups share a block so that channels fill it (see `layouts.gather`).
 """
 
 from __future__ import annotations

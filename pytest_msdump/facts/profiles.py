@@ -2,7 +2,7 @@
 
 A row is chosen by the float type (complex types by that of their component), or by the kind "integer" or "bool" when
 both sides are such. Bounds are numbers that just pass: a metric of direction "high" fails below, "low" fails above.
-A changed bound is a new `version`; `tests/judging/test_profiles.py` holds the numbers a second time.
+A changed bound is a new `version`; `tests/limits/test_profiles.py` holds the numbers a second time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["PROFILES", "ProfileFact"]
+__all__ = ["PROFILES", "TOLERANCES", "Tolerance"]
 
 
 class ProfileFact(NamedTuple):
@@ -105,7 +105,7 @@ PROFILES: dict[str, ProfileFact] = {
     ),
     "torch": ProfileFact(
         1,
-        "PyTorch, torch.testing.assert_close; tolerances in `facts.tolerances`",
+        "PyTorch, torch.testing.assert_close; tolerances in `facts.profiles`",
         {
             "float64": _ELEMENTWISE,
             "float32": _ELEMENTWISE,
@@ -130,4 +130,22 @@ PROFILES: dict[str, ProfileFact] = {
         dtype_equal=True,
         every_occurrence=True,
     ),
+}
+
+
+# -- Element-wise tolerances by data type, as `torch.testing.assert_close` chooses them when th ----------------------
+
+
+class Tolerance(NamedTuple):
+    """Relative part, a share of |right|, and absolute part, in units of the data."""
+
+    rtol: float
+    atol: float
+
+
+TOLERANCES: dict[str, Tolerance] = {
+    "float64": Tolerance(1e-7, 1e-7),
+    "float32": Tolerance(1.3e-6, 1e-5),
+    "float16": Tolerance(1e-3, 1e-5),
+    "bfloat16": Tolerance(1.6e-2, 1e-5),
 }

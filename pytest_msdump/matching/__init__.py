@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.matching.addresses import Address, parse_address
+    from pytest_msdump.matching.addresses import Address, MapEntry, parse_address
     from pytest_msdump.matching.advice import Advice, rules_for
-    from pytest_msdump.matching.align import Align, parse_align
-    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.coordinates import Align, parse_align
     from pytest_msdump.matching.pairer import pair_dumps
     from pytest_msdump.matching.rules import FusionRules
     from pytest_msdump.matching.selection import Selection
@@ -30,16 +29,16 @@ __all__ = [
 
 # Whoever wants one of them need not load the others.
 _HOMES = {
-    "Address": "addresses",
-    "Advice": "advice",
-    "Align": "align",
-    "FusionRules": "rules",
-    "MapEntry": "entries",
-    "Selection": "selection",
-    "pair_dumps": "pairer",
-    "parse_address": "addresses",
-    "parse_align": "align",
-    "rules_for": "advice",
+    "Address": "pytest_msdump.matching.addresses",
+    "Advice": "pytest_msdump.matching.advice",
+    "Align": "pytest_msdump.matching.coordinates",
+    "FusionRules": "pytest_msdump.matching.rules",
+    "MapEntry": "pytest_msdump.matching.addresses",
+    "Selection": "pytest_msdump.matching.selection",
+    "pair_dumps": "pytest_msdump.matching.pairer",
+    "parse_address": "pytest_msdump.matching.addresses",
+    "parse_align": "pytest_msdump.matching.coordinates",
+    "rules_for": "pytest_msdump.matching.advice",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["Address", "parse_address"]
+from pytest_msdump.text import Message
+
+__all__ = ["Address", "Lost", "MapEntry", "parse_address"]
 
 # [0-9], not \d: int() would take the digits of every script.
 _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)
@@ -69,3 +71,44 @@ def parse_address(text: str) -> Address:
     if found is None:
         return Address(None, text)
     return Address(None, found["op"], found["io"], int(found["slot"]))
+
+
+# -- What a person wrote about one pair ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MapEntry:
+    """One pair that no rule would find.
+
+    Parameters
+    ----------
+    left, right : str
+        Addresses, with or without ``:io:slot``.
+    reshape : bool
+        Same values in C order, other shape.
+    transpose : tuple of int, optional
+        Axes of the right side, to meet the left; the sides' axis orders (``left_format``) then do not apply.
+    rank, net, graph, iteration
+        Restrict the entry to one value, as the left side counts it; ``None`` = wherever both sides have the tensor.
+    label : str
+        What messages and `Pair.by` call the entry, e.g. ``"msdump.toml [[msdump.map]] #3"``.
+    """
+
+    left: str
+    right: str
+    reshape: bool = False
+    transpose: tuple[int, ...] | None = None
+    rank: int | None = None
+    net: str | None = None
+    graph: int | None = None
+    iteration: int | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An entry's pair that could not be made: why, and on which sides a similar name may help."""
+
+    entry: MapEntry
+    why: Message
+    absent: tuple[str, ...] = ()

@@ -179,7 +179,7 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
 
 
 def _knows(names: Iterable[str], dump: Dump) -> bool:
-    from pytest_msdump.matching.spellings import NameBook
+    from pytest_msdump.matching.aliases import NameBook
 
     book, keys = NameBook(names), [ref.key.op for ref in dump.refs]
     from pytest_msdump.model.graph import file_spellings

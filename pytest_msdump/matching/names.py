@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_msdump.matching.ledger import Ledger, Made
-from pytest_msdump.matching.settle import Edge, settle
+from pytest_msdump.matching.pairing_state import Edge, Ledger, Made, settle
 from pytest_msdump.matching.sides import Operator, Side, mangled_names
 from pytest_msdump.model.tensor import mangle
 from pytest_msdump.text import Message, say

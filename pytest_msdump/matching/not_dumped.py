@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.matching.meeting import Key
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.matching.coordinates import Key
+from pytest_msdump.model.dump import Dump, DumpConfiguration
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.run import DumpConfiguration
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.text import Message, Parameter
 

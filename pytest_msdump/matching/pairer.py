@@ -10,17 +10,16 @@ from operator import lt
 from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
-from pytest_msdump.matching.align import Align
-from pytest_msdump.matching.ledger import Ledger, Made
-from pytest_msdump.matching.meeting import Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
+from pytest_msdump.matching.coordinates import Align, Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
+from pytest_msdump.matching.pairing_state import Ledger, Made
 from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
 from pytest_msdump.text import Message, in_clauses
 
 if TYPE_CHECKING:
-    from pytest_msdump.matching.entries import Lost, MapEntry
+    from pytest_msdump.matching.addresses import Lost, MapEntry
     from pytest_msdump.matching.explain import Explainer
     from pytest_msdump.matching.not_dumped import Absence
     from pytest_msdump.matching.rules import FusionRules

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
+from pytest_msdump.matching.groups import grouped
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.report import NetworkOperator
 
-__all__ = ["FusionRules", "combined"]
+if TYPE_CHECKING:
+    from pytest_msdump.model.graph import Operator, OriginOutput
+
+__all__ = ["FusionRules", "combined", "network_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +134,27 @@ def _renamed(
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
+
+
+# -- The operators of a compiled model as a table --------------------------------------------------------------------
+
+
+_NOBODY = "*"
+
+
+def network_of(graph: OperatorGraph) -> tuple[NetworkOperator, ...]:
+    """Return the operators by group.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        The left side's model, with the names that the right side uses (`matching.rules.combined`).
+    """
+    found: list[NetworkOperator] = []
+    for number, (operators, originals, relation) in enumerate(grouped(graph)):
+        left, right = tuple(operator.name for operator in operators), tuple(originals) or (_NOBODY,)
+        found += [
+            NetworkOperator(number, operator.id, operator.name, operator.op_type, left, right, relation)
+            for operator in operators
+        ]
+    return tuple(found)

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import and_
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_msdump.matching.meeting import Key, known, raw_key, without_occurrence
+from pytest_msdump.matching.coordinates import Key, known, raw_key, without_occurrence
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
 if TYPE_CHECKING:

@@ -14,14 +14,11 @@ import numpy as np
 
 from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.metrics.distribution import Divergence, Span
-from pytest_msdump.metrics.kernel import NOTHING, Partial, Task
-from pytest_msdump.metrics.moments import Moments
-from pytest_msdump.metrics.nonfinite import Classes
-from pytest_msdump.metrics.pointwise import Errors
-from pytest_msdump.metrics.sums import Peak, Sum
+from pytest_msdump.metrics.numpy_kernel import NOTHING, Divergence, Partial, Span, Task
+from pytest_msdump.metrics.pointwise import Classes, Errors
+from pytest_msdump.metrics.rankings import Candidate
+from pytest_msdump.metrics.sums import Moments, Peak, Sum
 from pytest_msdump.metrics.values import Array
-from pytest_msdump.metrics.worst import Candidate
 
 __all__ = ["CompiledDivergence", "CompiledSums"]
 

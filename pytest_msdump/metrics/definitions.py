@@ -11,11 +11,9 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
-from pytest_msdump.metrics.kernel import EXACT_KINDS, Partial, Task
-from pytest_msdump.metrics.moments import Moments
-from pytest_msdump.metrics.nonfinite import first_of
-from pytest_msdump.metrics.pointwise import Errors
-from pytest_msdump.metrics.sums import Sum, root
+from pytest_msdump.metrics.numpy_kernel import EXACT_KINDS, Partial, Task
+from pytest_msdump.metrics.pointwise import Errors, first_of
+from pytest_msdump.metrics.sums import Moments, Sum, root
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.text import Message
 

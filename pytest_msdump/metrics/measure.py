@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
-from pytest_msdump.metrics.coarser import CoarserValues
 from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, indexes, vendor_numbers
-from pytest_msdump.metrics.distribution import NO_DIVERGENCE, Span, divergence_of_block
-from pytest_msdump.metrics.exact import with_exact_moments
-from pytest_msdump.metrics.kernel import NOTHING, Partial, Task, measure_block
-from pytest_msdump.metrics.moments import Moments
+from pytest_msdump.metrics.numpy_kernel import (
+    NO_DIVERGENCE,
+    NOTHING,
+    Partial,
+    Span,
+    Task,
+    divergence_of_block,
+    measure_block,
+)
 from pytest_msdump.metrics.pointwise import Tolerance
+from pytest_msdump.metrics.spread import CoarserValues
+from pytest_msdump.metrics.statistics import with_exact_moments
+from pytest_msdump.metrics.sums import Moments
 from pytest_msdump.metrics.values import Array, Workspace
 from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.statistics import STATISTICS
-from pytest_msdump.metrics.moments import EMPTY, Moments, moments
-from pytest_msdump.metrics.sums import Sum
-from pytest_msdump.metrics.values import Array, Workspace, components, numbers
+from pytest_msdump.facts.metrics import STATISTICS
+from pytest_msdump.metrics.numpy_kernel import Partial
+from pytest_msdump.metrics.sums import EMPTY, Moments, Sum, moments, scale_exponent
+from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
 
 if TYPE_CHECKING:
     from pytest_msdump.model.statistics import Statistic
     from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["statistics_of"]
+__all__ = ["exact_total", "statistics_of", "with_exact_moments"]
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 _BITS_OF_HALF = np.uint32(16)
@@ -87,7 +89,7 @@ class _Tally:
 def statistics_of(
     view: TensorView, *, digests: Sequence[str] = (), block_elements: int = 131072
 ) -> Mapping[str, Statistic]:
-    """Compute what `facts.statistics` lists, as a run of MindSpore does on the host.
+    """Compute what `facts.metrics` lists, as a run of MindSpore does on the host.
 
     Parameters
     ----------
@@ -147,3 +149,160 @@ def _bytes_of(block: Array, dtype: str) -> Any:
         # Every bfloat16 is the upper half of the float32 that stands for it.
         return (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2").tobytes()
     return block.astype(block.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+# -- Mean and deviation of a side, worked out exactly where the sums of the first pass are not  ----------------------
+
+
+_Block: TypeAlias = tuple[int, Array, Array]
+_Parts: TypeAlias = tuple[Moments, ...]
+
+# A mean below so much of the root mean square, and a deviation below so much of the largest number, may be off by more
+# than a billionth part: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.
+_MEAN_OF_ROOT_SQUARE = 2.0**-17
+_DEVIATION_OF_PEAK = 2.0**-20
+
+# Larger numbers are lowered by so many powers of two, exactly, and added up by themselves: no sum may overflow.
+_LARGE, _LOWERING = 2.0**500, 600
+
+# Two float64 buffers of this size stay in a core's second cache.
+_TILE_ELEMENTS = 2**15
+
+
+def with_exact_moments(partial: Partial, blocks: Iterable[_Block]) -> Partial:
+    """Return what was found, with means and deviations that hold.
+
+    Parameters
+    ----------
+    partial : Partial
+        Of all blocks.
+    blocks : iterable of (int, ndarray, ndarray)
+        The blocks once more.
+    """
+    sides = partial.left, partial.right
+    sought = [
+        (side, part, _Exact(found))
+        for side, parts in enumerate(sides)
+        for part, found in enumerate(parts)
+        if _has_doubtful_mean(found) or _has_doubtful_deviation(found)
+    ]
+    if not sought:
+        return partial
+    everything_finite = partial.finite == partial.elements
+    for _, left, right in blocks:
+        both = numbers(left), numbers(right)
+        kept = None if everything_finite else np.isfinite(both[0]) & np.isfinite(both[1])
+        for side, part, exact in sought:
+            block = both[side]
+            if block.dtype.kind == "c":
+                block = block.imag if part else block.real
+            exact.add(block if kept is None else block[kept])
+    told = {(side, part): exact.moments() for side, part, exact in sought}
+    left_parts, right_parts = (
+        tuple([told.get((side, part), found) for part, found in enumerate(parts)]) for side, parts in enumerate(sides)
+    )
+    return partial._replace(left=left_parts, right=right_parts)
+
+
+def _has_doubtful_mean(found: Moments) -> bool:
+    """Whether the mean may be wrong by more than a billionth part of itself."""
+    if found.elements < 2 or found.minimum == found.maximum:
+        return False
+    high, low, exponent = found.total
+    mean_squares = Sum((high + low) ** 2 / found.elements, 0.0, 2 * exponent)
+    return mean_squares.root_of_ratio(found.squares) < _MEAN_OF_ROOT_SQUARE
+
+
+def _has_doubtful_deviation(found: Moments) -> bool:
+    """Whether the deviation may be wrong by more than a billionth part of itself."""
+    if found.elements < 2 or found.minimum == found.maximum:
+        return False
+    return found.deviation < _DEVIATION_OF_PEAK * found.peak
+
+
+class _Exact:
+    """The total of a side exactly, and where it is asked for, squared deviations from a number near its mean."""
+
+    def __init__(self, near: Moments) -> None:
+        self._near = near
+        self._exponent = scale_exponent(near.peak)
+        mean = min(max(near.mean, near.minimum), near.maximum)
+        # Of integers an integer, so that deviations from it are exact.
+        self._centre = int(mean) if isinstance(near.minimum, int) else mean
+        self._total = Fraction()
+        self._squares = Sum() if _has_doubtful_deviation(near) else None
+
+    def add(self, block: Array) -> None:
+        """Add finite elements of a block."""
+        for start in range(0, block.size, _TILE_ELEMENTS):
+            tile = block[start : start + _TILE_ELEMENTS]
+            if self._squares is not None:
+                apart = self._apart(tile)
+                self._squares = self._squares.merge(Sum(inner(apart, apart)))
+            if is_wide(tile):
+                self._total += int(np.add.reduce(tile >> tile.dtype.type(32))) << 32
+                self._total += int(np.add.reduce(tile & tile.dtype.type(0xFFFFFFFF)))
+            else:
+                self._total += exact_total(tile.astype(np.float64))
+
+    def _apart(self, tile: Array) -> Doubles:
+        """Return how far elements are from the centre, scaled so that their squares fit float64."""
+        if is_wide(tile):
+            return _distances(tile, int(self._centre)).astype(np.float64)
+        scale = math.ldexp(1.0, -self._exponent)
+        scaled: Doubles = tile.astype(np.float64) * scale
+        return np.subtract(scaled, self._centre * scale, out=scaled)
+
+    def moments(self) -> Moments:
+        """Return the moments of all elements that were added."""
+        near, total = self._near, self._total
+        found = near._replace(total=_sum_of(total))
+        if self._squares is None:
+            return found
+        exponent = 0 if isinstance(near.minimum, int) else self._exponent
+        # Σ(x − c)² is n·(mean − c)² more than the squared deviations.
+        beside = (total - near.elements * Fraction(self._centre)) / Fraction(2) ** exponent
+        deviations = self._squares.merge(Sum(-float(beside * beside / near.elements)))
+        return found._replace(deviations=Sum(max(deviations.high + deviations.low, 0.0), 0.0, 2 * exponent))
+
+
+def _sum_of(total: Fraction) -> Sum:
+    """Return a sum that has more digits of a total than float64, of any magnitude."""
+    exponent = total.numerator.bit_length() - total.denominator.bit_length() if total else 0
+    scaled = total / Fraction(2) ** exponent
+    high = float(scaled)
+    return Sum(high, float(scaled - Fraction(high)), exponent)
+
+
+def _distances(block: Array, centre: int) -> Array:
+    """Return |x − c| of 64-bit integers, exactly."""
+    return np.where(block >= block.dtype.type(centre), above(block, centre), np.uint64(0) - above(block, centre))
+
+
+def exact_total(values: Doubles) -> Fraction:
+    """Return the sum of finite numbers without any rounding. They are overwritten.
+
+    References
+    ----------
+    Rump, Ogita, Oishi, "Accurate floating-point summation, part I", 2008: added to a number so large that their sum
+    cannot exceed it, and taken off again, elements lose their lower bits, and what is left of them adds up exactly.
+
+    Examples
+    --------
+    >>> exact_total(np.array([1e300, 1.0, -1e300]))
+    Fraction(1, 1)
+    """
+    total, size = Fraction(), values.size
+    added = np.empty(size)
+    while size and (largest := max(-float(np.minimum.reduce(values)), float(np.maximum.reduce(values)))):
+        if largest >= _LARGE:
+            large = np.abs(values) >= _LARGE
+            total += exact_total(values[large] * 2.0**-_LOWERING) * 2**_LOWERING
+            values[large] = 0.0
+            continue
+        beyond = math.ldexp(1.0, math.frexp(largest)[1] + size.bit_length())
+        np.add(values, beyond, out=added)
+        np.subtract(added, beyond, out=added)
+        total += Fraction(float(np.add.reduce(added)))
+        np.subtract(values, added, out=values)
+    return total

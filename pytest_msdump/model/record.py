@@ -9,13 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_msdump.model.arguments import ArgumentDifference, KernelArguments
-from pytest_msdump.model.comparison import Comparison, CustomResult, Nonfinite, WorstElement
+from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Limits, Nonfinite, Verdict, WorstElement
+from pytest_msdump.model.graph import ArgumentDifference, KernelArguments
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.statistics import StatisticComparison
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSpec
-from pytest_msdump.model.verdict import FAILING, Limits, Verdict
+from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.text import Message
 
 __all__ = [

@@ -150,7 +150,7 @@ class Report:
     """The whole result of one suite.
 
     `network` has an entry for each operator of the left side's compiled model, where a rule file describes one (see
-    `matching.network`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
+    `matching.rules`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
     `rerun` is what follows ``msdump compare`` to do it again.
     `localised_by` names the source of the edges, and `edges` are producer and consumer by their records' `order`.
     `ended` is false of what stands in results.json from the start of a run until its end; it has no records.

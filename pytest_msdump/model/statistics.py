@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_msdump.facts.statistics import DIGITS, STATISTICS
+from pytest_msdump.facts.metrics import DIGITS, STATISTICS
 from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Statistics:
     Parameters
     ----------
     values : mapping of str to number, str or None
-        By ids of `facts.statistics.STATISTICS`, those that the table has a column for. ``None`` where the writer had
+        By ids of `facts.metrics.STATISTICS`, those that the table has a column for. ``None`` where the writer had
         nothing to compute with. Integers are exact.
     digits : int, optional
         Significant digits that the writer printed numbers with; ``None`` for numbers that were never printed.
@@ -75,7 +75,7 @@ class StatisticComparison:
     compared : tuple of str
         Ids of the statistics that both sides have.
     at_least : mapping of str to number
-        Metric → the least that it can be, or is taken to be, by these statistics (see `judging.statistics`).
+        Metric → the least that it can be, or is taken to be, by these statistics (see `limits.statistics`).
     equal_bits : bool, optional
         Whether digests of the bytes are equal; ``None`` where there are none to compare.
     elements : int, optional
@@ -103,7 +103,7 @@ class StatisticDifference:
     ref : TensorRef
         The tensor; `ref.statistics.source` is the table.
     what : str
-        An id of `facts.statistics.STATISTICS`, ``"shape"``, ``"data type"``, ``"data size"`` (bytes), or ``"tensor"``
+        An id of `facts.metrics.STATISTICS`, ``"shape"``, ``"data type"``, ``"data size"`` (bytes), or ``"tensor"``
         for one that cannot be read.
     saved, computed : number, str or None
         What the table has, and what the tensor really has.

@@ -1,4 +1,4 @@
-"""Who a tensor is, what it claims to be, where it is, and its values (`TensorView`)."""
+"""Which lines of the user's program made an operator."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pytest_msdump.model.overflow import OverflowEntry
-    from pytest_msdump.model.source_lines import SourceFrame
     from pytest_msdump.model.statistics import Statistics
 
 __all__ = [
     "COORDINATES",
     "UNSEEN",
     "Coordinates",
+    "ForwardingView",
     "OpKey",
+    "SourceFrame",
+    "SourceStack",
     "TensorKey",
     "TensorRef",
     "TensorSource",
@@ -28,6 +30,48 @@ __all__ = [
     "location_of",
     "mangle",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """One place in a program, as a graph file tells it.
+
+    Parameters
+    ----------
+    file : str
+        Path as written there.
+    line : int
+        Counted from 1.
+    text : str
+        The code of that line, without the space around it.
+    last_line : int, optional
+        Where a statement or a definition of several lines ends; ``None`` when it has one line, or nobody said.
+    """
+
+    file: str
+    line: int
+    text: str = ""
+    last_line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """``FILE:LINE``."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStack:
+    """The calls that led to an operator, outermost first.
+
+    `is_forward` marks the calls of the forward operator that a gradient belongs to.
+    """
+
+    frames: tuple[SourceFrame, ...] = ()
+    is_forward: bool = False
+
+
+# -- Who a tensor is, what it claims to be, where it is, and its values (`TensorView`) -------------------------------
+
 
 # The reader of tensors of which only statistics were saved.
 UNSEEN = "statistics"
@@ -297,3 +341,56 @@ class TensorView(Protocol):
 
     def close(self) -> None:
         """Give back the file."""
+
+
+# -- A tensor that is another one but for something ------------------------------------------------------------------
+
+
+class ForwardingView:
+    """Base of views that stand before another one (`model.tensor.TensorView`).
+
+    Parameters
+    ----------
+    view : TensorView
+        Asked for everything that a class of its own does not say otherwise; closed with this one.
+    """
+
+    def __init__(self, view: TensorView) -> None:
+        self._view = view
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the file holds."""
+        return self._view.spec
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The other one's shape."""
+        return self._view.shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._view.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._view.size
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` in C order."""
+        return self._view.read(start, stop)
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield all elements, `block_elements` at a time."""
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return the other one with its axes in another order; reads no data."""
+        return self._view.permuted(axes)
+
+    def close(self) -> None:
+        """Give back the file."""
+        self._view.close()

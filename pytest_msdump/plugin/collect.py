@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
+from pytest_msdump.comparison.planning import Group, Plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines, terminal_text
 from pytest_msdump.model.record import Record
-from pytest_msdump.pipeline.planning import Group, Plan
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE, ItemRecords
@@ -135,8 +135,7 @@ class OperatorItem(_GateItem):
             raise self._failure(records)
 
     def _failure(self, records: Mapping[int, Record]) -> _GateFailureError:
-        from pytest_msdump.plugin.detailing import detail_text
-        from pytest_msdump.plugin.telling import failure
+        from pytest_msdump.plugin.output import detail_text, failure
 
         first = self.plan.pairing.pairs[self.group.pairs[0]]
         gate = self.config.stash[GATE]
@@ -150,7 +149,7 @@ class CoverageItem(_GateItem):
 
     def runtest(self) -> None:
         """Judge the pairing; reads no tensor."""
-        from pytest_msdump.plugin.telling import coverage
+        from pytest_msdump.plugin.output import coverage
 
         self.send(ItemRecords(self.plan.digest, {}))
         problem, text = coverage(self.config.stash[GATE], self.plan, self.columns)

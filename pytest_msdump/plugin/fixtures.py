@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.session import GATE
+from pytest_msdump.plugin.sources import absolute
+from pytest_msdump.record.recorder import Recorder, opened
+from pytest_msdump.record.reference import keep_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
+    from os import PathLike
 
-    from pytest_msdump.capture.recorder import Recorder
+    import pytest
+
+    from pytest_msdump.comparison.opening import OpenDump
+    from pytest_msdump.inspect.checks import Checked
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.model.record import Record
     from pytest_msdump.model.report import Report
-    from pytest_msdump.pipeline.checking import Checked
-    from pytest_msdump.pipeline.opening import OpenDump
 
-__all__ = [
-    "Helpers",
-    "msdump",
-    "msdump_left",
-    "msdump_pairs",
-    "msdump_recorder",
-    "msdump_reference",
-    "msdump_right",
-]
+__all__ = ["msdump", "msdump_left", "msdump_pairs", "msdump_recorder", "msdump_reference", "msdump_right"]
 
 
 class Helpers:
@@ -62,7 +60,7 @@ class Helpers:
     def check(self, dump: Any, settings: Mapping[str, float | str] | None = None) -> Checked:
         """Fail when a check of one dump alone hits: NaN, zeros, weights that stand still; see `assert_unsuspicious`."""
         __tracebackhide__ = True
-        from pytest_msdump.pipeline.check_assertion import assert_unsuspicious
+        from pytest_msdump.assertions import assert_unsuspicious
 
         return assert_unsuspicious(dump, settings)
 
@@ -87,7 +85,7 @@ def msdump(request: pytest.FixtureRequest) -> Helpers:
 @pytest.fixture(scope="session")
 def msdump_left(pytestconfig: pytest.Config) -> OpenDump:
     """The run under test, as the command line or the suite file names it. Override it to bring your own."""
-    from pytest_msdump.pipeline.opening import OpenDump
+    from pytest_msdump.comparison.opening import OpenDump
 
     return OpenDump(_plan(pytestconfig).left)
 
@@ -95,7 +93,7 @@ def msdump_left(pytestconfig: pytest.Config) -> OpenDump:
 @pytest.fixture(scope="session")
 def msdump_right(pytestconfig: pytest.Config) -> OpenDump:
     """The reference, likewise."""
-    from pytest_msdump.pipeline.opening import OpenDump
+    from pytest_msdump.comparison.opening import OpenDump
 
     return OpenDump(_plan(pytestconfig).right)
 
@@ -115,8 +113,6 @@ def msdump_pairs(msdump_left: OpenDump, msdump_right: OpenDump, pytestconfig: py
 @pytest.fixture
 def msdump_recorder(tmp_path: Path) -> Recorder:
     """Records live models, each into a new folder below the test's `tmp_path` unless ``directory=`` says where."""
-    from pytest_msdump.plugin.capturing import recorder
-
     return recorder(tmp_path)
 
 
@@ -124,10 +120,8 @@ def msdump_recorder(tmp_path: Path) -> Recorder:
 def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``msdump_reference(name, build, key=…, directory=None)``: the folder of a reference that is made once and kept.
 
-    See `capture.reference.keep_reference`.
+    See `record.reference.keep_reference`.
     """
-    from pytest_msdump.plugin.capturing import reference_keeper
-
     return reference_keeper(pytestconfig, tmp_path_factory)
 
 
@@ -137,3 +131,49 @@ def _plan(config: pytest.Config) -> Any:
         return config.stash[GATE].plan_of_session()
     except MsdumpError as error:
         pytest.fail(str(error), pytrace=False)
+
+
+# -- Making dumps inside of a test -----------------------------------------------------------------------------------
+
+
+_DIRECTORY = "msdump-references"
+
+
+def recorder(folder: Path) -> Recorder:
+    """Return what records live models, each into a new folder below a test's own."""
+    return Recorder(folder / "recorded", opened=opened)
+
+
+def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return what makes a reference once and keeps it; see the fixture ``msdump_reference``."""
+    base = folders.getbasetemp()
+    # Workers of pytest-xdist have folders of their own below the session's.
+    session = base.parent if hasattr(config, "workerinput") else base
+
+    def reference(
+        name: str,
+        build: Callable[[Path], object],
+        *,
+        key: Any = None,
+        directory: str | PathLike[str] | None = None,
+    ) -> Path:
+        __tracebackhide__ = True
+        return keep_reference(
+            name,
+            build,
+            directory=_directory(config) if directory is None else directory,
+            key=key,
+            generate=config.getoption("msdump_generate"),
+            mark=session / "msdump-generated",
+            root=config.rootpath,
+        )
+
+    return reference
+
+
+def _directory(config: pytest.Config) -> Path:
+    """Where references are kept, when a test does not say."""
+    typed = config.getoption("msdump_reference_dir")
+    if typed:
+        return absolute(config, typed)
+    return config.rootpath / (config.getini("msdump_reference_dir") or _DIRECTORY)

@@ -105,7 +105,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     """Take away what an earlier run reported; with pytest-xdist, the controller has no items and does it below."""
     gate = session.config.stash[GATE]
     if gate.plans and not gate.is_worker:
-        from pytest_msdump.plugin.telling import start_reports
+        from pytest_msdump.plugin.output import start_reports
 
         start_reports(gate, [item.msdump_source for item in session.items if hasattr(item, "msdump_source")])
 
@@ -115,7 +115,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
     """Do the same as soon as a worker says what it will run."""
     gate = node.config.stash[GATE]
     if gate.plans:
-        from pytest_msdump.plugin.telling import start_reports
+        from pytest_msdump.plugin.output import start_reports
 
         start_reports(gate, gate.sources_of(ids))
 
@@ -143,7 +143,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     gate = config.stash[GATE]
     if not gate.plans:
         return []
-    from pytest_msdump.plugin.telling import header
+    from pytest_msdump.plugin.output import header
 
     return header(gate)
 
@@ -162,10 +162,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         stop_measuring(session.config)
     if gate.has_results:
-        from pytest_msdump.plugin.detailing import close_details
-        from pytest_msdump.plugin.folding import fold_failures
         from pytest_msdump.plugin.junit import add_roles
-        from pytest_msdump.plugin.telling import write_reports
+        from pytest_msdump.plugin.output import close_details, fold_failures, write_reports
 
         write_reports(gate)
         add_roles(gate)
@@ -179,6 +177,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Tell the outcome in a few lines."""
     gate = config.stash[GATE]
     if gate.has_results:
-        from pytest_msdump.plugin.telling import print_summary
+        from pytest_msdump.plugin.output import print_summary
 
         print_summary(gate, terminalreporter)

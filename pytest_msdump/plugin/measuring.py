@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.model.record import Record
-from pytest_msdump.pipeline.planning import Plan
 from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
-from pytest_msdump.scheduling.running import Runner
-from pytest_msdump.scheduling.threads import Workers
+from pytest_msdump.scheduling.serial import Runner, Workers
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.collect import OperatorItem

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.pipeline.planning import Plan, plan
 from pytest_msdump.plugin.session import GATE
 from pytest_msdump.suite import load_suite
 

@@ -15,7 +15,10 @@ from uuid import uuid4
 
 import pytest
 
+from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.plugin.ignore_dumps import DUMPS
 from pytest_msdump.plugin.sources import (
     Source,
@@ -33,7 +36,6 @@ from pytest_msdump.settings import given
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record
     from pytest_msdump.model.report import Report
-    from pytest_msdump.pipeline.planning import Plan
     from pytest_msdump.suite import Suite
 
 __all__ = ["GATE", "NODE_OF_COMMAND_LINE", "Gate", "ItemRecords", "is_suite_file", "sent_with"]
@@ -114,7 +116,7 @@ class Gate:
     def _language(self) -> str:
         if self.is_worker:
             return str(self.config.workerinput["msdump_language"])  # type: ignore[attr-defined]
-        from pytest_msdump.settings.language import language_of
+        from pytest_msdump.settings.options import language_of
 
         # sys.stdout is pytest's own by now, and writes anything.
         return language_of(self._language_wanted, os.environ, encoding=getattr(sys.__stdout__, "encoding", None))
@@ -146,7 +148,7 @@ class Gate:
     def plan(self, source: Source) -> Plan:
         """The plan of one suite, made once in a process."""
         if source not in self.plans:
-            from pytest_msdump.pipeline.planning import plan
+            from pytest_msdump.comparison.planning import plan
 
             made = self.plans[source] = plan(self._load(source, {}))
             self._dumps.add([made.left.root, made.right.root])
@@ -192,7 +194,6 @@ class Gate:
         file = absolute(self.config, path)
         if not separator or not is_suite_file(file) or not file.is_file():
             return [argument]
-        from pytest_msdump.plugin.names import item_names
 
         try:
             meant = item_names(self.plan(Source(file, None)), name)
@@ -313,7 +314,7 @@ class ItemRecords:
 
     def as_text(self) -> str:
         """Return it as text, which pytest-xdist can send: numbers of any length, and no more than JSON."""
-        from pytest_msdump.reporting.record_json import to_json
+        from pytest_msdump.report.record_json import to_json
 
         records = {number: to_json(record) for number, record in self.records.items()}
         values = {"plan": self.plan, "records": records, "keys": dict(self.keys), "reused": list(self.reused)}
@@ -325,7 +326,7 @@ def sent_with(report: pytest.TestReport) -> ItemRecords | None:
     payload: ItemRecords | str | None = getattr(report, "msdump", None)
     if not isinstance(payload, str):
         return payload
-    from pytest_msdump.reporting.record_json import from_json
+    from pytest_msdump.report.record_json import from_json
 
     values = json.loads(payload)
     return ItemRecords(
@@ -349,3 +350,34 @@ class _Receiver:
 
 
 GATE: pytest.StashKey[Gate] = pytest.StashKey()
+
+
+# -- Which items a typed name means ----------------------------------------------------------------------------------
+
+
+def item_names(plan: Plan, typed: str) -> list[str]:
+    """Return the names of the items that `typed` means; empty when it is no name of any.
+
+    An item's own name means itself, and its name without the coordinates all of them, as pytest has it.
+    """
+    groups = plan.groups
+    own = [group.name for group in groups if typed in (group.name, group.name.split("[")[0])]
+    if own or typed == "coverage":
+        return [typed]
+    wanted = typed.replace(":_:", "::")
+    return [
+        group.name for group in groups if any(wanted in _names(plan.pairing.pairs[number]) for number in group.pairs)
+    ]
+
+
+def _names(pair: Pair) -> set[str]:
+    """Every way to write a pair: true and mangled name and address of either side."""
+    return {*_of_side(pair.left.key), *_of_side(pair.right.key)}
+
+
+def _of_side(key: TensorKey) -> Iterator[str]:
+    for name in (key.op.label, key.op.name, mangle(key.op.label)):
+        yield name
+        yield f"{name}:{key.io}:{key.slot}"
+        if key.op.op_type:
+            yield f"{key.op.op_type}.{name}"

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Generic, NoReturn, TypeVar
 
-from pytest_msdump.scheduling.messages import Arriving, Leaving
+from pytest_msdump.scheduling.cluster import Arriving, Leaving
 
 __all__ = ["Copies", "is_possible", "meanwhile"]
 

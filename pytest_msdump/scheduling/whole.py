@@ -7,19 +7,18 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.pipeline.collecting import collector_at_rest, past_set_aside
-from pytest_msdump.pipeline.gathering import completed
-from pytest_msdump.scheduling.running import Runner, is_one_by_one
+from pytest_msdump.comparison.collecting import collector_at_rest, past_set_aside
+from pytest_msdump.report.gathering import completed
+from pytest_msdump.scheduling.serial import Runner, is_one_by_one
 
 if TYPE_CHECKING:
+    from pytest_msdump.comparison.planning import Plan
+    from pytest_msdump.comparison.user_code import Watch
     from pytest_msdump.model.record import Record
     from pytest_msdump.model.report import Report
-    from pytest_msdump.pipeline.planning import Plan
-    from pytest_msdump.pipeline.watching import Watch
     from pytest_msdump.scheduling.cache import Cache
     from pytest_msdump.scheduling.copies import Copies
-    from pytest_msdump.scheduling.running import Measured
-    from pytest_msdump.scheduling.threads import Workers
+    from pytest_msdump.scheduling.serial import Measured, Workers
     from pytest_msdump.suite import Suite
 
 __all__ = ["records_of", "table_meanwhile"]
@@ -84,17 +83,17 @@ def table_meanwhile(suite: Suite, report: Report) -> AbstractContextManager[Call
     suite : Suite
         Says how many may work, and which reports are wanted.
     report : Report
-        Of `pipeline.gathering.put_together`.
+        Of `report.gathering.put_together`.
 
     Returns
     -------
     context manager
-        Gives the `table` of `pipeline.gathering.write_report`.
+        Gives the `table` of `report.gathering.write_report`.
     """
     is_worth_it = _FEWEST_TABLED <= len(report.records) <= _MOST_TABLED
     if suite.jobs <= 1 or "csv" not in suite.report or not is_worth_it:
         return nullcontext(lambda: None)
-    from pytest_msdump.reporting.csv_report import csv_content
+    from pytest_msdump.report.vendor_table import csv_content
     from pytest_msdump.scheduling.copies import meanwhile
 
     def table() -> bytes:
@@ -112,7 +111,7 @@ def _helpers(plan: Plan) -> tuple[type[Copies[Measured]] | None, AbstractContext
 
     if is_possible():
         return Copies, nullcontext()
-    from pytest_msdump.scheduling.threads import Workers
+    from pytest_msdump.scheduling.serial import Workers
 
     return None, closing(Workers(plan.suite.jobs))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.scheduling.stamp import Stamp, differences
-from pytest_msdump.scheduling.threads import Workers
+from pytest_msdump.scheduling.program_version import Stamp, differences
+from pytest_msdump.scheduling.serial import Workers
 
 if TYPE_CHECKING:
     from distributed import Client

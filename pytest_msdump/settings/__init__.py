@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.settings.keywords import argparse_kwargs, ini_kwargs
-    from pytest_msdump.settings.language import language_of
     from pytest_msdump.settings.options import (
         ALLOW_INCOMPLETE,
         FIXTURE_OPTIONS,
@@ -16,7 +14,10 @@ if TYPE_CHECKING:
         REPORT_KINDS,
         TELLING_OPTIONS,
         Option,
+        argparse_kwargs,
         given,
+        ini_kwargs,
+        language_of,
     )
     from pytest_msdump.settings.values import (
         parse_count,
@@ -48,22 +49,22 @@ __all__ = [
 
 # What pytest declares at every start need not bring what only a gate reads.
 _HOMES = {
-    "ALLOW_INCOMPLETE": "options",
-    "FIXTURE_OPTIONS": "options",
-    "OPTIONS": "options",
-    "Option": "options",
-    "REPORT_KINDS": "options",
-    "TELLING_OPTIONS": "options",
-    "argparse_kwargs": "keywords",
-    "given": "options",
-    "ini_kwargs": "keywords",
-    "language_of": "language",
-    "parse_count": "values",
-    "parse_coverage": "values",
-    "parse_jobs": "values",
-    "parse_report": "values",
-    "parse_spec": "values",
-    "parse_threshold": "values",
+    "ALLOW_INCOMPLETE": "pytest_msdump.settings.options",
+    "FIXTURE_OPTIONS": "pytest_msdump.settings.options",
+    "OPTIONS": "pytest_msdump.settings.options",
+    "Option": "pytest_msdump.settings.options",
+    "REPORT_KINDS": "pytest_msdump.settings.options",
+    "TELLING_OPTIONS": "pytest_msdump.settings.options",
+    "argparse_kwargs": "pytest_msdump.settings.options",
+    "given": "pytest_msdump.settings.options",
+    "ini_kwargs": "pytest_msdump.settings.options",
+    "language_of": "pytest_msdump.settings.options",
+    "parse_count": "pytest_msdump.settings.values",
+    "parse_coverage": "pytest_msdump.settings.values",
+    "parse_jobs": "pytest_msdump.settings.values",
+    "parse_report": "pytest_msdump.settings.values",
+    "parse_spec": "pytest_msdump.settings.values",
+    "parse_threshold": "pytest_msdump.settings.values",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,7 +5,11 @@ Values stay text until `suite.load_suite` reads them, so that one place decides 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.text.message import LANGUAGES
 
 __all__ = [
     "ALLOW_INCOMPLETE",
@@ -15,7 +19,10 @@ __all__ = [
     "TELLING_OPTIONS",
     "USUAL_DETAILS",
     "Option",
+    "argparse_kwargs",
     "given",
+    "ini_kwargs",
+    "language_of",
 ]
 
 REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
@@ -288,3 +295,93 @@ def given(namespace: object) -> dict[str, Any]:
         argparse's, or pytest's ``config.option``.
     """
     return {option.name: getattr(namespace, option.dest, None) for option in OPTIONS}
+
+
+# -- An option in the words of pytest and of argparse ----------------------------------------------------------------
+
+
+def argparse_kwargs(option: Option) -> dict[str, Any]:
+    """Return the keywords for ``parser.add_argument`` and pytest's ``group.addoption``, behind the flags.
+
+    The value is text, a list of texts for a repeatable option, ``None`` when not given.
+    """
+    if option.kind == "switch":
+        # What a suite file may say too is not said to be off by being left out.
+        default = None if option.toml else False
+        return {"dest": option.dest, "default": default, "help": option.help_line, "action": "store_true"}
+    kwargs: dict[str, Any] = {
+        "dest": option.dest,
+        "metavar": option.metavar,
+        "default": None,
+        "help": option.help_line.replace("%", "%%"),
+        "action": "append" if option.kind == "texts" else "store",
+    }
+    if option.kind == "count":
+        kwargs |= {"nargs": "?", "const": str(USUAL_DETAILS)}
+    if option.choices:
+        kwargs |= {"choices": option.choices, "metavar": "|".join(option.choices)}
+    return kwargs
+
+
+def ini_kwargs(option: Option) -> dict[str, Any]:
+    """Return the arguments of ``parser.addini``, `name` included; an option with no ini key has none to return.
+
+    Raises
+    ------
+    ValueError
+        If the option has no ini key.
+    """
+    if option.ini is None:
+        raise ValueError(f"option {option.name} has no ini key")
+    kind = {"texts": "linelist", "switch": "bool"}.get(option.kind, "string")
+    return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
+
+
+# -- In which language a person is spoken to -------------------------------------------------------------------------
+
+
+# POSIX: the first that is set, and not empty, decides.
+_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+# What Big5 and ASCII cannot write.
+_SAMPLE = "张量转储"
+
+
+def language_of(wanted: str | None, environ: Mapping[str, str], *, encoding: str | None = None) -> str:
+    """Return ``"en"`` or ``"zh"``.
+
+    Parameters
+    ----------
+    wanted : str, optional
+        ``"en"``, ``"zh"`` or ``"auto"``, which is what nothing means as well.
+    environ : mapping
+        The process's environment, for the locale.
+    encoding : str, optional
+        Of the terminal; ``"auto"`` does not choose what it cannot write.
+
+    Raises
+    ------
+    ConfigError
+        Another word is wanted.
+
+    Examples
+    --------
+    >>> language_of("auto", {"LANG": "zh_CN.UTF-8"}), language_of(None, {"LC_ALL": "C", "LANG": "zh_CN.UTF-8"})
+    ('zh', 'en')
+    """
+    if wanted in LANGUAGES:
+        return wanted
+    if wanted not in (None, "", "auto"):
+        raise ConfigError(f"msdump_lang: there is no language {wanted!r}; give en, zh or auto")
+    locale = next((environ[name] for name in _VARIABLES if environ.get(name)), "")
+    language = locale.replace("-", "_").partition(".")[0].partition("_")[0].lower()
+    return "zh" if language == "zh" and _can_write(encoding) else "en"
+
+
+def _can_write(encoding: str | None) -> bool:
+    if encoding is None:
+        return True
+    try:
+        _SAMPLE.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

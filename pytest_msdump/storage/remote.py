@@ -1,7 +1,7 @@
 """Dumps on object storage: paths that answer from a listing, and files whose bytes are fetched when they are read.
 
 A `RemotePath` lists, joins and names as any `pathlib.Path` does, so that readers need not know where a dump is. Only
-what opens files asks: `storage.regular.open_regular` and `readers.stored_file.StoredFile`.
+what opens files asks: `storage.files.open_regular` and `dumps.stored_file.StoredFile`.
 """
 
 from __future__ import annotations

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import SHORT_FORMS
-from pytest_msdump.judging.policy import Policy
-from pytest_msdump.matching.align import Align
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
+from pytest_msdump.storage.files import read_given
 from pytest_msdump.storage.urls import located
+from pytest_msdump.suite.keys import ENV, SideChoice, Suite
 from pytest_msdump.suite.sections import FileName, PlacedPath, SideText, read_file, read_options
-from pytest_msdump.suite.values import ENV, SideChoice, Suite
 
-__all__ = ["load_suite", "named_sides"]
+__all__ = ["called", "dumped_path", "load_suite", "named_sides", "read_json", "read_toml"]
 
 _PROJECT_FILE = "pyproject.toml"
 
@@ -136,8 +141,6 @@ def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str
 
 def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileName:
     """Return how messages call the file and its tables."""
-    from pytest_msdump.suite.documents import called
-
     if file is None:
         return FileName("suite", "suite", "msdump")
     of_project = of_project or file.name == _PROJECT_FILE
@@ -146,8 +149,6 @@ def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileN
 
 def _table(file: Path, name: FileName) -> Mapping[str, Any]:
     """Read the file and return its one table."""
-    from pytest_msdump.suite.documents import read_toml
-
     document = read_toml(file, name=name.file)
     if file.name == _PROJECT_FILE:
         tool = document.get("tool")
@@ -260,8 +261,6 @@ def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -
 def _directory(written: PlacedPath, directory: Path, environ: Mapping[str, str]) -> Path:
     """Return the absolute path, or URL, of a side as it was written."""
     if written.text == ENV:
-        from pytest_msdump.suite.environment import dumped_path
-
         return _normal(dumped_path(environ, directory, written.where))
     return _normal(located(written.text, written.base, where=written.where))
 
@@ -269,3 +268,149 @@ def _directory(written: PlacedPath, directory: Path, environ: Mapping[str, str])
 def _normal(path: Path) -> Path:
     """Make a path absolute. Only the file system knows what ``..`` after a link means, so it is asked then."""
     return path.resolve() if ".." in path.parts else path.absolute()
+
+
+# -- TOML and JSON files from disk -----------------------------------------------------------------------------------
+
+
+# A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
+_MOST_BYTES = 16 * 1024 * 1024
+
+# A parser of TOML takes minutes for a key of some ten thousand parts; the deepest of ours has four. What is searched
+# for begins where a part begins, so that every letter is looked at a bounded number of times.
+_MOST_PARTS = 100
+_DEEP_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""", re.ASCII)
+_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def called(path: Path, start: Path | None = None) -> str:
+    """Return what messages call a file: its path from `start` (default: the working directory) when it is below."""
+    start = Path.cwd() if start is None else start
+    return path.relative_to(start).as_posix() if path.is_relative_to(start) else str(path)
+
+
+def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8, with or without a byte-order mark.
+    name : str, optional
+        What messages call it; by default its path, from the working directory when it is below.
+
+    Returns
+    -------
+    Mapping
+        The document.
+
+    Raises
+    ------
+    ConfigError
+        If it is missing, no regular file, larger than 16 MiB, not UTF-8 or not TOML.
+    """
+    name = name or called(path)
+    text = _read_text(path, name)
+    deep = _DEEP_KEY.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise ConfigError(f"{name} line {line}: a key of more than {_MOST_PARTS} parts; is it the right file?")
+    try:
+        # By name, since a type checker that is told of 3.10 would ask for tomli on every Python.
+        toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+        document: Mapping[str, Any] = toml.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{name}: arrays or tables are nested too deeply") from None
+    except ValueError as error:
+        # Not only TOMLDecodeError: an integer of too many digits, or a date that does not exist, is a bare ValueError.
+        raise ConfigError(_toml_sentence(str(error), text, name)) from None
+    return document
+
+
+def _toml_sentence(message: str, text: str, name: str) -> str:
+    """Move the place that tomllib puts last to the front, where editors look for it."""
+    matched = _TOML_PLACE.search(message)
+    if matched is None:
+        return f"{name}: {' '.join(message.split())}"
+    what = " ".join(message[: matched.start()].split())
+    lines = text.split("\n")
+    line, column = matched[1] or len(lines), matched[2] or len(lines[-1]) + 1
+    return f"{name} line {line} column {column}: {what}"
+
+
+def read_json(path: Path, *, name: str | None = None) -> Any:
+    """Read a JSON file; parameters and refusals as of `read_toml`."""
+    name = name or called(path)
+    text = _read_text(path, name)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{name} line {error.lineno} column {error.colno}: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        raise ConfigError(f"{name}: not JSON that can be read: {error}") from None
+
+
+def _read_text(path: Path, name: str) -> str:
+    raw = read_given(path, _MOST_BYTES, name=name, want="check which file was named")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise ConfigError(f"{name} line {line} column {column}: not UTF-8 (byte 0x{raw[error.start]:02x})") from None
+
+
+# -- ``@env`` --------------------------------------------------------------------------------------------------------
+
+
+_CONFIG = "MINDSPORE_DUMP_CONFIG"
+_DATA = "MS_DIAGNOSTIC_DATA_PATH"
+
+
+def dumped_path(environ: Mapping[str, str], directory: Path, where: str) -> Path:
+    """Return where the JSON named by ``MINDSPORE_DUMP_CONFIG`` makes MindSpore dump to.
+
+    Parameters
+    ----------
+    environ : Mapping
+        The environment.
+    directory : Path
+        What a relative ``MINDSPORE_DUMP_CONFIG`` is relative to.
+    where : str
+        Who asked, for the messages.
+
+    Returns
+    -------
+    Path
+        ``common_dump_settings.path``, or ``$MS_DIAGNOSTIC_DATA_PATH/debug_dump`` where that is empty.
+
+    Raises
+    ------
+    ConfigError
+        If the variable is not set, its file is not such a configuration, or the path is not absolute (which MindSpore
+        refuses as well).
+    """
+    named = environ.get(_CONFIG)
+    if not named:
+        raise ConfigError(
+            f"{where}: {ENV} needs the variable {_CONFIG}, which is not set; set it, or name the directory"
+        )
+    file = directory / named
+    settings = read_json(file, name=f"{where}: {ENV}: {file}")
+    common = settings.get("common_dump_settings") if isinstance(settings, dict) else None
+    if not isinstance(common, dict):
+        raise ConfigError(f"{where}: {ENV}: {file} has no table 'common_dump_settings'; is it a dump configuration?")
+    path = common.get("path", "")
+    if not isinstance(path, str) or "\0" in path:
+        raise ConfigError(f"{where}: {ENV}: {file}: common_dump_settings.path must be a text that can be a path")
+    if path:
+        return _absolute(path, f"{where}: {ENV}: {file}: common_dump_settings.path")
+    if not environ.get(_DATA):
+        raise ConfigError(f"{where}: {ENV}: {file} has no common_dump_settings.path, and {_DATA} is not set")
+    return _absolute(environ[_DATA], f"{where}: {ENV}: {_DATA}") / "debug_dump"
+
+
+def _absolute(path: str, where: str) -> Path:
+    if not Path(path).is_absolute():
+        raise ConfigError(f"{where} is {path!r}; MindSpore takes absolute paths only")
+    return Path(path)

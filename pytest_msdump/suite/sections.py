@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.limits.policy import KnownDrift, Rule
 from pytest_msdump.settings import (
     OPTIONS,
     parse_count,
@@ -22,6 +24,7 @@ from pytest_msdump.storage.urls import is_url
 from pytest_msdump.suite.keys import (
     Reader,
     choice,
+    date,
     flag,
     number,
     path_text,
@@ -36,8 +39,8 @@ from pytest_msdump.suite.keys import (
 )
 
 if TYPE_CHECKING:
-    from pytest_msdump.matching.align import Align
-    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.addresses import MapEntry
+    from pytest_msdump.matching.coordinates import Align
 
 __all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
 
@@ -147,7 +150,6 @@ def _shared(base: Path) -> dict[str, Reader]:
 
 def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
     """Return the readers of every key of ``[msdump]``."""
-    from pytest_msdump.suite.limits import known_drift, rule
 
     def graph_files(value: object, where: str) -> tuple[Path, ...]:
         if not isinstance(value, list):
@@ -203,7 +205,7 @@ _SIDE_KEYS: dict[str, Reader] = {
 
 
 def _entry(table: object, where: str, label: str) -> MapEntry:
-    from pytest_msdump.matching.entries import MapEntry
+    from pytest_msdump.matching.addresses import MapEntry
 
     said = read_table(table, _ENTRY_KEYS, where)
     require(said, ("left", "right"), where)
@@ -230,7 +232,7 @@ def _own_path(value: object, where: str) -> str:
 
 
 def _profile(value: object, where: str) -> str:
-    from pytest_msdump.judging.policy import profile_names
+    from pytest_msdump.limits.policy import profile_names
 
     name = text(value, where)
     if name not in profile_names():
@@ -269,13 +271,13 @@ def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
 
 def _without(value: object, where: str) -> dict[str, str]:
     """Read metrics, ids or short forms, each with its place."""
-    from pytest_msdump.judging.bounds import metric_name
+    from pytest_msdump.limits.policy import metric_name
 
     return {metric_name(one, where=where): where for one in texts(value, where)}
 
 
 def _align(value: object, where: str) -> Align:
-    from pytest_msdump.matching.align import parse_align
+    from pytest_msdump.matching.coordinates import parse_align
 
     if not isinstance(value, Mapping):
         raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {shown(value)}')
@@ -284,7 +286,7 @@ def _align(value: object, where: str) -> Align:
 
 def _typed_align(value: object, where: str) -> Align:
     """Read ``KEY=SPEC`` of the command line; one coordinate may be named several times."""
-    from pytest_msdump.matching.align import parse_align
+    from pytest_msdump.matching.coordinates import parse_align
 
     table: dict[str, str] = {}
     for one in texts(value, where):
@@ -293,3 +295,119 @@ def _typed_align(value: object, where: str) -> Align:
             raise ConfigError(f"{where}: {one!r} is not KEY=SPEC, e.g. iteration=9->0")
         table[coordinate] = f"{table[coordinate]}, {arrows}" if coordinate in table else arrows
     return parse_align(table, where=where)
+
+
+# -- ``[[msdump.rule]]`` and ``[[msdump.known_drift]]`` --------------------------------------------------------------
+
+
+def _levels(value: object, where: str) -> tuple[float | None, float | None]:
+    """Read a limit: a number that fails, or a table with `fail`, `warn` or both."""
+    if not isinstance(value, Mapping):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ConfigError(f"{where} must be a number or {{ fail = …, warn = … }}, not {shown(value)}")
+        return number(value, where), None
+    levels = read_table(value, {"fail": number, "warn": number}, where, join=".")
+    if not levels:
+        raise ConfigError(f"{where}: needs 'fail' or 'warn'")
+    return levels.get("fail"), levels.get("warn")
+
+
+def _accepted(value: object, where: str) -> tuple[float | None, float | None]:
+    """Read the one limit of a known drift, which has no second level: within it is what warns."""
+    return number(value, where), None
+
+
+def _tolerance(value: object, where: str) -> dict[str, float]:
+    """Read ``{ rtol, atol }``; one without the other would be a tolerance of 0, which nobody means."""
+    tolerance = read_table(value, {"rtol": number, "atol": number}, where, join=".")
+    require(tolerance, ("rtol", "atol"), where)
+    return tolerance
+
+
+def _refuse(reason: str) -> Reader:
+    """Return a reader for a key that is known, and has no meaning here."""
+
+    def read(_value: object, where: str) -> None:
+        raise ConfigError(f"{where} {reason}")
+
+    return read
+
+
+def _limit_keys(read_limit: Reader) -> dict[str, Reader]:
+    """Return one key for each spelling of each metric."""
+    keys = dict.fromkeys((*METRICS, *SHORT_FORMS), read_limit)
+    unlimited = {name: _refuse("takes no limit") for name, fact in METRICS.items() if fact.direction == "none"}
+    return keys | unlimited
+
+
+_RULE_KEYS: dict[str, Reader] = {
+    **_limit_keys(_levels),
+    "allclose": _tolerance,
+    "match": text,
+    "op_type": texts,
+    "dtype": text,
+    "complex": choice("error", "allow"),
+}
+_DRIFT_KEYS: dict[str, Reader] = {
+    **_limit_keys(_accepted),
+    "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
+    "match": text,
+    "reason": text,
+    "until": date,
+}
+
+
+def rule(table: object, where: str, label: str) -> Rule:
+    """Read one rule.
+
+    Parameters
+    ----------
+    table : object
+        What stands in the file.
+    where : str
+        Its place, for messages.
+    label : str
+        What findings call it; its `match` is added.
+
+    Raises
+    ------
+    ConfigError
+        An unknown key or metric, a wrong type, no limit, or a limit that nothing or everything would meet.
+    """
+    said = read_table(table, _RULE_KEYS, where)
+    tolerance = said.get("allclose", {})
+    # Made under the place, which its own refusals then begin with, and only then called as findings call it.
+    made = Rule(
+        bounds=_bounds(said, where, needed="complex" not in said),
+        match=said.get("match", "*"),
+        op_type=said.get("op_type", ()),
+        dtype=said.get("dtype"),
+        rtol=tolerance.get("rtol"),
+        atol=tolerance.get("atol"),
+        complex=said.get("complex"),
+        label=where,
+    )
+    return replace(made, label=f'{label} match="{made.match}"')
+
+
+def known_drift(table: object, where: str, label: str) -> KnownDrift:
+    """Read one known drift; parameters as of `rule`."""
+    said = read_table(table, _DRIFT_KEYS, where)
+    require(said, ("match", "reason", "until"), where)
+    made = KnownDrift(said["match"], said["reason"], said["until"], _bounds(said, where), label=where)
+    return replace(made, label=f'{label} match="{made.match}"')
+
+
+def _bounds(
+    said: Mapping[str, Any], where: str, *, needed: bool = True
+) -> dict[str, tuple[float | None, float | None]]:
+    """Collect the limits; a table without any, or anything else to say, would do nothing, unnoticed."""
+    bounds: dict[str, tuple[float | None, float | None]] = {
+        name: value for name, value in said.items() if name in METRICS or name in SHORT_FORMS
+    }
+    if not bounds and needed:
+        raise ConfigError(f"{where}: sets no limit; write e.g. cosine_similarity = 0.999")
+    if "allclose" in bounds:
+        # The metric counts the elements outside the tolerance; none may be.
+        bounds["allclose"] = (0.0, None)
+    return bounds

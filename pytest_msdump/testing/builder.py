@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.dumps.filename import MindSporeName, ReferenceName
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import mangle
-from pytest_msdump.readers.filename import MindSporeName, ReferenceName
 
 __all__ = ["START", "Tensor", "write_mindspore", "write_reference"]
 

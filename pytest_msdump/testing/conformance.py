@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.dumps.base import Reader
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.readers.base import Reader
 
 __all__ = ["ReaderConformance"]
 

@@ -8,7 +8,7 @@ from math import inf, isfinite, nan
 from operator import index
 from typing import Any, TypeAlias, Union
 
-__all__ = ["Message", "Parameter", "in_clauses", "plain_text"]
+__all__ = ["LANGUAGES", "Message", "Parameter", "in_clauses", "plain_text"]
 
 Parameter: TypeAlias = Union[str, float, int, "Message", tuple["Parameter", ...], None]
 
@@ -84,3 +84,9 @@ def _decoded(value: Any, name: str = "") -> Parameter:
         return tuple(_decoded(one) for one in value)
     found: Parameter = _NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value
     return found
+
+
+# -- The languages that the terminal speaks --------------------------------------------------------------------------
+
+
+LANGUAGES = ("en", "zh")

@@ -6,18 +6,12 @@ import os
 import shutil
 
 import pytest
-from reporting.big_results import NAMES, results
+from report.big_results import NAMES, results
 
 from pytest_msdump.model.record import ReportedTensor
-from pytest_msdump.model.report import (
-    Coverage,
-    Report,
-    SideInfo,
-    SuggestedPartner,
-    UnmatchedTensor,
-)
-from pytest_msdump.reporting.html.page import page
-from pytest_msdump.reporting.record_json import from_json
+from pytest_msdump.model.report import Coverage, Report, SideInfo, SuggestedPartner, UnmatchedTensor
+from pytest_msdump.report.html.page import page
+from pytest_msdump.report.record_json import from_json
 from pytest_msdump.text import Message, say
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from reporting.big_results import NAMES, results
+from report.big_results import NAMES, results
 
 pytestmark = pytest.mark.browser
 

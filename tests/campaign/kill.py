@@ -31,10 +31,10 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from pytest_msdump import open_dump
-from pytest_msdump.capture import DumpWriter
-from pytest_msdump.capture.reference import keep_reference
 from pytest_msdump.cli import main as command
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.record import DumpWriter
+from pytest_msdump.record.reference import keep_reference
 from pytest_msdump.scheduling import whole
 
 KINDS = "json,csv,html,md,gitlab"

@@ -16,59 +16,53 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from graphs.test_ge_text import ONNX, PROTO
-from reporting import samples
-from reporting.test_reporting_json import a_report
+from report import samples
+from report.test_reporting_json import a_report
 
-from pytest_msdump.capture.tfdbg import print_commands, read_listing
-from pytest_msdump.capture.weight_files import load
 from pytest_msdump.cli import main as command
 from pytest_msdump.cli.config import _read as read_configuration
-from pytest_msdump.compat.advisor import advice
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.compat.mscmp_advisor import _read as read_vendor_table
-from pytest_msdump.configuring.check import check_config
-from pytest_msdump.configuring.explain import explain
-from pytest_msdump.configuring.finding import REFUSED, Setting
-from pytest_msdump.configuring.kernels import would_dump
-from pytest_msdump.converting.dump_names import KINDS, array_name
-from pytest_msdump.converting.file_names import short_name
-from pytest_msdump.converting.name_patterns import compiled, parts_of
-from pytest_msdump.converting.prototxt import rewire
-from pytest_msdump.converting.undo_files import read_undo
+from pytest_msdump.compat.outputs import advice
+from pytest_msdump.configs.check import check_config
+from pytest_msdump.configs.finding import REFUSED, Setting, would_dump
+from pytest_msdump.configs.new import explain
+from pytest_msdump.convert.arrays_to_dumps import KINDS, array_name
+from pytest_msdump.convert.file_names import short_name
+from pytest_msdump.convert.prototxt import rewire
+from pytest_msdump.convert.renaming import compiled, parts_of, read_undo
+from pytest_msdump.dumps.ascend_file import open_dump_file
+from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted, parse_converted_bin, parse_protobuf
+from pytest_msdump.dumps.dump_tree import mindspore_place, place_of
+from pytest_msdump.dumps.ffts import read_kernel_args
+from pytest_msdump.dumps.filename import parse_mindspore, parse_reference
+from pytest_msdump.dumps.flat_bin import parse_flat, parse_flat_npy
+from pytest_msdump.dumps.graphs.execution_order import read_order
+from pytest_msdump.dumps.graphs.ge_model import read_model
+from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.dumps.graphs.graph_files import read_graph
+from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
+from pytest_msdump.dumps.graphs.ms_pb import parse_pb
+from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
+from pytest_msdump.dumps.manifest import read_manifest
+from pytest_msdump.dumps.npy import open_npy
+from pytest_msdump.dumps.opdebug import parse_opdebug, read_overflow_file
+from pytest_msdump.dumps.run_facts import parse_history, read_run
+from pytest_msdump.dumps.sidefiles import read_mapping, read_run_labels
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.config_keys import MODES
-from pytest_msdump.graphs.execution_order import read_order
-from pytest_msdump.graphs.ge_model import read_model
-from pytest_msdump.graphs.ge_text import parse_ge_onnx, parse_ge_proto
-from pytest_msdump.graphs.graph_files import read_graph
-from pytest_msdump.graphs.ir import parse_ir
-from pytest_msdump.graphs.ir_attributes import attributes_text, parse_attributes
-from pytest_msdump.graphs.ms_pb import parse_pb
-from pytest_msdump.graphs.source_lines import operators_at, user_frames
-from pytest_msdump.judging.policy import Policy
+from pytest_msdump.inspect.file import file_header
+from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.addresses import parse_address
-from pytest_msdump.matching.align import parse_align
+from pytest_msdump.matching.coordinates import parse_align
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.pipeline.file_headers import file_header
-from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.opening import open_logical
-from pytest_msdump.readers.ascend_file import open_dump_file
-from pytest_msdump.readers.ascend_names import parse_ascend, parse_converted, parse_converted_bin, parse_protobuf
-from pytest_msdump.readers.ascend_tree import place_of
-from pytest_msdump.readers.filename import parse_mindspore, parse_reference
-from pytest_msdump.readers.flat_name import parse_flat, parse_flat_npy
-from pytest_msdump.readers.kernel_args import read_kernel_args
-from pytest_msdump.readers.manifest import read_manifest
-from pytest_msdump.readers.mindspore_tree import mindspore_place
-from pytest_msdump.readers.npy import open_npy
-from pytest_msdump.readers.opdebug import parse_opdebug
-from pytest_msdump.readers.opdebug_files import read_overflow_file
-from pytest_msdump.readers.run_facts import read_run
-from pytest_msdump.readers.run_history import parse_history
-from pytest_msdump.readers.sidefiles import read_mapping, read_run_labels
-from pytest_msdump.reporting.json_report import document, read_json, report_from
-from pytest_msdump.scheduling.cache_file import CacheFile
+from pytest_msdump.record.tfdbg import print_commands, read_listing
+from pytest_msdump.record.weights import load
+from pytest_msdump.report.json_report import document, read_json, report_from
+from pytest_msdump.scheduling.cache import CacheFile
 from pytest_msdump.settings.values import (
     parse_count,
     parse_coverage,
@@ -79,7 +73,7 @@ from pytest_msdump.settings.values import (
 )
 from pytest_msdump.storage.urls import is_url, located
 from pytest_msdump.suite import load_suite
-from pytest_msdump.suite.environment import dumped_path
+from pytest_msdump.suite.load import dumped_path
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from converting.independent_dump import decode
+from convert.independent_dump import decode
 
 from pytest_msdump import cli
-from pytest_msdump.converting.dump_names import array_name
+from pytest_msdump.convert.arrays_to_dumps import array_name
 
 TIME = 1600000000000001
 CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"

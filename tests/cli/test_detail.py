@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.pipeline.choosing import wanted
+from pytest_msdump.comparison.select_pairs import wanted
 from pytest_msdump.testing.builder import write_reference
 
 

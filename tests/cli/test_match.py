@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main, match_text
-from pytest_msdump.reporting.tables import table
+from pytest_msdump.report.tables import table
 from pytest_msdump.testing.builder import write_reference
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.cli.match_text import as_report, match_entry
+from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.record import record_of
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.pipeline.planning import plan
-from pytest_msdump.reporting.record_json import to_json
+from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import plain_text
 

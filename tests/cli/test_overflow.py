@@ -11,9 +11,9 @@ import pytest
 
 from pytest_msdump import cli
 from pytest_msdump.cli import overflow
-from pytest_msdump.pipeline.culprits import overflows_by_operator
-from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.overflow import find_overflows
+from pytest_msdump.comparison.device_overflow import overflows_by_operator
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.inspect.overflow import find_overflows
 from pytest_msdump.testing.builder import write_mindspore
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.capture import DumpWriter
-from pytest_msdump.cli import main, progress
-from pytest_msdump.cli.progress import Progress
+from pytest_msdump.cli import main, output
+from pytest_msdump.cli.output import Progress
+from pytest_msdump.record import DumpWriter
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -159,7 +159,7 @@ def test_each_long_command_says_how_far_it_is(
     command: str,
     quiet: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(progress, "_BETWEEN_LINES_SECONDS", 0.0)
+    monkeypatch.setattr(output, "_BETWEEN_LINES_SECONDS", 0.0)
     words, told = COMMANDS[command]
     places = {"LEFT": dumps[0], "RIGHT": dumps[1], "OUT": str(tmp_path / "out")}
     assert main([*(places.get(word, word) for word in words), *quiet]) in (0, 1)

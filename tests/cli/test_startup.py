@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from readers.dumpmade import one_output
+from dumps.dumpmade import one_output
 
 from pytest_msdump import cli
 
@@ -66,7 +66,7 @@ def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:
     code, modules, said = loaded(folder, "compare", "wrong.npy", "right.npy")
     assert code == 1
     assert "sign" in said
-    assert "pytest_msdump.localising" in modules
+    assert "pytest_msdump.causes" in modules
 
 
 @pytest.mark.e2e

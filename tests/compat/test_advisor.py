@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.compat.advisor import advice
+from pytest_msdump.compat.outputs import advice
 
 TITLES = ("Index", "OpType", "OverFlow", "CosineSimilarity", "Verdict")
 

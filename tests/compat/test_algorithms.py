@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.compat.algorithms import chosen_algorithms, passed_arguments
+from pytest_msdump.compat.arguments import chosen_algorithms, passed_arguments
 from pytest_msdump.errors import ConfigError, UnknownNameError
 
 TEN = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from readers import dumpmade
+from dumps import dumpmade
 
 from pytest_msdump.compat import dump_data_conversion, shape_conversion
 

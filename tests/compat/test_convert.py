@@ -7,7 +7,7 @@ import shlex
 
 import numpy as np
 import pytest
-from readers import dumpmade
+from dumps import dumpmade
 
 from pytest_msdump.cli import main
 from pytest_msdump.compat import msaccucmp

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.graphs.ir import parse_ir
+from pytest_msdump.dumps.graphs.ir import parse_ir
 from pytest_msdump.model.graph import Operator, OperatorGraph
 
 ROOT = Path(__file__).parents[1] / "data" / "ir"

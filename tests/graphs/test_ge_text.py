@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.dumps.graphs.ge_model import parse_model
+from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.ge_model import parse_model
-from pytest_msdump.graphs.ge_text import parse_ge_onnx, parse_ge_proto
-from pytest_msdump.graphs.text_proto import Schema, parse_text
 from pytest_msdump.model.graph import Edge, OriginOutput
 from pytest_msdump.model.tensor import TensorSpec
 

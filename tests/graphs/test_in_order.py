@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.graphs import circles
+from pytest_msdump.dumps.graphs import ge_model
 from pytest_msdump.model.graph import Edge, Operator, file_spelling, joined_spelling
 from pytest_msdump.model.tensor import mangle
 
@@ -39,7 +39,7 @@ def test_circles_are_found_whatever_order_the_file_has(inputs):
     expected = {
         n for n in range(len(inputs)) if any(n in behind[r] for r in rings) and (n in rings or behind[n] & rings)
     }
-    assert circles.operators_in_circles(operators) == tuple(f"op{n}" for n in sorted(expected))
+    assert ge_model.operators_in_circles(operators) == tuple(f"op{n}" for n in sorted(expected))
 
 
 @settings(deadline=None, max_examples=500)

@@ -10,9 +10,9 @@ from graphs.samples import IDS, IRS, ROOT, by_name, dumped, order, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.dumps.graphs.ir import parse_ir
+from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.ir import parse_ir
-from pytest_msdump.graphs.ir_types import dtype_name
 from pytest_msdump.model.graph import Edge, OperatorGraph
 from pytest_msdump.model.tensor import TensorSpec, mangle
 

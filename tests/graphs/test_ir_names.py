@@ -9,15 +9,23 @@ from pathlib import Path
 import pytest
 from graphs.samples import ROOT, order, read
 
-from pytest_msdump.graphs.consumers import consumers
-from pytest_msdump.graphs.execution_order import find_orders, read_orders, with_order
-from pytest_msdump.graphs.graph_files import PlacedGraph, find_irs, read_graphs
-from pytest_msdump.graphs.ir_names import in_execution_order, with_ir
+from pytest_msdump.dumps.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.dumps.graphs.flow import consumers
+from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, find_irs, read_graphs
+from pytest_msdump.dumps.graphs.ir_names import in_execution_order, with_ir
+from pytest_msdump.dumps.mindspore import MindSporeReader
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.source_lines import SourceFrame, SourceStack
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.readers.mindspore import MindSporeReader
+from pytest_msdump.model.tensor import (
+    Coordinates,
+    OpKey,
+    SourceFrame,
+    SourceStack,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+)
 
 LINE = SourceFrame("net.py", 7, "x = f(x)")
 ANY = Coordinates()

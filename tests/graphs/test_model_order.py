@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.rulemade import ascend, device, model, op
 
-from pytest_msdump.graphs.model_order import with_model_order
+from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import file_spelling, file_spellings
 

@@ -11,9 +11,9 @@ from graphs.samples import IDS, IRS, ROOT, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.dumps.graphs.ms_pb import parse_pb
+from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.graphs.ms_pb import parse_pb
-from pytest_msdump.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.model.graph import Edge, OperatorGraph
 from pytest_msdump.model.tensor import TensorSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from graphs.samples import ROOT, by_name, read
 
-from pytest_msdump.graphs.source_lines import (
+from pytest_msdump.dumps.graphs.source_lines import (
     FrameReader,
     frames_of,
     is_framework,
@@ -14,7 +14,7 @@ from pytest_msdump.graphs.source_lines import (
     user_frames,
 )
 from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.source_lines import SourceFrame, SourceStack
+from pytest_msdump.model.tensor import SourceFrame, SourceStack
 
 LENET = read(ROOT / "lenet_train" / "ms_output_trace_code_graph_0.ir")
 ODD = read(ROOT / "odd" / "ms_output_trace_code_graph_0.ir")

@@ -17,10 +17,10 @@ import pytest
 from semantics.gate import ask
 
 from pytest_msdump import open_dump
+from pytest_msdump.causes.mispaired import sample
 from pytest_msdump.cli import main
-from pytest_msdump.converting.array_files import text_bytes
-from pytest_msdump.localising.sampled import sample
-from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.convert.array_files import text_bytes
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.compat import mscmp_advisor
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.storage.regular import read_given, read_regular
+from pytest_msdump.storage.files import read_given, read_regular
 
 WHOLE = Path(__file__).parents[1] / "data" / "run_facts" / "whole"
 A_PIPE = "it is a pipe, not a file"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from readers.dumpmade import one_output
+from dumps.dumpmade import one_output
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.pipeline.indexing import index
+from pytest_msdump.comparison.indexing import index
 from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"

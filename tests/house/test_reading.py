@@ -1,4 +1,4 @@
-"""Files that this package did not write are opened in one way: `storage.regular`, which no pipe or device can hang."""
+"""Files that this package did not write are opened in one way: `storage.files`, which no pipe or device can hang."""
 
 from __future__ import annotations
 

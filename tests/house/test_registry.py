@@ -13,9 +13,9 @@ from types import ModuleType
 
 import pytest
 
-from pytest_msdump import readers, registry
+from pytest_msdump import dumps, registry
+from pytest_msdump.dumps.base import Reader
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.readers.base import Reader
 
 
 class ForeignReader(Reader):
@@ -33,7 +33,7 @@ class ForeignReader(Reader):
 
 
 def test_every_reader_in_the_folder_is_found():
-    assert set(registry.load("readers", "Reader")) == {
+    assert set(registry.load("dumps", "Reader")) == {
         "ascend",
         "converted",
         "mindspore",
@@ -45,52 +45,52 @@ def test_every_reader_in_the_folder_is_found():
 
 
 def test_every_reader_says_what_it_looks_for():
-    for name, reader in registry.load("readers", "Reader").items():
+    for name, reader in registry.load("dumps", "Reader").items():
         assert reader.name == name
         assert reader.looks_for
 
 
 def test_another_package_adds_a_reader_by_an_entry_point(monkeypatch):
-    point = EntryPoint("foreign", f"{__name__}:ForeignReader", "pytest_msdump.readers")
+    point = EntryPoint("foreign", f"{__name__}:ForeignReader", "pytest_msdump.dumps")
     monkeypatch.setattr(EntryPoint, "load", lambda _: ForeignReader)
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == "pytest_msdump.readers" else [])
-    assert isinstance(registry.load("readers", "Reader")["foreign"], ForeignReader)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == "pytest_msdump.dumps" else [])
+    assert isinstance(registry.load("dumps", "Reader")["foreign"], ForeignReader)
 
 
 def test_every_reader_is_found_by_its_name():
-    for name, reader in registry.load("readers", "Reader").items():
-        assert type(registry.find("readers", "Reader", name)) is type(reader)
+    for name, reader in registry.load("dumps", "Reader").items():
+        assert type(registry.find("dumps", "Reader", name)) is type(reader)
 
 
 def test_a_reader_of_another_package_is_found_by_its_name(monkeypatch):
-    point = EntryPoint("foreign", f"{__name__}:ForeignReader", "pytest_msdump.readers")
+    point = EntryPoint("foreign", f"{__name__}:ForeignReader", "pytest_msdump.dumps")
     monkeypatch.setattr(EntryPoint, "load", lambda _: ForeignReader)
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == "pytest_msdump.readers" else [])
-    assert isinstance(registry.find("readers", "Reader", "foreign"), ForeignReader)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == "pytest_msdump.dumps" else [])
+    assert isinstance(registry.find("dumps", "Reader", "foreign"), ForeignReader)
 
 
 def test_a_name_that_nobody_has_is_an_error():
     with pytest.raises(KeyError, match="nobody"):
-        registry.find("readers", "Reader", "nobody")
+        registry.find("dumps", "Reader", "nobody")
 
 
 def test_no_module_of_a_reader_is_passed_over():
-    for module in iter_modules(readers.__path__):
-        import_module(f"pytest_msdump.readers.{module.name}")
+    for module in iter_modules(dumps.__path__):
+        import_module(f"pytest_msdump.dumps.{module.name}")
     waiting, found = [Reader], set()
     while waiting:
         found.update(below := waiting.pop().__subclasses__())
         waiting += below
-    ours = {reader.name for reader in found if reader.__module__.startswith("pytest_msdump.readers.")}
-    assert set(registry.load("readers", "Reader")) == ours
+    ours = {reader.name for reader in found if reader.__module__.startswith("pytest_msdump.dumps.")}
+    assert set(registry.load("dumps", "Reader")) == ours
 
 
 INSTALLED = """
-[pytest_msdump.readers]
+[pytest_msdump.dumps]
 foreign = foreign_reader:ForeignReader
 """
 FOREIGN = """
-from pytest_msdump.readers.base import Reader
+from pytest_msdump.dumps.base import Reader
 class ForeignReader(Reader):
     name, looks_for = "foreign", "a foreign dump"
     def recognises(self, root): return False
@@ -102,7 +102,7 @@ ASKING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pytest_msdump import registry
-print("foreign" in registry.load("readers", "Reader"), "importlib.metadata" in sys.modules)
+print("foreign" in registry.load("dumps", "Reader"), "importlib.metadata" in sys.modules)
 """
 
 

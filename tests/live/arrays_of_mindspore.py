@@ -9,7 +9,7 @@ import mindspore
 import numpy as np
 
 from pytest_msdump import assert_close, open_dump
-from pytest_msdump.capture import DumpWriter
+from pytest_msdump.record import DumpWriter
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 PLAIN = ("bool", *INTEGERS, "float16", "float32", "float64", "complex64", "complex128")

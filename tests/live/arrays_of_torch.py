@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from pytest_msdump import assert_close, open_dump
-from pytest_msdump.capture import DumpWriter
+from pytest_msdump.record import DumpWriter
 
 warnings.simplefilter("ignore")
 

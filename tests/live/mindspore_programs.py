@@ -10,8 +10,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
-from pytest_msdump.capture import Recorder
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.record import Recorder
 
 X = Tensor(np.linspace(-1, 1, 10).reshape(2, 5).astype(np.float32))
 

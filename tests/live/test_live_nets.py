@@ -21,9 +21,9 @@ from live.runs import NETS, Asked, Made, make
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
+from pytest_msdump.comparison.indexing import index, readers
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.pipeline.indexing import index, readers
 
 MINDSPORE = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, blocks, prints_as_said, run
 
-from pytest_msdump.capture.mindspore_run import record
+from pytest_msdump.record.mindspore_run import record
 
 PAGE = ROOT / "docs/howto/record_a_mindspore_script.md"
 

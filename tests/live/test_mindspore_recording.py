@@ -20,9 +20,9 @@ from live.reading_back import bits_of
 
 import pytest_msdump
 from pytest_msdump import open_dump
-from pytest_msdump.capture import Recorder
 from pytest_msdump.errors import ProgramError, TensorFileError
-from pytest_msdump.pipeline.recording import opened
+from pytest_msdump.record import Recorder
+from pytest_msdump.record.recorder import opened
 
 PYTHON = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
 PROGRAMS = Path(__file__).parent / "mindspore_programs.py"

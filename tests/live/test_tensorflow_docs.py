@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, blocks, copy_project, prints_as_said, run
 
-from pytest_msdump.capture import keras_run, onnx_outputs, tf_graphs
+from pytest_msdump.record import keras, onnx, tf_graphs
 
 pytestmark = pytest.mark.live
 
@@ -72,9 +72,9 @@ def test_the_kept_reference_is_what_tensorflow_computes_now(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        ("keras", {"layers", "exclude", "types", *keras_run.Wish._fields}),
+        ("keras", {"layers", "exclude", "types", *keras.Wish._fields}),
         ("tf1", set(tf_graphs.Wish._fields)),
-        ("onnx", {"nodes", "exclude", "types", *onnx_outputs.Wish._fields}),
+        ("onnx", {"nodes", "exclude", "types", *onnx.Wish._fields}),
     ],
 )
 def test_every_option_of_the_page_exists(method: str, options: set[str]) -> None:

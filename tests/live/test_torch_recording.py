@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
-from pytest_msdump.capture import Recorder
 from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -430,7 +430,7 @@ def test_the_manifest_tells_framework_device_seed_inputs_and_weights(recorder, x
     assert (manifest["device"], manifest["seeds"], manifest["complete"]) == ("cpu", {"torch": 1234}, True)
     assert set(manifest["inputs"]) == {"x", "scale"}
     assert set(manifest["weights"]) == set(model.state_dict())
-    from pytest_msdump.capture.digests import digest
+    from pytest_msdump.record.manifest import digest
 
     assert manifest["inputs"]["x"] == digest(x.numpy())
 

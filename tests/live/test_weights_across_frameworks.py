@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.capture import assert_same_weights, load_weights, read_weights, save_weights
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.record import assert_same_weights, load_weights, read_weights, save_weights
 
 pytestmark = [
     pytest.mark.live,

@@ -8,7 +8,7 @@ from typing import Any
 
 from matching.made import dump
 
-from pytest_msdump.graphs.ge_model import parse_model
+from pytest_msdump.dumps.graphs.ge_model import parse_model
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import Selection

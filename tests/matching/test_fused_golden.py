@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.graphs.ge_model import read_model
-from pytest_msdump.graphs.model_order import with_model_order
+from pytest_msdump.dumps.graphs.execution_order import with_model_order
+from pytest_msdump.dumps.graphs.ge_model import read_model
+from pytest_msdump.dumps.repeats import sort_out
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
@@ -18,7 +19,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
-from pytest_msdump.readers.repeats import sort_out
 
 CASES = Path(__file__).parents[1] / "data" / "fusion"
 

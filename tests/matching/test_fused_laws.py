@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matching.made import dump, tensor
 from matching.rulemade import ascend, device, model, op, output
 
-from pytest_msdump.graphs.model_order import with_model_order
+from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.matching import FusionRules, MapEntry, Selection, pair_dumps, rules_for
 from pytest_msdump.matching.origins import Rulebook
 from pytest_msdump.model.dump import Dump

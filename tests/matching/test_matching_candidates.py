@@ -6,7 +6,7 @@ import pytest
 from matching.made import dump, run_tensor, tensor
 
 from pytest_msdump.matching import MapEntry, pair_dumps
-from pytest_msdump.matching.candidates import NearestNames
+from pytest_msdump.matching.explain import NearestNames
 
 NAMES = ["conv1", "conv2", "relu1", "pool1", "flatten", "fc1", "fc2"]
 

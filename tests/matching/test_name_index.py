@@ -6,14 +6,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.matching.ledger import _Partners
-from pytest_msdump.matching.meeting import meets
+from pytest_msdump.matching.coordinates import meets
+from pytest_msdump.matching.pairing_state import _Partners
 from pytest_msdump.matching.sides import NameIndex, Operator, Side
 from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.overflow import OverflowEntry
-from pytest_msdump.model.source_lines import SourceFrame
 from pytest_msdump.model.statistics import Statistics
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSource, TensorSpec
 
 places = st.tuples(st.sampled_from([None, 0, 1]), st.none(), st.none(), st.sampled_from([0, 1, None]), st.just(0))
 entries = st.lists(st.tuples(st.sampled_from("abc"), places), max_size=12)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from matching.made import dump, tensor
 
 from pytest_msdump.matching import pair_dumps
-from pytest_msdump.matching.meeting import raw_key
+from pytest_msdump.matching.coordinates import raw_key
 from pytest_msdump.matching.sides import index_side
 from pytest_msdump.model.tensor import TensorRef
 

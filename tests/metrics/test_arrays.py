@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.comparison.operands import ArrayView
 from pytest_msdump.errors import MsdumpError, TensorFileError
-from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 PLAIN = np.arange(60, dtype="int32").reshape(3, 4, 5)

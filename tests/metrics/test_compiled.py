@@ -22,13 +22,12 @@ from kernels import needs_kernel
 
 from pytest_msdump import compiled
 from pytest_msdump.cli import main
+from pytest_msdump.comparison.operands import ArrayView
 from pytest_msdump.compiled import VARIABLE, Kernel, chosen, kernel_line
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.metrics.arrays import ArrayView
 from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
-from pytest_msdump.metrics.distribution import Span
-from pytest_msdump.metrics.kernel import NOTHING, Task
 from pytest_msdump.metrics.measure import measure
+from pytest_msdump.metrics.numpy_kernel import NOTHING, Span, Task
 from pytest_msdump.model.comparison import Comparison
 
 Array = npt.NDArray[Any]

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import EACH
 
+from pytest_msdump.comparison.operands import ArrayView
 from pytest_msdump.compiled import VARIABLE
-from pytest_msdump.metrics import exact
-from pytest_msdump.metrics.arrays import ArrayView
-from pytest_msdump.metrics.exact import exact_total
+from pytest_msdump.metrics import statistics
 from pytest_msdump.metrics.measure import measure
+from pytest_msdump.metrics.statistics import exact_total
 
 Array = npt.NDArray[Any]
 
@@ -113,7 +113,7 @@ def test_of_complex_numbers_each_part_is_exact() -> None:
 
 
 def test_usual_sides_are_not_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "_Exact", None)
+    monkeypatch.setattr(statistics, "_Exact", None)
     rng = np.random.default_rng(6)
     for dtype in ("float32", "float16", "int32", "int64"):
         right = (100 * rng.normal(0.1, 1.0, 5000)).astype(dtype)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.metrics.arrays import ArrayView
-from pytest_msdump.metrics.overflow import OneSide, scan
+from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.inspect.overflow_scan import OneSide, scan
 
 NAN, INF = math.nan, math.inf
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from pytest_msdump.comparison.operands import ArrayView
 from pytest_msdump.errors import UnknownNameError
-from pytest_msdump.facts.statistics import STATISTICS
-from pytest_msdump.metrics.arrays import ArrayView
+from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.metrics.statistics import statistics_of
 
 ARRAYS = st.sampled_from(["<f2", "<f4", "<f8", "i1", "<i8", "<u8", "u1", "?", ">f4"]).flatmap(

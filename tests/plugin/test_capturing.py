@@ -9,7 +9,7 @@ pytestmark = pytest.mark.e2e
 TEST = """
 import numpy as np
 from pathlib import Path
-from pytest_msdump.capture import DumpWriter
+from pytest_msdump.record import DumpWriter
 
 def build(folder):
     with Path("calls").open("a") as file:

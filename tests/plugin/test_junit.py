@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 from plugin.suites import write_suite
-from reporting import samples
+from report import samples
 
+from pytest_msdump.model.comparison import Finding, Verdict
 from pytest_msdump.model.record import Record
-from pytest_msdump.model.verdict import Finding, Verdict
 from pytest_msdump.plugin.junit import _add, _roles, properties
 from pytest_msdump.text import plain_text
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.reporting.coverage import coverage_text
-from pytest_msdump.reporting.json_report import read_json, report_from
+from pytest_msdump.report.coverage import coverage_text
+from pytest_msdump.report.json_report import read_json, report_from
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ def slow(log: Path, seconds: float) -> Any:
         import os
         import time
 
-        from pytest_msdump.scheduling import batch
+        from pytest_msdump.scheduling import serial
 
-        original = batch.compare_one
+        original = serial.compare_one
 
         def compare_one(pair: Any, conditions: Any) -> Any:
             with open(log, "a") as file:  # noqa: PTH123
@@ -38,8 +38,8 @@ def slow(log: Path, seconds: float) -> Any:
             time.sleep(seconds)
             return original(pair, conditions)
 
-        batch.compare_one = compare_one
-        return lambda: setattr(batch, "compare_one", original)
+        serial.compare_one = compare_one
+        return lambda: setattr(serial, "compare_one", original)
 
     return _plugin(happens, str(log), seconds)
 
@@ -51,17 +51,17 @@ def deadly(name: str) -> Any:
         import os
         import signal
 
-        from pytest_msdump.scheduling import batch
+        from pytest_msdump.scheduling import serial
 
-        original = batch.compare_one
+        original = serial.compare_one
 
         def compare_one(pair: Any, conditions: Any) -> Any:
             if pair.left.key.op.name == name:
                 os.kill(os.getpid(), signal.SIGKILL)
             return original(pair, conditions)
 
-        batch.compare_one = compare_one
-        return lambda: setattr(batch, "compare_one", original)
+        serial.compare_one = compare_one
+        return lambda: setattr(serial, "compare_one", original)
 
     return _plugin(happens, name)
 
@@ -74,15 +74,15 @@ def older(which: int) -> Any:
             return lambda: None
         import dataclasses
 
-        from pytest_msdump.scheduling import batch
-        from pytest_msdump.scheduling import stamp as module
+        from pytest_msdump.scheduling import program_version as module
+        from pytest_msdump.scheduling import serial
 
         original = module.stamp
         found = dataclasses.replace(original(), version="0.0.9")
-        module.stamp = batch.stamp = lambda: found
+        module.stamp = serial.stamp = lambda: found
 
         def undo() -> None:
-            module.stamp = batch.stamp = original
+            module.stamp = serial.stamp = original
 
         return undo
 
@@ -93,16 +93,16 @@ def elsewhere() -> Any:
     """What workers see at a path was written at another time."""
 
     def happens(_worker: Any) -> Any:
-        from pytest_msdump.scheduling import batch
+        from pytest_msdump.scheduling import serial
 
-        original = batch._identity
+        original = serial._identity
 
         def identity(path: Any) -> Any:
             found = original(path)
             return (found[0], found[1] + 1) if "op1." in str(path) else found
 
-        batch._identity = identity
-        return lambda: setattr(batch, "_identity", original)
+        serial._identity = identity
+        return lambda: setattr(serial, "_identity", original)
 
     return _plugin(happens)
 
@@ -113,7 +113,7 @@ def bare() -> Any:
     def happens(_worker: Any) -> Any:
         import sys
 
-        name = "pytest_msdump.scheduling.stamp"
+        name = "pytest_msdump.scheduling.program_version"
         original = sys.modules.pop(name, None)
         sys.modules[name] = None  # type: ignore[assignment]
 

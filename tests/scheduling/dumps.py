@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.comparison.comparing import Conditions
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
-from pytest_msdump.pipeline.conditions import Conditions
-from pytest_msdump.scheduling import running
+from pytest_msdump.scheduling import serial
 from pytest_msdump.testing.builder import write_reference
 
 LARGE = 40_000
@@ -56,14 +56,14 @@ def as_written(folder: Path) -> bytes:
 
 def before_each_pair(monkeypatch: pytest.MonkeyPatch, do: Callable[[str], object]) -> None:
     """Call `do` with the name of each operator that is about to be measured in this process."""
-    original = running.compare_pairs
+    original = serial.compare_pairs
 
     def compare_pairs(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Record]:
         for pair in pairs:
             do(pair.left.key.op.name)
             yield from original((pair,), conditions)
 
-    monkeypatch.setattr(running, "compare_pairs", compare_pairs)
+    monkeypatch.setattr(serial, "compare_pairs", compare_pairs)
 
 
 def interrupt_at(name: str) -> Callable[[str], None]:

@@ -16,13 +16,12 @@ import pytest
 from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
 from pytest_msdump.cli import main
+from pytest_msdump.model.comparison import Verdict
 from pytest_msdump.model.record import Record, ReportedTensor
-from pytest_msdump.model.verdict import Verdict
-from pytest_msdump.reporting.record_json import to_text
+from pytest_msdump.report.record_json import to_text
 from pytest_msdump.scheduling import cache as cache_module
-from pytest_msdump.scheduling.cache_file import CacheFile
-from pytest_msdump.scheduling.files import state_of
-from pytest_msdump.scheduling.stamp import Stamp
+from pytest_msdump.scheduling.cache import CacheFile
+from pytest_msdump.scheduling.program_version import Stamp, state_of
 from pytest_msdump.suite import load_suite
 
 SIZES = [12, LARGE, 30, 7]

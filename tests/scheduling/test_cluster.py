@@ -17,8 +17,8 @@ from scheduling import clusters
 from scheduling.dumps import LARGE, as_written, file_of, has_not_ended, results, write_pairs
 
 from pytest_msdump.cli import main
-from pytest_msdump.pipeline.gathering import gathered
-from pytest_msdump.pipeline.planning import plan
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.report.gathering import gathered
 from pytest_msdump.suite import load_suite
 
 SIZES = [12, LARGE, 40, LARGE, 7, 900] * 4
@@ -140,7 +140,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
     assert len(begun) > len(SIZES), "what the dead worker had begun was begun again"
     assert str(killed[0]) in begun
     assert notes == ()
-    from pytest_msdump.reporting.json_report import write_json
+    from pytest_msdump.report.json_report import write_json
 
     write_json(gathered(planned, records), dumps / "msdump-report")
     assert as_written(dumps) == alone

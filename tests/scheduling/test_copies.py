@@ -234,7 +234,7 @@ def test_the_report_is_the_same_to_the_byte(tmp_path: Path) -> None:
 
 _TABLE = (
     "import os, signal, sys\nfrom pathlib import Path\n"
-    "from pytest_msdump import cli\nfrom pytest_msdump.reporting import csv_report\n"
+    "from pytest_msdump import cli\nfrom pytest_msdump.report import csv_report\n"
     "from pytest_msdump.scheduling import whole\n"
     "whole._FEWEST_TABLED, whole._MOST_TABLED = {bounds}\n"
     "home, lines = os.getpid(), csv_report.csv_lines\n"

@@ -14,13 +14,12 @@ from scheduling.dumps import LARGE, file_of, write_pairs
 
 import pytest_msdump
 from pytest_msdump import compiled
+from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.comparison.user_code import Extras
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.pipeline.extras import Extras
-from pytest_msdump.pipeline.planning import Plan, plan
 from pytest_msdump.scheduling.cluster import Cluster
-from pytest_msdump.scheduling.files import bytes_to_read, files_of, state_of
-from pytest_msdump.scheduling.stamp import Stamp, differences, stamp
+from pytest_msdump.scheduling.program_version import Stamp, bytes_to_read, differences, files_of, stamp, state_of
 from pytest_msdump.storage.urls import located
 from pytest_msdump.suite import load_suite
 

@@ -20,10 +20,10 @@ from scheduling.dumps import (
 )
 
 from pytest_msdump.cli import main
+from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.pipeline.planning import plan
-from pytest_msdump.scheduling import running
-from pytest_msdump.scheduling.threads import Workers
+from pytest_msdump.scheduling import serial
+from pytest_msdump.scheduling.serial import Workers
 from pytest_msdump.settings import parse_jobs
 from pytest_msdump.suite import load_suite
 
@@ -171,7 +171,7 @@ def test_a_pair_whose_file_went_away_is_told_as_without_threads(tmp_path):
     workers = Workers(2)
     records = [
         [runner.record(number) for number in (0, 1)]
-        for runner in (running.Runner(planned, (0, 1)), running.Runner(planned, (0, 1), workers))
+        for runner in (serial.Runner(planned, (0, 1)), serial.Runner(planned, (0, 1), workers))
     ]
     workers.close()
     assert records[0] == records[1]

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pytest_msdump.scheduling.threads import Ahead, Workers
+from pytest_msdump.scheduling.serial import Ahead, Workers
 
 
 class Watched:

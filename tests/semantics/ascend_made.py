@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from readers import dumpmade
+from dumps import dumpmade
 
 TIME = 1600000000000000
 TYPES = {"float32": 1, "float16": 2, "int8": 3, "uint8": 4, "int32": 7, "int64": 8, "float64": 12, "complex64": 16}

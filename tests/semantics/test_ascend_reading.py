@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from readers.dumpmade import TIME, dump2, message, one_output, op_output, put, sliced_json
+from dumps.dumpmade import TIME, dump2, message, one_output, op_output, put, sliced_json
 from semantics.ascend_made import device, original
 from semantics.gate import Answer, ask
 
-from pytest_msdump.readers.ascend_view import open_part
+from pytest_msdump.dumps.array_reader import open_part
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FLOAT = 1

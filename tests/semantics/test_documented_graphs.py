@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from readers.dumpmade import one_output
+from dumps.dumpmade import one_output
 
 pytestmark = pytest.mark.e2e
 

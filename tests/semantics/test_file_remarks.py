@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from readers.dumpmade import (
+from dumps.dumpmade import (
     FLOAT,
     dump2,
     message,
@@ -19,11 +19,11 @@ from readers.dumpmade import (
     op_output,
     put,
 )
-from readers.dumpmade import number as field
+from dumps.dumpmade import number as field
 
 from pytest_msdump.cli import main as msdump
+from pytest_msdump.comparison.opening import open_dump
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.pipeline.opening import open_dump
 
 DATA = Path(__file__).parents[1] / "data"
 VALUES = np.arange(1, 13, dtype=np.float32).reshape(3, 4)

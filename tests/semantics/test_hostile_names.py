@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pytest_msdump.capture import DumpWriter
+from pytest_msdump.record import DumpWriter
 
 NAMES = (
     "esc\x1b[2J\x1b[31mpwn",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from converting.independent_dump import decode
+from convert.independent_dump import decode
 
 from pytest_msdump.compat import dump_data_conversion, shape_conversion
 

@@ -1,6 +1,6 @@
 """The faults of the vendor's tool that concern comparison, each with the right answer. Numbers as they were collected.
 
-Each test goes through the command. Faults of reading alone are in tests/readers, those of its tables in
+Each test goes through the command. Faults of reading alone are in tests/dumps, those of its tables in
 test_vendor_tables, those with names in test_vendor_faults_names, 19 (a killed worker) in test_fusion_gate, 24 in
 tests/compat.
 """

@@ -18,14 +18,13 @@ from typing import NamedTuple
 
 import pytest
 
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.inspect.overflow import with_overflow
 from pytest_msdump.model.report import Report
-from pytest_msdump.pipeline.extras import NO_EXTRAS, Extras
-from pytest_msdump.pipeline.gathering import gathered, measured
-from pytest_msdump.pipeline.overflow_column import with_overflow
-from pytest_msdump.pipeline.planning import plan
-from pytest_msdump.reporting.csv_report import write_csv
-from pytest_msdump.reporting.vendor_table import columns_for, vendor_table
+from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.vendor_table import columns_for, vendor_table, write_csv
 from pytest_msdump.suite import load_suite
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"

@@ -12,12 +12,12 @@ import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.capture import DumpWriter
 from pytest_msdump.cli import main
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import as_path, open_view
 from pytest_msdump.compat.msaccucmp import main as vendors
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.opening import as_path, open_view
+from pytest_msdump.record import DumpWriter
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN = DATA / "ascend_golden"

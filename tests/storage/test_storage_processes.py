@@ -17,9 +17,9 @@ from plugin.suites import write_suite
 from scheduling.dumps import LARGE, as_written, write_pairs
 from storage.shelf import SHELF
 
-from pytest_msdump.pipeline.comparing import compare_pair
-from pytest_msdump.pipeline.planning import plan
-from pytest_msdump.reporting.record_json import to_json
+from pytest_msdump.comparison.comparing import compare_pair
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 
 pytestmark = pytest.mark.e2e
@@ -74,8 +74,8 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
     program = (
         "import json, pickle, sys, storage.shelf\n"
         "from pathlib import Path\n"
-        "from pytest_msdump.pipeline.comparing import compare_pair\n"
-        "from pytest_msdump.reporting.record_json import to_json\n"
+        "from pytest_msdump.comparison.comparing import compare_pair\n"
+        "from pytest_msdump.report.record_json import to_json\n"
         "from pytest_msdump.storage.urls import located\n"
         "pairs, policy = pickle.loads(Path('pairs').read_bytes())\n"
         "roots = tuple(located(url, Path()) for url in sys.argv[1:])\n"

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.shelf import TroubledFileSystem
 
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import as_path, open_view
+from pytest_msdump.dumps.buffers import StridedReader
+from pytest_msdump.dumps.stored_file import StoredFile
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.pipeline.indexing import index
-from pytest_msdump.pipeline.opening import as_path, open_view
-from pytest_msdump.readers.buffers import StridedReader
-from pytest_msdump.readers.stored_file import StoredFile
 from pytest_msdump.storage import remote
 from pytest_msdump.storage.object_storage import StoredObject
 from pytest_msdump.storage.remote import FIRST_BYTES, MOST_BYTES

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.pipeline.opening import as_path
 from pytest_msdump.storage.remote import RemotePath, spelled_out
 from pytest_msdump.storage.urls import is_url, located
 from pytest_msdump.suite import load_suite

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.judging.policy import KnownDrift, Policy, Rule
-from pytest_msdump.matching.align import Align
-from pytest_msdump.matching.entries import MapEntry
+from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.suite import SideChoice, Suite, load_suite
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from localising.networks import above, computed, network, write, write_ir
+from causes.networks import above, computed, network, write, write_ir
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main

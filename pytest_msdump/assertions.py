@@ -1,0 +1,360 @@
+"""Assert on two tensors, on two dumps, or on one dump alone: the same engine and text as the gate's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.comparison.comparing import compare_pair, compare_views
+from pytest_msdump.comparison.device_overflow import culprits_of
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import OpenDump, as_path
+from pytest_msdump.comparison.operands import Tensor, opened
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.dumps.opdebug import overflow_files
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.inspect.check_text import check_lines
+from pytest_msdump.inspect.checks import Checked, check_dump
+from pytest_msdump.inspect.hits import parse_settings
+from pytest_msdump.inspect.overflow_scan import OneSide, scan, scanned
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.report import Report
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.report.failure import failure_text
+from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.summary import header_lines, summary_lines
+from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.suite import load_suite
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.record import Record
+
+__all__ = ["assert_close", "assert_dumps_close", "assert_no_overflow", "assert_unsuspicious", "compare"]
+
+_WIDTH = 100
+
+
+def compare(
+    left: Tensor | Pair,
+    right: Tensor | None = None,
+    *,
+    profile: str = "default",
+    nan: str = "match",
+    transpose: tuple[int, ...] | None = None,
+    reshape: bool = False,
+    name: str = "tensor",
+    **limits: float,
+) -> Record:
+    """Measure and judge two tensors. Says nothing by itself: read `verdict` and `comparison`.
+
+    Parameters
+    ----------
+    left, right : array_like, TensorView, TensorRef, str or Path
+        The value under test and its reference. A `Pair` (of the fixture ``msdump_pairs``) stands for both.
+    profile : str
+        Named limits.
+    nan : str
+        ``"match"`` or ``"forbid"``.
+    transpose : tuple of int, optional
+        Axes of the right side, to meet the left.
+    reshape : bool
+        Whether the right side may have another shape with the same values in C order.
+    name : str
+        What messages call arrays that have no name of their own.
+    **limits : float
+        Limits by metric id or short form, e.g. ``cosine=0.9999``; they win over the profile.
+
+    Returns
+    -------
+    Record
+        Its verdict is ``error`` when shapes or files cannot be brought together.
+
+    Raises
+    ------
+    ConfigError
+        An unknown profile or metric, or a limit that cannot be meant.
+
+    Examples
+    --------
+    >>> compare([1.0, 2.0], [1.0, 2.5], max_abs=0.6, norm_max=1, rel_euclid=1, cosine=0).verdict.outcome
+    'pass'
+    """
+    # Numbers of an array library are numbers; what is none is refused where limits are checked.
+    plain = {metric: bound.item() if hasattr(bound, "item") else bound for metric, bound in limits.items()}
+    policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=plain)
+    if isinstance(left, Pair):
+        if right is not None:
+            raise ConfigError("a Pair stands for both sides; give no right side beside it")
+        return compare_pair(left, policy)
+    if right is None:
+        raise ConfigError("there is no right side; give the reference as the second argument")
+    with ExitStack() as stack:
+        left_ref, left_view = opened(left, name, stack)
+        right_ref, right_view = opened(right, name, stack)
+        pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
+        return compare_views(pair, left_view, right_view, policy)
+
+
+def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: Any) -> None:
+    """Fail, with the gate's failure text, unless the two tensors are within the limits.
+
+    Parameters
+    ----------
+    left, right, **options
+        As `compare` takes them.
+
+    Raises
+    ------
+    AssertionError
+        The verdict is ``fail``, ``undefined`` or ``error``.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> assert_close(numpy.ones(3), numpy.ones(3))
+    """
+    __tracebackhide__ = True
+    record = compare(left, right, **options)
+    if record.fails:
+        raise AssertionError("\n" + _told(record))
+
+
+def _told(record: Record) -> str:
+    """The failure text of two loose tensors."""
+    from pytest_msdump.report.failure import failure_text
+
+    return failure_text([record], operators=1, width=_WIDTH)
+
+
+# -- Assert on two whole dumps in one test ---------------------------------------------------------------------------
+
+
+_SHOWN_OPERATORS = 3
+
+
+def assert_dumps_close(
+    left: str | PathLike[str],
+    right: str | PathLike[str],
+    *,
+    map: Mapping[str, str] | Iterable[Mapping[str, Any]] = (),  # noqa: A002 - the suite file's word
+    profile: str = "default",
+    min_coverage: float | None = None,
+    limits: Mapping[str, float] | None = None,
+    fusion: str | PathLike[str] | None = None,
+    **options: Any,
+) -> Report:
+    """Fail unless every matched tensor of two dumps is within the limits. One test for a whole dump.
+
+    Parameters
+    ----------
+    left, right : str or Path
+        The run under test and the reference.
+    map : mapping or list of mappings
+        ``{left address: right address}``, or entries as ``[[msdump.map]]`` has them.
+    profile : str
+        Named limits.
+    min_coverage : float, optional
+        Least share of the right tensors that must have a partner, 0 to 1.
+    limits : mapping, optional
+        Limits of all tensors by metric id or short form; they win over the profile and over rules.
+    fusion : str or Path, optional
+        Fusion-mapping JSON: the compiled model of the left side.
+    **options
+        Any other key of a suite file: ``rule``, ``known_drift``, ``quant_fusion``, ``io``, ``nan``, ``select``, …
+
+    Returns
+    -------
+    Report
+        When nothing failed.
+
+    Raises
+    ------
+    AssertionError
+        A tensor drifts, a mapped tensor is missing, nothing could be paired, or too little was.
+    ConfigError
+        A dump is missing or unknown, or an option cannot be meant.
+    """
+    __tracebackhide__ = True
+    entries = [{"left": one, "right": other} for one, other in map.items()] if isinstance(map, Mapping) else list(map)
+    table = {"left": _side(left), "right": _side(right), "map": entries, "profile": profile, **options}
+    if min_coverage is not None:
+        table["min_coverage"] = min_coverage
+    if fusion is not None:
+        table["fusion"] = str(fusion)
+    thresholds = [f"{metric}={float(bound)!r}" for metric, bound in (limits or {}).items()]
+    suite = load_suite(
+        file=None,
+        table=table,
+        options={"threshold": thresholds or None},
+        directory=Path.cwd(),
+        name="assert_dumps_close",
+        spelled={"threshold": "limits"},
+    )
+    planned = plan(suite)
+    report = gathered(planned, measured(planned))
+    problem = _dumps_problem(report)
+    if problem:
+        raise AssertionError("\n" + problem)
+    return report
+
+
+def _dumps_problem(report: Report) -> str | None:
+    """What is wrong with a whole report, for a person; ``None`` when nothing is."""
+    failing = [record for record in report.records if record.fails]
+    problems = coverage_problems(report)
+    if not failing and not problems:
+        return None
+    lines = header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)
+    lines += summary_lines(report, width=_WIDTH)
+    for order in sorted({record.order for record in failing})[:_SHOWN_OPERATORS]:
+        records = [record for record in report.records if record.order == order]
+        lines += ["", failure_text(records, operators=report.left.operators, width=_WIDTH)]
+    if problems:
+        lines += ["", coverage_text(report, width=_WIDTH)]
+    return "\n".join(lines)
+
+
+def _side(given: Any) -> Path | str:
+    """A side as a suite file has it; an opened dump stands for its folder."""
+    return given if isinstance(given, RemotePath) else fspath(given)
+
+
+# -- The assertion about one side alone ------------------------------------------------------------------------------
+
+
+_SHOWN_OVERFLOWS = 10
+
+
+def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
+    """Fail when a dump, a tensor file or an array holds NaN, Inf, or values at their dtype's maximum.
+
+    So do overflow files (Opdebug) of the device's own check that lie in a dump.
+
+    Parameters
+    ----------
+    dump_or_array : OpenDump, str or Path of a dump or tensor file, TensorView, array_like
+        One side alone; there is nothing to compare with.
+
+    Raises
+    ------
+    AssertionError
+        Names each tensor with its counts and first position, in execution order.
+    """
+    __tracebackhide__ = True
+    dump = _dump_of(dump_or_array)
+    reported = [] if dump is None else list(_reported(dump))
+    found: list[str] = []
+    seen = 0
+    for name, side in _scanned(dump.refs) if dump else _of_tensor(dump_or_array):
+        seen += 1
+        if isinstance(side, str):
+            found.append(f"{name}: {side}")
+        elif side.nan or side.inf or side.saturated:
+            found.append(f"{name}: {_overflow_text(side)}")
+    if not seen:
+        raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
+    told = [*reported, *found]
+    if told:
+        more = [f"and {len(told) - _SHOWN_OVERFLOWS} more"] if len(told) > _SHOWN_OVERFLOWS else []
+        heads = [f"the device's own check has {len(reported)} to report"] if reported else []
+        heads += [f"{len(found)} of {seen} tensors overflow or cannot be read"] if found else []
+        head = f"{'; '.join(heads)}; first in execution order:"
+        raise AssertionError("\n  ".join([head, *told[:_SHOWN_OVERFLOWS], *more]))
+
+
+def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
+    """The dump that was given, if it is one; a tensor file is a dump, too."""
+    if isinstance(given, (str, PathLike)):
+        return index(as_path(given))
+    dump = given.dump if isinstance(given, OpenDump) else given
+    return dump if isinstance(dump, Dump) else None
+
+
+def _of_tensor(given: Tensor) -> Iterable[tuple[str, OneSide | str]]:
+    with ExitStack() as stack:
+        _, view = opened(given, "tensor", stack)
+        return [("tensor", scan(view))] if view.size else []
+
+
+def _reported(dump: Dump) -> Iterator[str]:
+    """What the device's own check says, and its files that cannot be read."""
+    files = overflow_files(dump.root)
+    for culprit in culprits_of(dump, files):
+        name = culprit.refs[0].key.op.label if culprit.refs else "an operator that was not dumped"
+        yield f"{name}: {culprit.entry.sentence}"
+    yield from (f"{file.path.name}: {file.problem}" for file in files if file.problem)
+
+
+def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
+    """Open, scan and close one tensor after the other."""
+    for ref in refs:
+        yield ref.key.address, scanned(ref)
+
+
+def _overflow_text(side: OneSide) -> str:
+    """Counts by class and the first position."""
+    counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
+    told = ", ".join(f"{count} {what}" for what, count in counts if count)
+    place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
+    return f"{told} of {side.elements} elements; {place}"
+
+
+# -- Checks of one dump alone as an assertion, for ordinary tests ----------------------------------------------------
+
+
+_SWITCHES: Mapping[bool, str] = {True: "on", False: "off"}
+
+
+def assert_unsuspicious(
+    dump: Dump | OpenDump | str | PathLike[str], settings: Mapping[str, float | str | bool] | None = None
+) -> Checked:
+    """Fail when a check of one dump alone hits, a tensor of it cannot be read, or there is none.
+
+    Parameters
+    ----------
+    dump : str, Path, OpenDump or Dump
+        The run to look at; the fixtures ``msdump_left`` and ``msdump_right`` will do.
+    settings : mapping of str to number, bool or str, optional
+        Thresholds by ``"CHECK.PARAMETER"``, and ``"CHECK"`` with true or false, e.g.
+        ``{"gradient_vanishing.abs_mean_lt": 1e-7, "tensor_all_zero": False}``.
+
+    Returns
+    -------
+    Checked
+        What was looked at, and what could not be checked.
+
+    Raises
+    ------
+    AssertionError
+        Its text is that of ``msdump inspect --check``.
+    ConfigError
+        A check or a parameter does not exist, or there is no such dump.
+
+    Examples
+    --------
+    >>> import numpy, tempfile
+    >>> from pathlib import Path
+    >>> from pytest_msdump.testing.builder import write_reference
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_reference(folder, {"conv1": numpy.ones(3), "conv2": numpy.arange(3.0)})
+    >>> assert_unsuspicious(folder).tensors
+    2
+    """
+    __tracebackhide__ = True
+    chosen = parse_settings(f"{name}={_text(value)}" for name, value in (settings or {}).items())
+    if isinstance(dump, OpenDump):
+        dump = dump.dump
+    checked = check_dump(dump if isinstance(dump, Dump) else index(as_path(dump)), chosen)
+    if not checked.is_clean:
+        raise AssertionError("\n" + "\n".join(check_lines(checked)))
+    return checked
+
+
+def _text(value: float | str | bool) -> str:
+    return _SWITCHES[value] if isinstance(value, bool) else str(value)

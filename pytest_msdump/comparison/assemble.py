@@ -1,0 +1,118 @@
+"""Puts a report together from two dumps, their pairing and the records. Names and counts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_msdump.model.record import Record, ReportedTensor, relative_file
+from pytest_msdump.model.report import Coverage, NetworkOperator, Report, SideInfo, UnmatchedTensor
+from pytest_msdump.model.tensor import OpKey
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.model.pairing import Pairing, Unmatched
+
+__all__ = ["assemble", "coverage_of", "side_info"]
+
+
+def assemble(
+    left: Dump,
+    right: Dump,
+    pairing: Pairing,
+    records: Iterable[Record],
+    *,
+    profile: str,
+    sides: tuple[SideInfo, SideInfo] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    min_coverage: float | None = None,
+    network: Iterable[NetworkOperator] = (),
+    notes: tuple[str, ...] = (),
+    rerun: tuple[str, ...] = (),
+) -> Report:
+    """Return the report of one suite.
+
+    Parameters
+    ----------
+    left, right : Dump
+        Both sides, as they were paired.
+    pairing : Pairing
+        Who met whom, and who was left alone.
+    records : iterable of Record
+        One for each pair, in the order of `pairing.pairs`.
+    profile : str
+        Name of the profile that was in force.
+    sides : tuple of SideInfo, optional
+        Of `side_info`, where it is known.
+    limits : mapping, optional
+        What else is worth keeping of the policy (JSON values), for the report's reader.
+    min_coverage : float, optional
+        The least coverage that was asked for, 0 to 1.
+    network : iterable of NetworkOperator
+        The operators of the left side's compiled model (`matching.rules`).
+    notes : tuple of str
+        Sentences on the run as a whole.
+    rerun : tuple of str
+        What follows ``msdump compare`` to do it again.
+    """
+    of_left, of_right = sides or (side_info(left), side_info(right))
+    orders: dict[OpKey, int] = {}
+    for ref in left.refs if pairing.unmatched_left else ():
+        orders.setdefault(ref.key.op, len(orders))
+    return Report(
+        left=of_left,
+        right=of_right,
+        profile=profile,
+        limits=dict(limits or {}),
+        records=tuple(records),
+        unmatched=(
+            *(_unmatched(one, left.root, orders.get(one.ref.key.op)) for one in pairing.unmatched_left),
+            *(_unmatched(one, right.root, None) for one in pairing.unmatched_right),
+        ),
+        missing=pairing.missing,
+        coverage=coverage_of(pairing, left, right, min_coverage=min_coverage),
+        network=tuple(network),
+        notes=notes,
+        rerun=rerun,
+    )
+
+
+def side_info(dump: Dump) -> SideInfo:
+    """Return what a report tells of one side."""
+    return SideInfo(
+        directory=str(dump.root),
+        reader=dump.reader,
+        labels=dict(dump.labels),
+        notes=dump.notes,
+        unexplained=tuple(path.as_posix() for path in dump.unexplained),
+        operators=dump.operators,
+        tensors=len(dump.refs),
+        partial_run={"newer": dump.partial.newer, "tensors": dump.partial.tensors} if dump.partial else {},
+    )
+
+
+def coverage_of(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None) -> Coverage:
+    """Return how much of the right side was matched, how much was asked for, and which sides are not whole."""
+    return Coverage(
+        right_total=pairing.right_total,
+        right_paired=pairing.right_paired,
+        value=pairing.coverage,
+        min_coverage=min_coverage,
+        incomplete=tuple(name for name, dump in (("left", left), ("right", right)) if dump.incomplete),
+    )
+
+
+def _unmatched(one: Unmatched, root: Path, order: int | None) -> UnmatchedTensor:
+    """One tensor without a partner; `order` as in records, of left tensors only."""
+    key, source, spec = one.ref.key, one.ref.source, one.ref.spec
+    tensor = ReportedTensor(
+        address=key.address,
+        file=relative_file(source.location, root),
+        op_type=key.op.op_type,
+        at=key.op.at,
+        dtype=spec.dtype,
+        shape=spec.shape,
+        device_address=source.device_address,
+    )
+    return UnmatchedTensor(one.side, tensor, one.why, one.candidates, order)

@@ -1,0 +1,270 @@
+"""Compare a pair of which at least one tensor was not saved: what was, is brought to the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_msdump.comparison.logical import logical_views
+from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.facts.memory_formats import may_be_padded
+from pytest_msdump.facts.metrics import STATISTICS
+from pytest_msdump.layouts.axes import meet
+from pytest_msdump.layouts.device_layout import logical
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.limits.resolve import of_pair, resolve
+from pytest_msdump.limits.statistics import judge_statistics
+from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.record import Record, record_of
+from pytest_msdump.model.statistics import Statistic, Statistics
+from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
+from pytest_msdump.text import Message
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["compare_by_statistics"]
+
+_DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
+_SIDES = ("left", "right")
+
+
+class _Both(NamedTuple):
+    """Statistics of both sides, how many elements they are of, and what is to be said."""
+
+    left: Statistics
+    right: Statistics
+    elements: int | None
+    note: Message | None = None
+
+
+class _Claimed:
+    """A tensor that was not saved, by what its row claims: it can meet another's shape, and cannot be read."""
+
+    def __init__(self, spec: TensorSpec, dtype: str, shape: tuple[int, ...]) -> None:
+        self.spec = spec
+        self.dtype = dtype
+        self.shape = shape
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        raise NotImplementedError
+
+    def permuted(self, axes: tuple[int, ...]) -> _Claimed:
+        return _Claimed(self.spec, self.dtype, tuple(self.shape[axis] for axis in axes))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) -> Record:
+    """Judge a pair by statistics: a table's, or those of the tensor that was saved.
+
+    Parameters
+    ----------
+    pair : Pair
+        Of at least one side there are statistics only.
+    policy : Policy
+        What it is judged by.
+    roots : tuple of Path
+        The two dumps, which the record names files relative to.
+
+    Returns
+    -------
+    Record
+        Without a `comparison`; `statistics` holds both sides' numbers.
+
+    Raises
+    ------
+    TensorShapeError
+        The shapes cannot be brought together, or nothing tells the data type of either side.
+    TensorFileError
+        The tensor that was saved cannot be read.
+
+    Notes
+    -----
+    Statistics of a device's memory format are of its padding, too. Those of the other side are then taken as if it were
+    padded with as many zeros, which is what devices pad with.
+    """
+    refs = (pair.left, pair.right)
+    with ExitStack() as stack:
+        opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
+        dtypes = _dtypes(pair, opened)
+        limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
+        both = _brought_together(pair, opened, dtypes)
+    limits = of_pair(of_pair(limits, pair.note, pair.uncompared), both.note, pair.uncompared)
+    verdict, checks, comparison = judge_statistics(
+        both.left,
+        both.right,
+        limits,
+        left_dtype=dtypes[0],
+        right_dtype=dtypes[1],
+        elements=both.elements,
+        unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if ref.is_unseen),
+        overflows=[entry.sentence for entry in pair.left.overflows],
+        right_overflows=[entry.sentence for entry in pair.right.overflows],
+    )
+    left_spec, right_spec = (ref.spec if view is None else view.spec for ref, view in zip(refs, opened, strict=True))
+    specs = replace(left_spec, dtype=dtypes[0]), replace(right_spec, dtype=dtypes[1])
+    record = record_of(pair, verdict, limits, specs=specs, roots=roots)
+    return replace(
+        record,
+        left=replace(record.left, row=_row(both.left)),
+        right=replace(record.right, row=_row(both.right)),
+        checks=tuple(checks),
+        statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
+    )
+
+
+def _row(side: Statistics) -> int | None:
+    """The line of the table; ``None`` for numbers computed from the tensor itself."""
+    return None if side.source is None else side.source.part
+
+
+def _numbers(side: Statistics) -> Statistics:
+    """The numbers alone, as records keep them."""
+    return Statistics(side.values, side.digits)
+
+
+def _dtypes(pair: Pair, opened: Sequence[TensorView | None]) -> tuple[str, str]:
+    """The data types; where a table does not tell one, it is taken to be the other side's."""
+    left, right = (
+        ref.spec.dtype if view is None else view.dtype
+        for ref, view in zip((pair.left, pair.right), opened, strict=True)
+    )
+    known = left or right
+    if known is None:
+        raise TensorShapeError(
+            f"{pair.left.key.address}: neither table tells the data type, so no limits can be chosen"
+        )
+    return left or known, right or known
+
+
+def _brought_together(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str, str]) -> _Both:
+    """The statistics of both sides, of as many elements."""
+    refs = (pair.left, pair.right)
+    padded = [ref.is_unseen and may_be_padded(ref.spec.memory_format) for ref in refs]
+    views = [
+        view or (None if ref.spec.shape is None else _Claimed(ref.spec, dtype, ref.spec.shape))
+        for view, ref, dtype in zip(opened, refs, dtypes, strict=True)
+    ]
+    left, right = views
+    if left is None or right is None:
+        return _of_unknown_shape(refs, views)
+    if any(padded) and not _stored_alike(left, right):
+        return _padded_alike(refs, left, right, padded)
+    if not any(padded):
+        met_left, met_right, transform = logical_views(left, right, pair.transform)
+        meet(met_left, met_right, transform)
+    else:
+        met_left, met_right = left, right
+    same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
+    values = _values(refs, (met_left, met_right), with_digests=same_bytes)
+    _check_counts(*values)
+    return _Both(*values, met_left.size)
+
+
+def _stored_alike(left: TensorView, right: TensorView) -> bool:
+    """Whether both are in one memory format and stored shape, padding and all."""
+    return (left.spec.memory_format, left.spec.shape) == (right.spec.memory_format, right.spec.shape)
+
+
+def _values(
+    refs: tuple[TensorRef, TensorRef], views: Sequence[TensorView | None], *, with_digests: bool
+) -> tuple[Statistics, Statistics]:
+    """A table's numbers, or those of the tensor. Digests only of what the other side has a digest of as well."""
+    wanted = [
+        name for name in _DIGESTS if with_digests and any(name in _table(ref).values for ref in refs if ref.is_unseen)
+    ]
+    left, right = (
+        _without(_table(ref), _DIGESTS if not with_digests else ())
+        if ref.is_unseen or view is None
+        else Statistics(statistics_of(view, digests=wanted), digits=None)
+        for ref, view in zip(refs, views, strict=True)
+    )
+    return left, right
+
+
+def _table(ref: TensorRef) -> Statistics:
+    return ref.statistics or Statistics()
+
+
+def _without(statistics: Statistics, names: Sequence[str]) -> Statistics:
+    return replace(statistics, values={name: value for name, value in statistics.values.items() if name not in names})
+
+
+def _check_counts(left: Statistics, right: Statistics) -> None:
+    """Tables may tell the number of elements by itself."""
+    counts = (left.values.get("count"), right.values.get("count"))
+    if None not in counts and counts[0] != counts[1]:
+        raise TensorShapeError(f"the left table counts {counts[0]} elements, the right {counts[1]}")
+
+
+def _of_unknown_shape(refs: tuple[TensorRef, TensorRef], views: Sequence[TensorView | None]) -> _Both:
+    """Nothing tells one side's shape: its table may count elements."""
+    left, right = _values(refs, views, with_digests=False)
+    sizes = [view.size for view in views if view is not None]
+    counted = [side.values.get("count") for side in (left, right)]
+    _check_counts(left, right)
+    known = [size for size in (*sizes, *counted) if isinstance(size, int)]
+    if len(set(known)) > 1:
+        raise TensorShapeError(f"one side has {known[0]} elements, the other {known[-1]}")
+    silent = tuple(Message(side) for side, view in zip(_SIDES, views, strict=True) if view is None)
+    return _Both(left, right, known[0] if known else None, Message("shapes_not_compared", {"sides": silent}))
+
+
+def _padded_alike(
+    refs: tuple[TensorRef, TensorRef], left: TensorView, right: TensorView, padded: Sequence[bool]
+) -> _Both:
+    """Statistics of one side are of its padding, too: give the other as many zeros."""
+    views = [
+        view if is_padded or ref.is_unseen else logical(view)
+        for view, ref, is_padded in zip((left, right), refs, padded, strict=True)
+    ]
+    stored = max(view.size for view, is_padded in zip(views, padded, strict=True) if is_padded)
+    whole = [view.size for view, is_padded in zip(views, padded, strict=True) if not is_padded]
+    if not whole or whole[0] > stored:
+        shapes = " and ".join(f"{ref.spec.memory_format} {view.shape}" for ref, view in zip(refs, views, strict=True))
+        raise TensorShapeError(f"{shapes} are stored with other padding, and no table tells the logical shape")
+    sides = [
+        side if is_padded else _with_zeros(side, stored - whole[0])
+        for side, is_padded in zip(_values(refs, views, with_digests=False), padded, strict=True)
+    ]
+    _check_counts(*sides)
+    name = next(ref.spec.memory_format for ref, is_padded in zip(refs, padded, strict=True) if is_padded)
+    note = Message("zeros_added", {"memory_format": name, "n": stored - whole[0]})
+    return _Both(sides[0], sides[1], stored, note)
+
+
+def _with_zeros(side: Statistics, zeros: int) -> Statistics:
+    """The statistics of a tensor with so many zeros more."""
+    if not zeros:
+        return side
+    values: dict[str, Statistic] = dict(side.values)
+    count = values.get("count")
+    nonfinite = [values.get(f"{name}_count") or 0 for name in ("nan", "negative_inf", "positive_inf")]
+    mean = values.pop("mean", None)
+    if isinstance(count, int) and isinstance(mean, int | float):
+        finite = count - sum(int(number) for number in nonfinite)
+        values["mean"] = mean * finite / (finite + zeros)
+    for name, clipped in (("maximum", max), ("minimum", min)):
+        extreme = values.get(name)
+        if isinstance(extreme, int | float) and extreme == extreme:
+            values[name] = clipped(extreme, 0)
+    for name in ("count", "zero_count"):
+        known = values.get(name)
+        if isinstance(known, int):
+            values[name] = known + zeros
+    return replace(side, values=values)

@@ -1,0 +1,153 @@
+"""Whom an overflow file of the device means: the operators of its entries, by task and stream. Opens no tensor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted
+from pytest_msdump.dumps.filename import parse_mindspore
+from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.overflow import OverflowEntry
+from pytest_msdump.model.tensor import OpKey, TensorRef
+
+__all__ = ["Culprit", "culprits_of", "overflows_by_operator", "with_overflows"]
+
+# The number of a task or stream that nobody knew.
+_UNKNOWN = 65535
+
+_MOST_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Whom an entry of the device's check means: `refs` are that operator's tensors, empty when none was dumped."""
+
+    file: OverflowFile
+    entry: OverflowEntry
+    refs: tuple[TensorRef, ...] = ()
+
+
+def overflows_by_operator(dump: Dump) -> Mapping[OpKey, tuple[OverflowEntry, ...]]:
+    """Return what the device's own check says of each operator; reads no tensor."""
+    found: defaultdict[OpKey, list[OverflowEntry]] = defaultdict(list)
+    for culprit in culprits_of(dump, overflow_files(dump.root)):
+        if culprit.refs:
+            found[culprit.refs[0].key.op].append(culprit.entry)
+    return {op: tuple(entries) for op, entries in found.items()}
+
+
+def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
+    """Find whom each entry means: the oldest dump of the same folder with its task and stream.
+
+    Parameters
+    ----------
+    dump : Dump
+        Whose operators; those of earlier runs count, too.
+    files : iterable of OverflowFile
+        Read already.
+
+    Yields
+    ------
+    Culprit
+        One for each entry that reports an overflow.
+
+    Notes
+    -----
+    The numbers in the overflow file's own name are of the check, not of who overflowed. A dump whose name has no
+    stream is found by its task alone; 65535 as task or stream means unknown and finds nothing. Context and thread
+    count where the entry has them and the dump's name does: 0 is a number like any other.
+    """
+    reported = [(file, entry) for file in files for entry in file.entries if entry.is_overflow]
+    if not reported:
+        return
+    by_folder: defaultdict[Path, list[tuple[TensorRef, tuple[int | None, ...]]]] = defaultdict(list)
+    for ref in (*dump.refs, *dump.older):
+        ids = _ids(ref)
+        if ids is not None:
+            by_folder[ref.source.path.parent].append((ref, ids))
+    for file, entry in reported:
+        yield Culprit(file, entry, _meant(entry, by_folder[file.path.parent]))
+
+
+def _ids(ref: TensorRef) -> tuple[int | None, ...] | None:
+    """Task, stream, context and thread of a tensor's file."""
+    name = ref.source.path.name
+    plain = parse_mindspore(name)
+    if plain is not None:
+        return (plain.task, plain.stream, None, None)
+    converted = parse_converted(name)
+    parsed = converted.dump if converted else parse_ascend(name)
+    return None if parsed is None else (parsed.task, parsed.stream, parsed.context, parsed.thread)
+
+
+def _meant(
+    entry: OverflowEntry, candidates: Sequence[tuple[TensorRef, tuple[int | None, ...]]]
+) -> tuple[TensorRef, ...]:
+    if _UNKNOWN in (entry.task_id, entry.stream_id):
+        return ()
+    wanted = (entry.task_id, entry.stream_id, entry.context_id, entry.thread_id)
+    found = [ref for ref, ids in candidates if ids[0] == entry.task_id and _agree(ids, wanted)]
+    if not found:
+        return ()
+    oldest = min(found, key=lambda ref: (ref.source.timestamp or 0, ref.source.path.name))
+    return tuple(ref for ref in found if ref.key.op == oldest.key.op)
+
+
+def _agree(ids: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
+    return all(a is None or b is None or a == b for a, b in zip(ids, wanted, strict=True))
+
+
+def with_overflows(dump: Dump) -> Dump:
+    """Tell each tensor what the device's own check says of its operator.
+
+    Parameters
+    ----------
+    dump : Dump
+        Its index.
+
+    Returns
+    -------
+    Dump
+        The same; `TensorRef.overflows` are set, and notes tell who overflowed, entries that mean no operator of the
+        dump, and overflow files that cannot be read.
+    """
+    files = overflow_files(dump.root)
+    if not files:
+        return dump
+    meant: dict[OpKey, list[OverflowEntry]] = {}
+    lost: list[OverflowEntry] = []
+    for culprit in culprits_of(dump, files):
+        if culprit.refs:
+            meant.setdefault(culprit.refs[0].key.op, []).append(culprit.entry)
+        else:
+            lost.append(culprit.entry)
+
+    def told(ref: TensorRef) -> TensorRef:
+        entries = meant.get(ref.key.op)
+        return replace(ref, overflows=tuple(entries)) if entries else ref
+
+    sentences = [f"{file.path.name} is left out: {file.problem}" for file in files if file.problem]
+    return replace(
+        dump,
+        refs=tuple(map(told, dump.refs)),
+        older=tuple(map(told, dump.older)),
+        notes=(*dump.notes, *_notes(meant, lost), *sentences),
+    )
+
+
+def _notes(meant: Mapping[OpKey, Sequence[OverflowEntry]], lost: Sequence[OverflowEntry]) -> Iterator[str]:
+    if meant:
+        yield f"the device's own check reports overflow of {_listed(op.label for op in meant)}"
+    if lost:
+        tasks = _listed(f"task {entry.task_id} on stream {entry.stream_id}" for entry in lost)
+        yield f"the device's own check reports overflow of {tasks}, of which nothing was dumped"
+
+
+def _listed(names: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    more = len(distinct) - _MOST_LISTED
+    return ", ".join(distinct[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

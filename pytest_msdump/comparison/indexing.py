@@ -1,0 +1,237 @@
+"""Index a dump: choose its reader, list its tensors by name, tell them by what lies beside them. Opens no tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pytest_msdump import registry
+from pytest_msdump.comparison.collecting import collector_at_rest
+from pytest_msdump.dumps.ascend import AscendReader
+from pytest_msdump.dumps.base import EMPTY
+from pytest_msdump.dumps.converted import ConvertedReader
+from pytest_msdump.dumps.graphs.execution_order import find_orders, read_order
+from pytest_msdump.dumps.mindspore import MindSporeReader
+from pytest_msdump.dumps.run_facts import disagreements, read_histories, read_run
+from pytest_msdump.dumps.statistics import READER as STATISTICS
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, RunFacts
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.tensor import Coordinates, TensorRef
+from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
+
+if TYPE_CHECKING:
+    from pytest_msdump.dumps.base import Reader
+
+__all__ = ["index", "listed", "reader", "readers"]
+
+# Who reads one array, which is a whole dump without anything beside it.
+_ARRAY_READER, _ARRAY = "npy-file", ".npy"
+
+
+@cache
+def readers() -> Mapping[str, Reader]:
+    """All readers by name, looked up once in a process."""
+    found: dict[str, Reader] = registry.load("dumps", "Reader")
+    return found
+
+
+@cache
+def reader(name: str) -> Reader:
+    """The reader of this name; loads no other."""
+    return cast("Reader", registry.find("dumps", "Reader", name))
+
+
+def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
+    """Index the dump at `root`, in execution order where the run tells it, with the lines of the program it tells.
+
+    Parameters
+    ----------
+    root : Path
+        A dump directory, or one tensor file; of a remote one, the names are listed anew.
+    graph_files : iterable of Path
+        Execution orders and graphs that a user keeps outside of the tree.
+    allow_incomplete : bool
+        Take a recording that has not ended or was broken off as it is; its notes say so.
+
+    Returns
+    -------
+    Dump
+        `reader` is ``"empty"`` for a folder without files.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is nothing at `root`.
+    UnknownDumpFormatError
+        There are files, but none that any reader knows; the text lists what each reader looked for.
+    IncompleteRecordingError
+        It is a recording that has not ended, or was broken off.
+    ConfigError
+        One of `graph_files` cannot be used, or what a URL needs is not installed.
+
+    Notes
+    -----
+    One ``.npy`` file is numpy's format, and read as such; who else could read it is not asked.
+    """
+    kept = tuple(graph_files)
+    if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
+        return reader(_ARRAY_READER).index(root)
+    return _index(root, kept, allow_incomplete=allow_incomplete)
+
+
+def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool) -> Dump:
+    """Index anything: a dump goes from stage to stage, each of which tells more of it."""
+    from pytest_msdump.comparison.device_overflow import with_overflows
+    from pytest_msdump.comparison.manifests import only_whole, with_manifest
+    from pytest_msdump.comparison.statistic_tables import with_statistics
+    from pytest_msdump.dumps.base import index_dump
+    from pytest_msdump.storage.listings import names_kept
+
+    unfit = list_remote(root) if isinstance(root, RemotePath) else ()
+    with names_kept(), collector_at_rest():
+        dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
+        dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
+    if isinstance(root, RemotePath):
+        refuse_changed()
+    return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
+
+
+def listed(path: Path) -> Path:
+    """Return the same path; a remote one is listed, so that it answers whether it is a file or a folder."""
+    if isinstance(path, RemotePath):
+        list_remote(path)
+    return path
+
+
+def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
+    """Give operators their places and names, by execution orders first, then the lines and shapes that graphs tell."""
+    from pytest_msdump.dumps.graphs.execution_order import find_orders, order_files, read_orders, with_order
+    from pytest_msdump.dumps.graphs.graph_files import find_irs, placed, read_graphs
+
+    kept_orders, kept_graphs = order_files(files)
+    kept_numbers = {at.graph for at in kept_orders}
+    own = {at: path for at, path in find_orders(dump.root).items() if at.graph not in kept_numbers}
+    orders, order_notes = read_orders({**own, **kept_orders})
+    dump = with_order(dump, orders, notes=order_notes)
+    graphs, graph_notes = read_graphs(find_irs(dump.root))
+    graphs = (*graphs, *placed(kept_graphs))
+    if not graphs:
+        return replace(dump, notes=(*dump.notes, *graph_notes))
+    from pytest_msdump.dumps.graphs.ir_names import with_ir
+
+    return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)
+
+
+# -- What a run says of itself, put to its dump ----------------------------------------------------------------------
+
+
+# Folders of a reference are nobody's run, whatever lies in them.
+_OF_RUNS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name, STATISTICS, EMPTY})
+_SCENES = {
+    "overflow": "an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others",
+    "exception": "an exception dump (op_debug_mode 4): it has the inputs of an operator that raised an exception",
+}
+_ON_CPU = "an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on {device}"
+_NOTHING = "the run ended before it dumped a tensor: it left nothing but what it was told to dump"
+_SAMPLED = "a sampled dump: of each tensor at most {sample} elements along its first axis were saved"
+
+
+def with_run(dump: Dump) -> Dump:
+    """Tell a dump's version, device and configuration by what lies beside it; notes say what does not fit together.
+
+    Parameters
+    ----------
+    dump : Dump
+        With all its tensors; graphs, where there are any, tell which of them ran nothing.
+
+    Returns
+    -------
+    Dump
+        `run` is ``None`` where nothing is said of it. What a configuration says and the tensors contradict is left
+        out of it: it is that of an earlier run, since MindSpore does not write it again.
+    """
+    if dump.reader not in _OF_RUNS or not dump.root.is_dir():
+        return dump
+    run, notes = read_run(dump.root)
+    told = [*dump.notes, *(note for note in notes if note not in dump.notes)]
+    if run is not None:
+        checked = [_checked(one, dump.refs, told) for one in run.configurations]
+        run = replace(run, configurations=tuple(checked))
+        told += [note for note in _scenes(run) if note not in told]
+        if not dump.refs and not dump.older and not dump.unexplained:
+            told.append(_NOTHING)
+        dump = _sampled(dump, run)
+    histories, failures = read_histories(dump.root)
+    told += failures
+    told += disagreements(histories, (*dump.refs, *dump.older), ran_nothing=_ran_nothing(dump, run))
+    return replace(dump, run=run, notes=tuple(told), labels=_labels(dump, run))
+
+
+def _sampled(dump: Dump, run: RunFacts) -> Dump:
+    """Mark the tensors of ranks that saved samples."""
+    if all(one.sample is None for one in run.configurations):
+        return dump
+    samples = {
+        rank: one.sample for rank in {ref.key.op.at.rank for ref in dump.refs} if (one := run.configuration(rank))
+    }
+    return replace(dump, refs=tuple(replace(ref, sample=samples.get(ref.key.op.at.rank)) for ref in dump.refs))
+
+
+def _labels(dump: Dump, run: RunFacts | None) -> tuple[tuple[str, str], ...]:
+    """The dump's labels, with version and device where its reader does not know of the file that tells them."""
+    known = dict(dump.labels)
+    if run is not None:
+        for name, value in (("ms_version", run.version), ("device_target", run.device)):
+            if value is not None:
+                known.setdefault(name, value)
+    return tuple(sorted(known.items()))
+
+
+def _scenes(run: RunFacts) -> Iterator[str]:
+    for one in run.configurations:
+        if one.scene == "exception" and run.device in ("CPU", "GPU"):
+            yield _ON_CPU.format(device=run.device)
+        elif one.scene:
+            yield _SCENES[one.scene]
+        if one.sample is not None:
+            yield _SAMPLED.format(sample=one.sample)
+
+
+def _checked(one: DumpConfiguration, refs: Iterable[TensorRef], notes: list[str]) -> DumpConfiguration:
+    """Take out of a configuration what tensors of its rank contradict."""
+    own = [ref for ref in refs if one.rank is None or ref.key.op.at.rank in (None, one.rank)]
+    operators = [ref for ref in own if ref.key.op.op_type != PARAMETER]
+    wrong: list[str] = []
+    if any(not one.selects_io(ref.key.io) for ref in operators):
+        wrong.append(f"{one.io}s only")
+        one = replace(one, io="all", scene="" if one.scene == "exception" else one.scene)
+    iterations = {ref.key.op.at.iteration for ref in own if ref.key.op.at.iteration is not None}
+    if not all(map(one.selects_iteration, iterations)):
+        wrong.append(f"iteration {one.iterations!r}")
+        one = replace(one, iterations=EVERY_ITERATION)
+    if one.kernels and any(one.selects_operator(op) is False for op in {ref.key.op for ref in operators}):
+        wrong.append(f"the kernels {one.kernels_text}")
+        one = replace(one, kernels=())
+    if wrong:
+        notes.append(f"{one.source} says {' and '.join(wrong)}, but there are other tensors: it is of another run")
+    return one
+
+
+def _ran_nothing(dump: Dump, run: RunFacts | None) -> Callable[[int, int], bool]:
+    """Tell which graphs may have run without a trace: those without operators, or with none that was asked for."""
+
+    def ran_nothing(rank: int, graph: int) -> bool:
+        one = run.configuration(rank) if run else None
+        if one is not None and (one.kernels or one.scene or one.by_script or one.io != "all"):
+            return True
+        path = find_orders(dump.root).get(Coordinates(rank=rank, graph=graph))
+        try:
+            return path is None or not read_order(path)
+        except MsdumpError:
+            return True
+
+    return ran_nothing

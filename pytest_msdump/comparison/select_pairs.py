@@ -1,0 +1,130 @@
+"""Which pairs a typed operator means, and the plan for these alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.pairing import Unmatched
+from pytest_msdump.model.tensor import TensorKey, mangle
+
+__all__ = ["Wanted", "chosen_pairs", "only", "wanted"]
+
+_MOST_LISTED = 20
+_SLOT = re.compile(r"[0-9]{1,9}")
+
+
+class Wanted(NamedTuple):
+    """One operator's tensors: outputs or inputs, all of them or the one with a number."""
+
+    operator: str
+    io: str = "output"
+    slot: int | None = None
+
+
+def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
+    """Read an operator or an address as it was typed.
+
+    Raises
+    ------
+    ConfigError
+        An address says one thing, and `io` or `slot` another.
+
+    Examples
+    --------
+    >>> wanted("a:b"), wanted("conv1:input:2")
+    (Wanted(operator='a:b', io='output', slot=None), Wanted(operator='conv1', io='input', slot=2))
+    """
+    operator, *rest = text.rsplit(":", 2)
+    if len(rest) != 2 or rest[0] not in ("input", "output") or not _SLOT.fullmatch(rest[1]):
+        return Wanted(text, io or "output", slot)
+    if io not in (None, rest[0]) or slot not in (None, int(rest[1])):
+        raise ConfigError(f"{text} is one tensor, and {io or rest[0]} {'' if slot is None else slot} another; say one")
+    return Wanted(operator, rest[0], int(rest[1]))
+
+
+def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
+    """Return the numbers of the pairs that are meant.
+
+    Parameters
+    ----------
+    plan : Plan
+        Inputs included, where these may be meant.
+    choice : Wanted
+        The operator by its true or mangled name, ``TYPE.OP``, or its name on the right side.
+
+    Raises
+    ------
+    UnknownNameError
+        (a `ConfigError`) No operator has that name.
+    ConfigError
+        It has no such tensor.
+    MsdumpError
+        It has, and none has a partner; the text says why.
+    """
+    pairs = list(enumerate(plan.pairing.pairs))
+    named = [(number, pair) for number, pair in pairs if choice.operator in _names(pair.left.key)]
+    alone = [one for one in plan.pairing.unmatched_left if choice.operator in _names(one.ref.key)]
+    if not named and not alone:
+        named = [(number, pair) for number, pair in pairs if choice.operator in _names(pair.right.key)]
+        alone = [one for one in plan.pairing.unmatched_right if choice.operator in _names(one.ref.key)]
+    if not named and not alone:
+        raise UnknownNameError(_unknown(plan, choice.operator))
+    found = tuple(number for number, pair in named if _is_meant(pair.left.key, choice))
+    if found:
+        return found
+    left_alone = [one for one in alone if _is_meant(one.ref.key, choice)]
+    if left_alone:
+        raise MsdumpError(_no_partner(left_alone[0]))
+    known = sorted({(key.io, key.slot) for key in [*(pair.left.key for _, pair in named), *(a.ref.key for a in alone)]})
+    tensor = choice.io if choice.slot is None else f"{choice.io} {choice.slot}"
+    raise ConfigError(
+        f"operator {terminal_text(choice.operator)} has no {tensor}; it has {', '.join(f'{io} {n}' for io, n in known)}"
+    )
+
+
+def only(plan: Plan, numbers: Sequence[int]) -> Plan:
+    """Return the plan for some pairs alone; its coverage is theirs."""
+    pairs = tuple(plan.pairing.pairs[number] for number in numbers)
+    count = len({id(pair.right) for pair in pairs})
+    pairing = replace(
+        plan.pairing,
+        pairs=pairs,
+        unmatched_left=(),
+        unmatched_right=(),
+        missing=(),
+        right_total=count,
+        right_paired=count,
+    )
+    return replace(plan, pairing=pairing)
+
+
+def _is_meant(key: TensorKey, choice: Wanted) -> bool:
+    return key.io == choice.io and choice.slot in (None, key.slot)
+
+
+def _names(key: TensorKey) -> Iterator[str]:
+    for name in (key.op.label, key.op.name, mangle(key.op.label)):
+        yield name
+        if key.op.op_type:
+            yield f"{key.op.op_type}.{name}"
+
+
+def _no_partner(one: Unmatched) -> str:
+    candidates = f"; did you mean {', '.join(one.candidates)}?" if one.candidates else ""
+    return f"{terminal_text(one.ref.key.address)} has no partner: {one.reason}{candidates}"
+
+
+def _unknown(plan: Plan, operator: str) -> str:
+    pairing = plan.pairing
+    refs = [*(pair.left for pair in pairing.pairs), *(one.ref for one in pairing.unmatched_left)]
+    names = sorted({ref.key.op.label for ref in refs})
+    hint = nearest(operator, names)
+    if hint.startswith("known: ") and len(names) > _MOST_LISTED:
+        hint = f"known: {', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} more"
+    return terminal_text(f"no operator is called '{operator}' among those that are selected; {hint}")

@@ -1,0 +1,96 @@
+"""What a command line adds to a comparison and no suite file may: a user's own code, a look at a part only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pytest_msdump.errors import ConfigError
+
+__all__ = ["NO_EXTRAS", "Extras", "Watch", "load_extras", "unwatched"]
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Code of a user runs only when its directory was named on the command line (INTERFACE 8).
+
+    Parameters
+    ----------
+    converters : mapping
+        (from, to) → what turns one memory format into another.
+    algorithms : mapping
+        Name → what compares two flat arrays.
+    arguments : mapping
+        Name of an algorithm → what was passed to it.
+    first : int, optional
+        Look at so many elements of each tensor only.
+    spread : str
+        Of which tensors to keep how errors are spread: "none", "failing" or "all".
+    files : tuple of Path
+        The files that `converters` and `algorithms` came from, for reports.
+    """
+
+    converters: Mapping[tuple[str, str], Callable[..., Any]] = field(default_factory=dict)
+    algorithms: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    first: int | None = None
+    files: tuple[Path, ...] = ()
+    spread: str = "none"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What reports say of it; empty when there is nothing to say."""
+        code = f"ran user code: {', '.join(map(str, self.files))}" if self.files else ""
+        part = "" if self.first is None else f"looked at no more than the first {self.first} elements of each tensor"
+        return tuple(filter(None, (code, part)))
+
+
+NO_EXTRAS = Extras()
+
+
+def load_extras(directory: Path) -> Extras:
+    """Load a user's own code: ``format_convert/convert_X_to_Y.py`` and ``algorithm/alg_NAME.py``. Runs it.
+
+    Parameters
+    ----------
+    directory : Path
+        What the command line named; never what a suite file or an ini key says.
+
+    Raises
+    ------
+    ConfigError
+        There is no such folder or no such file in it, it is too large to be a folder of code, or a file cannot be run.
+    """
+    # Both rooms compute with numpy, which a command that is only asked for its help does not need.
+    from pytest_msdump.layouts.axes import load_converters
+    from pytest_msdump.metrics.custom import load_algorithms
+
+    converters, converter_files = load_converters(directory)
+    algorithms = load_algorithms(directory)
+    files = (*converter_files, *(algorithm.path for algorithm in algorithms.values()))
+    if not files:
+        raise ConfigError(
+            f"{directory}: holds neither format_convert/convert_FROM_to_TO.py nor algorithm/alg_NAME.py; "
+            "name the folder above format_convert and algorithm"
+        )
+    return Extras(converters=converters, algorithms=algorithms, files=files)
+
+
+# -- Who wants to know how far a long loop is gives a `Watch` --------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+class Watch(Protocol):
+    """Yields the items of a loop one by one, and may tell somebody how many are done."""
+
+    def __call__(self, items: Iterable[T], what: str, total: int | None = None, /) -> Iterator[T]:
+        """Yield the same items; `what` they are, in the plural, and how many, where they do not know themselves."""
+
+
+def unwatched(items: Iterable[T], what: str, total: int | None = None, /) -> Iterator[T]:  # noqa: ARG001 - as every Watch
+    """Yield the items."""
+    return iter(items)

@@ -1,0 +1,349 @@
+"""A tensor as it was stored, brought to the memory format that somebody asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pytest_msdump.convert.array_files import ArrayView
+from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.layouts.axes import FORMATS, Converters, ReshapedView
+from pytest_msdump.layouts.blocks import format_name, held
+from pytest_msdump.layouts.device_layout import NAMELESS, is_device_format, logical, stored, target
+from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
+
+__all__ = ["Converted", "Relabelled", "brought", "convert_shape", "header_format", "known_format"]
+
+Shape = tuple[int, ...]
+
+# What is brought to a device's format is held whole, some three times over.
+_MOST_BYTES_HELD = 2**32
+# Where height and width are one stored axis.
+_SPATIAL = {"NCS": "NCHW"}
+
+
+# Blocks of four channels whatever the type; the others have 32 of one byte each, 16 of wider ones.
+_SMALL = "C04"
+_BYTE_BITS, _BYTE_BLOCK = 8, 32
+
+
+class _Named(NamedTuple):
+    """A tensor without padding, and what its axes are; ``None`` where nobody tells."""
+
+    view: TensorView
+    letters: str | None
+
+
+class Relabelled(ForwardingView):
+    """A tensor whose memory format, or groups, are told by somebody else than its file."""
+
+    def __init__(self, view: TensorView, memory_format: str, groups: int | None = None) -> None:
+        super().__init__(view)
+        # A shape that the file gives beside its own would be that of another format.
+        spec = replace(view.spec, shape=view.shape, memory_format=memory_format, logical_shape=None)
+        self._spec = spec if groups is None else replace(spec, groups=groups)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The file's, but for the memory format."""
+        return self._spec
+
+
+def known_format(name: str, *, flag: str) -> str:
+    """Return the name of a memory format as the tables have it.
+
+    Raises
+    ------
+    ConfigError
+        No table knows it; the text names `flag` and the nearest that there is.
+    """
+    known = format_name(name)
+    if known is None or not name.strip():
+        raise UnknownNameError(f"{flag}: unknown memory format '{name}'; {nearest(name.upper(), MEMORY_FORMATS)}")
+    return known
+
+
+def brought(
+    view: TensorView, wanted: str, *, shape: Shape | None = None, converters: Converters | None = None
+) -> TensorView:
+    """Bring a tensor to a memory format; plain formats are read piece by piece.
+
+    Parameters
+    ----------
+    view : TensorView
+        In stored axes; `spec` says what they are.
+    wanted : str
+        A name of `facts.memory_formats`. ND keeps the axes of the original tensor, whatever they are.
+    shape : tuple of int, optional
+        Without padding, in the order of `wanted` (NCHW or NCDHW for a device's format); by default what the dump says.
+    converters : mapping, optional
+        A user's own functions; one for this pair of formats wins over ours.
+
+    Returns
+    -------
+    TensorView
+        Without padding where a shape is known. Where none is, channels keep theirs if the stored shape alone tells all
+        other axes.
+
+    Raises
+    ------
+    TensorShapeError
+        The formats have no axes in common, nothing tells what the axes are, or the shapes contradict each other.
+    """
+    spec = view.spec
+    known = format_name(spec.memory_format)
+    own = _by_user(view, known or str(spec.memory_format).upper(), wanted, shape, converters or {})
+    if own is not None:
+        return own
+    if known is None:
+        raise TensorShapeError(
+            f"memory format {spec.memory_format} has no conversion that is known here; write one, convert_X_to_Y.py, "
+            "and name its folder with --code"
+        )
+    row = MEMORY_FORMATS[known]
+    if not is_device_format(known) and row.axes and len(view.shape) != len(row.axes):
+        if wanted == "ND":
+            return _shaped(view, shape or _told(spec))
+        raise TensorShapeError(f"shape {view.shape} has {len(view.shape)} axes, which are not those of {known}")
+    if known == wanted:
+        return view if is_device_format(known) else _shaped(view, shape or _told(spec))
+    if is_device_format(wanted):
+        return _to_device(_named(view, known, shape, wanted), wanted, spec.groups, _block(spec, known, wanted))
+    return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
+
+
+def _by_user(
+    view: TensorView, known: str, wanted: str, shape: Shape | None, converters: Mapping[tuple[str, str], Any]
+) -> TensorView | None:
+    """Convert by a user's function, which gets both shapes and all values, flat and in stored order."""
+    function = converters.get((known, wanted))
+    if function is None:
+        return None
+    whole = view.read(0, view.size).copy()
+    to = shape or _told(view.spec) or ()
+    arguments: list[Any] = [view.shape, to, whole]
+    if "to_FRACTAL_Z" in f"to_{wanted}":
+        arguments.append(view.spec.groups)
+    values = function(*arguments)
+    if values.dtype.kind not in "biufc":
+        raise TensorShapeError(f"the conversion of {known} to {wanted} returned {values.dtype}, which are no numbers")
+    if to and values.ndim == len(to) and not is_device_format(wanted):
+        values = values[tuple(slice(length) for length in to)]
+    same = values.dtype == whole.dtype
+    return ArrayView(values, view.dtype if same else None, wanted)
+
+
+def _told(spec: TensorSpec) -> Shape | None:
+    """Return the shape that the dump gives beside the stored one."""
+    told = spec.logical_shape
+    if told is None or (told == spec.shape and is_device_format(spec.memory_format)):
+        return None
+    return told
+
+
+def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _Named:
+    """Undo the memory format; name the axes that are left."""
+    row = MEMORY_FORMATS[known]
+    if known == "ND":
+        return _Named(view, None)
+    if not is_device_format(known):
+        return _Named(view, "".join(row.stored))
+    axes = _SPATIAL.get(row.axes, row.axes)
+    letters: str | None = None
+    if shape is not None:
+        order = "".join(MEMORY_FORMATS[wanted].stored)
+        letters = order if sorted(order) == sorted(axes) and len(order) == len(shape) else None
+    elif _told(view.spec) is not None:
+        shape, letters = target(view.spec, rule_format=None, rule_shape=None)
+    else:
+        shape, letters = _with_padding(view, known), axes
+    if row.axes in NAMELESS:
+        letters = None
+    elif letters is None and shape is not None and len(shape) == len(axes):
+        letters = axes
+    return _Named(logical(view, logical_shape=shape, logical_format=letters), letters)
+
+
+def _with_padding(view: TensorView, known: str) -> Shape:
+    """Return the shape with all channels of the last block, where the stored axes alone tell it."""
+    row = MEMORY_FORMATS[known]
+    if row.axes in NAMELESS or len(view.shape) != len(row.stored) or any(" " in entry for entry in row.stored):
+        raise TensorShapeError(
+            f"{known} of stored shape {view.shape} is padded, and nothing tells its logical shape; give it with --shape"
+        )
+    lengths = zip(row.stored, view.shape, strict=True)
+    pieces = [(entry[0], length) for entry, length in lengths]
+    return tuple(prod(length for letter, length in pieces if letter == axis) for axis in row.axes)
+
+
+def _in_order(named: _Named, known: str, wanted: str) -> TensorView:
+    view, letters = named
+    if wanted == "ND" or (letters is None and known != "ND"):
+        # A matrix has no letters: it is the same in every order.
+        return view
+    order = "".join(MEMORY_FORMATS[wanted].stored)
+    if letters is None:
+        raise TensorShapeError(
+            f"{known} does not say what its axes are, so it cannot be brought to {wanted}; name them with --from-format"
+        )
+    if sorted(letters) != sorted(order):
+        raise TensorShapeError(f"{known} has the axes {letters}, {wanted} was asked for")
+    return view if letters == order else view.permuted(tuple(letters.index(letter) for letter in order))
+
+
+def _checked(view: TensorView, shape: Shape | None) -> TensorView:
+    if shape is not None and view.shape != shape:
+        raise TensorShapeError(f"the tensor has shape {view.shape}, --shape says {shape}")
+    return view
+
+
+def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
+    """Give a tensor whose axes stay as they are the shape that somebody tells, where it has as many elements."""
+    if shape is None or shape == view.shape:
+        return view
+    if prod(shape) != view.size:
+        raise TensorShapeError(f"shape {view.shape} has {view.size} elements, shape {shape} has {prod(shape)}")
+    return ReshapedView(view, shape)
+
+
+def _block(spec: TensorSpec, known: str, wanted: str) -> int | None:
+    """Return the length of a block of channels: the source's own, else what a device takes; ``None``: the usual one."""
+    if wanted.endswith(_SMALL):
+        return None
+    if is_device_format(known) and not known.endswith(_SMALL) and spec.shape:
+        return spec.shape[-1]
+    return _BYTE_BLOCK if DTYPES[spec.dtype or ""].bits == _BYTE_BITS else None
+
+
+def _to_device(named: _Named, wanted: str, groups: int, block: int | None) -> TensorView:
+    view, letters = named
+    axes = MEMORY_FORMATS[wanted].axes
+    if axes not in NAMELESS and letters is None:
+        raise TensorShapeError(
+            f"nothing says what the axes of shape {view.shape} are, so it cannot be brought to {wanted}; name them "
+            "with --from-format"
+        )
+    if view.size * 16 > _MOST_BYTES_HELD:
+        raise TensorShapeError(f"shape {view.shape} is too large to be brought to {wanted}, which is done in memory")
+    array = view.read(0, view.size).reshape(view.shape)
+    done = stored(array, wanted, logical_format="" if axes in NAMELESS else letters or "", groups=groups, c0=block)
+    return ArrayView(np.ascontiguousarray(done), view.dtype, wanted)
+
+
+# -- One tensor of a dump, from the memory format it is stored in to another one, as the vendor ----------------------
+
+
+_KEEPS_CHANNELS = "NC1HWC0"
+# How the command line of the vendor's script spells what headers have otherwise.
+_SPELLED = {"LOOKUP_": "HASHTABLE_LOOKUP_", "DECONV_SP": "FRACTAL_DECONV_SP"}
+_GROUPED = "FRACTAL_Z"
+_NUMBERS = "biufc"
+
+
+class Converted(NamedTuple):
+    """A tensor in another memory format, and the names of both; `with_padding` when channels kept theirs."""
+
+    view: TensorView
+    source: str
+    wanted: str
+    with_padding: bool = False
+
+
+def header_format(name: str) -> str:
+    """Return a memory format as `facts.memory_formats` spells it, or else as headers do.
+
+    Raises
+    ------
+    UnknownNameError
+        For one that neither knows.
+
+    Examples
+    --------
+    >>> known_format("FracZ"), known_format("LOOKUP_KEYS")
+    ('FRACTAL_Z', 'HASHTABLE_LOOKUP_KEYS')
+    """
+    upper = _long_name(name.strip().upper())
+    known = format_name(upper) if upper else None
+    if known is None and upper not in DUMP_FORMATS.values():
+        raise UnknownNameError(f"unknown memory format '{name}'; {nearest(upper, DUMP_FORMATS.values())}")
+    return known or upper
+
+
+def convert_shape(
+    view: TensorView, memory_format: str, *, shape: Shape | None = None, converters: Converters | None = None
+) -> Converted:
+    """Bring a tensor to another memory format.
+
+    Parameters
+    ----------
+    view : TensorView
+        In stored axes; its `spec` names the memory format.
+    memory_format : str
+        Where to, in any spelling that `known_format` knows.
+    shape : tuple of int, optional
+        The logical one, in the order of `memory_format`; the header's by default.
+    converters : mapping, optional
+        (from, to) → a user's function; it wins over ours and may return any shape.
+
+    Returns
+    -------
+    Converted
+        With the view itself when the format is the same.
+
+    Raises
+    ------
+    UnknownNameError
+        For a format that does not exist.
+    TensorShapeError
+        The two formats do not lead to each other, the shapes contradict each other, or nothing tells the logical one.
+    """
+    source, wanted = _source(view), header_format(memory_format)
+    by_user = _spelled_by_user(converters or {}).get((source, wanted))
+    if by_user is not None:
+        arguments = [list(view.shape), list(shape or view.spec.logical_shape or ()), held(view).read(0, view.size)]
+        if wanted.startswith(_GROUPED):
+            arguments.append(view.spec.groups)
+        values = by_user(*arguments)
+        if values.dtype.kind not in _NUMBERS:
+            raise TensorShapeError(f"the conversion of {source} to {wanted} returned {values.dtype}: no numbers")
+        return Converted(ArrayView(values), source, wanted)
+    if wanted in (source, format_name(view.spec.memory_format)):
+        return Converted(view, wanted, wanted)
+    for name in (source, wanted):
+        if name not in MEMORY_FORMATS:
+            raise TensorShapeError(
+                f"{source} to {wanted}: how {name} lies in memory is not known; write "
+                f"format_convert/convert_{source}_to_{wanted}.py and name the folder above"
+            )
+    if source == _KEEPS_CHANNELS and wanted in FORMATS and shape is None:
+        moved = brought(Relabelled(view, source), wanted)
+        told = view.spec.logical_shape
+        return Converted(moved, source, wanted, told is not None and sorted(told) != sorted(moved.shape))
+    return Converted(brought(view, wanted, shape=shape), source, wanted)
+
+
+def _source(view: TensorView) -> str:
+    """Name what a tensor is stored in. An order of axes over another number of them says nothing: that is ND."""
+    name = format_name(view.spec.memory_format) or str(view.spec.memory_format).upper()
+    row = MEMORY_FORMATS.get(name)
+    if row is not None and not is_device_format(name) and len(row.axes) != len(view.shape):
+        return "ND"
+    return name
+
+
+def _spelled_by_user(converters: Converters) -> Converters:
+    """Read the formats in the names of a user's files as those on the command line."""
+    return {(_long_name(source), _long_name(wanted)): run for (source, wanted), run in converters.items()}
+
+
+def _long_name(name: str) -> str:
+    for short, long in _SPELLED.items():
+        name = long + name.removeprefix(short) if name.startswith(short) else name
+    return name

@@ -1,0 +1,185 @@
+"""Takes in-place layers out of a Caffe network: each gets a blob of its own, and who read the old one reads the new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, Place, layers_in_phase, read_layers
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.storage.files import read_given
+
+__all__ = ["Renamed", "Rewired", "rewire", "rewire_file"]
+
+_LARGEST_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """An in-place top: the layer, the blob that it wrote over, and the one that it has now."""
+
+    layer: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewired:
+    """A network without in-place layers.
+
+    Parameters
+    ----------
+    text : str
+        The file: as it was, but for names of blobs.
+    renamed : tuple of Renamed
+        In the order of the layers.
+    notes : tuple of str
+        What to know of other phases.
+    """
+
+    text: str
+    renamed: tuple[Renamed, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is known while the layers are walked: names in use, what a blob is called now, and what to write where."""
+
+    taken: set[str]
+    now: dict[str, str] = field(default_factory=dict)
+    edits: list[tuple[Place, str]] = field(default_factory=list)
+    renamed: list[Renamed] = field(default_factory=list)
+
+    def call(self, place: Place, name: str) -> None:
+        if place.name != name:
+            self.edits.append((place, name))
+
+    def fresh(self, layer: str) -> str:
+        name, number = layer, 1
+        while name in self.taken:
+            number += 1
+            name = f"{layer}_{number}"
+        self.taken.add(name)
+        return name
+
+
+def rewire(text: str, *, source: str, phase: str = "TEST") -> Rewired:
+    """Give every in-place top of a network a name of its own, that of its layer where nobody has it.
+
+    Layers that the phase has not are not renamed: they stay in place on what is now called otherwise.
+
+    Parameters
+    ----------
+    text : str
+        A prototxt file.
+    source : str
+        What messages call it.
+    phase : str
+        ``"TEST"`` or ``"TRAIN"``.
+
+    Raises
+    ------
+    ConfigError
+        Not a network, or another phase.
+
+    Examples
+    --------
+    >>> net = 'layer { name: "r" bottom: "c" top: "c" } layer { name: "p" bottom: "c" top: "p" }'
+    >>> rewire(net, source="net").text
+    'layer { name: "r" bottom: "c" top: "r" } layer { name: "p" bottom: "r" top: "p" }'
+    """
+    if phase not in PHASES:
+        raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
+    layers = read_layers(text, source=source)
+    inside = {id(layer) for layer in layers_in_phase(layers, phase)}
+    work = _Work({place.name for layer in layers for place in (*layer.bottoms, *layer.tops)})
+    for layer in layers:
+        _walk(layer, work, is_inside=id(layer) in inside)
+    notes = tuple(_phase_notes(layers, work.renamed, phase))
+    return Rewired(_edited(text, work.edits), tuple(work.renamed), notes)
+
+
+def _walk(layer: CaffeLayer, work: _Work, *, is_inside: bool) -> None:
+    in_place = layer.in_place
+    for bottom in layer.bottoms:
+        work.call(bottom, work.now.get(bottom.name, bottom.name))
+    for index, top in enumerate(layer.tops):
+        if index in in_place and is_inside:
+            new = work.fresh(layer.name)
+            work.call(top, new)
+            work.renamed.append(Renamed(layer.name, work.now.get(top.name, top.name), new))
+            work.now[top.name] = new
+        elif index in in_place:
+            work.call(top, work.now.get(top.name, top.name))
+
+
+def _phase_notes(layers: Sequence[CaffeLayer], renamed: Sequence[Renamed], phase: str) -> list[str]:
+    other = PHASES[1 - PHASES.index(phase)]
+    there = {layer.name for layer in layers_in_phase(layers, other)}
+    absent = sorted({entry.layer for entry in renamed} - there)
+    if not absent:
+        return []
+    return [f"good for phase {phase} alone: {other} does not have {', '.join(absent)}, whose blobs are read now"]
+
+
+def _edited(text: str, edits: Sequence[tuple[Place, str]]) -> str:
+    parts, done = [], 0
+    for place, name in sorted(edits, key=lambda edit: edit[0].start):
+        quote = text[place.start] if text[place.start] in "\"'" else '"'
+        inner = name.replace("\\", "\\\\").replace(quote, "\\" + quote).replace("\n", "\\n")
+        parts += [text[done : place.start], quote, inner, quote]
+        done = place.stop
+    return "".join([*parts, text[done:]])
+
+
+def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> tuple[Path, Rewired]:
+    """Write a network without in-place layers beside `file`, as ``new_<name>``; every other byte stays.
+
+    Parameters
+    ----------
+    file : Path
+        A prototxt file.
+    out : Path, optional
+        Another file to write.
+    phase : str
+        See `rewire`.
+
+    Returns
+    -------
+    tuple of Path and Rewired
+        The file, and what is in it.
+
+    Raises
+    ------
+    DumpNotFoundError
+        No such file.
+    ConfigError
+        Not a network; another file has the place of the new one already.
+    MsdumpError
+        It cannot be written.
+    """
+    # Comments may be in any encoding; bytes that are no UTF-8 go through as they are.
+    rewired = rewire(_read(file).decode("utf-8", "surrogateescape"), source=str(file), phase=phase)
+    content = rewired.text.encode("utf-8", "surrogateescape")
+    target = out or file.with_name(f"new_{file.name}")
+    if target.exists() and _read(target) != content:
+        raise ConfigError(f"{target}: is there already and holds something else; move it away, or name another file")
+    _put(target, content)
+    return target, rewired
+
+
+def _read(file: Path) -> bytes:
+    return read_given(file, _LARGEST_BYTES, want="give the prototxt file of a Caffe network")
+
+
+def _put(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise MsdumpError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""What is wrong with a pair that fails: codes with their parameters."""

@@ -1,0 +1,361 @@
+"""Reading from a tensor file in bounded memory: whole blocks, or elements gathered in another order of the axes.
+
+One engine serves Fortran order and every permutation of axes: the tensor is a shape with one stride for each axis over
+the stored elements. It is gathered in *bands*, runs of the logical order that fit `block_bytes`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.dumps.base import Scratch
+from pytest_msdump.dumps.stored_file import StoredFile
+from pytest_msdump.errors import TensorFileError
+
+__all__ = [
+    "BLOCK_BYTES",
+    "MAX_TEXT_BYTES",
+    "Scratch",
+    "Slicing",
+    "StridedReader",
+    "axis_by_shapes",
+    "follow_each_other",
+    "parse_slicing",
+]
+
+Array = npt.NDArray[Any]
+
+BLOCK_BYTES = 16 * 2**20
+
+# From far away, a band for which the whole file is read through once more costs more than memory does.
+_REMOTE_BANDS = 4
+
+# Reading this many unwanted bytes costs about as much as one more system call.
+GAP_BYTES = 8 * 2**10
+
+
+class StridedReader:
+    """Elements of a stored tensor in the C order of a logical shape.
+
+    Parameters
+    ----------
+    file : StoredFile
+        Where the elements are.
+    offset : int
+        Byte of the first element.
+    dtype : numpy.dtype
+        Type of the stored elements.
+    shape : tuple of int
+        Logical shape.
+    strides : tuple of int
+        For each logical axis, how many stored elements one step is: a permutation of dense strides.
+    block_bytes : int
+        Bound of the band that is kept between reads.
+    gap_bytes : int
+        Unwanted bytes up to this many are read along rather than skipped.
+    """
+
+    def __init__(
+        self,
+        file: StoredFile,
+        offset: int,
+        dtype: np.dtype[Any],
+        shape: Sequence[int],
+        strides: Sequence[int],
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        gap_bytes: int = GAP_BYTES,
+    ) -> None:
+        self._file = file
+        self._offset = offset
+        self._dtype = dtype
+        if file.is_remote:
+            block_bytes *= _REMOTE_BANDS
+        self._shape, self._strides = _merged(tuple(shape), tuple(strides))
+        self._out = Scratch()
+        self._is_dense = self._strides in ((), (1,))
+        if self._is_dense:
+            return
+        self._gap = gap_bytes // dtype.itemsize
+        size = prod(self._shape)
+        self._band_limit = max(1, min(size, block_bytes // dtype.itemsize))
+        self._stage_limit = max(1, min(size, block_bytes // 16 // dtype.itemsize))
+        self._kept, self._stage = Scratch(), Scratch()
+        self._band: Array = np.empty(0, dtype)
+        self._band_start = 0
+        self._next = 0
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements `start` to `stop` of the logical order as stored; the caller's until the next read."""
+        if self._is_dense:
+            return self._dense(start, stop)
+        out = self._out.take(stop - start, self._dtype)
+        # A band is worth its price in a loop over blocks; a single read elsewhere must not throw it away.
+        looping = start in (0, self._next, self._band_start + self._band.size) or self._in_band(start)
+        position = start
+        while position < stop:
+            position += self._advance(out[position - start :], position, looping=looping)
+        self._next = stop
+        return out
+
+    def _dense(self, start: int, stop: int) -> Array:
+        """Return elements `start` to `stop` of a tensor that is stored in its logical order."""
+        width = self._dtype.itemsize
+        offset = self._offset + start * width
+        whole = self._file.held(offset, (stop - start) * width)
+        if whole is not None and stop > start:
+            found: Array = np.frombuffer(whole, self._dtype, stop - start, offset).copy()
+            return found
+        out = self._out.take(stop - start, self._dtype)
+        self._file.read_into(out.view(np.uint8).data, offset)
+        return out
+
+    def _in_band(self, position: int) -> bool:
+        return self._band_start <= position < self._band_start + self._band.size
+
+    def _advance(self, target: Array, position: int, *, looping: bool) -> int:
+        """Put elements from `position` on into `target`; return how many."""
+        if not self._in_band(position):
+            if not looping or target.size >= self._band_limit:
+                return self._gather(target, position).size
+            self._band = self._gather(self._kept.take(self._band_limit, self._dtype), position)
+            self._band_start = position
+        skip = position - self._band_start
+        count = min(target.size, self._band.size - skip)
+        target[:count] = self._band[skip : skip + count]
+        return count
+
+    def _gather(self, target: Array, start: int) -> Array:
+        """Gather the largest box that begins at `start` and fits `target`; return the part that it fills."""
+        base, counts = self._box(start, target.size)
+        filled = target[: prod(counts)]
+        axes = [axis for axis, count in enumerate(counts) if count > 1]
+        axes.sort(key=self._strides.__getitem__, reverse=True)
+        grid = filled.reshape(counts).transpose(axes + [axis for axis, count in enumerate(counts) if count <= 1])
+        self._collect(grid.reshape(grid.shape[: len(axes)]), base, tuple(self._strides[axis] for axis in axes))
+        return filled
+
+    def _box(self, start: int, limit: int) -> tuple[int, tuple[int, ...]]:
+        """Return the stored place of element `start`, and how far a box of at most `limit` elements reaches from it."""
+        inner, axis = 1, len(self._shape) - 1
+        while axis > 0 and inner * self._shape[axis] <= limit and start % (inner * self._shape[axis]) == 0:
+            inner *= self._shape[axis]
+            axis -= 1
+        base, rest = 0, start
+        for length, stride in zip(reversed(self._shape), reversed(self._strides), strict=True):
+            rest, index = divmod(rest, length)
+            base += index * stride
+        first = start // inner % self._shape[axis]
+        count = min(self._shape[axis] - first, limit // inner)
+        return base, (1,) * axis + (count,) + self._shape[axis + 1 :]
+
+    def _collect(self, grid: Array, base: int, strides: tuple[int, ...]) -> None:
+        """Fill `grid`, whose axes are in stored order (longest stride first), from stored element `base` on."""
+        outer, span = self._piece(grid.shape, strides)
+        needed = prod(grid.shape[:outer]) * span
+        if needed <= self._stage_limit:
+            self._copy(grid, base, strides, outer, span)
+            return
+        step = max(1, grid.shape[0] * self._stage_limit // needed)
+        for low in range(0, grid.shape[0], step):
+            part = grid[low : low + step] if step > 1 and low + 1 < grid.shape[0] else grid[low, ...]
+            self._collect(part, base + low * strides[0], strides[-part.ndim :] if part.ndim else ())
+
+    def _piece(self, counts: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+        """Return how many outer axes need a read for each step, and the length of one read in elements."""
+        outer, span = len(counts), 1
+        while outer and strides[outer - 1] - span <= self._gap:
+            outer -= 1
+            span += (counts[outer] - 1) * strides[outer]
+        return outer, span
+
+    def _copy(self, grid: Array, base: int, strides: tuple[int, ...], outer: int, span: int) -> None:
+        """Read the pieces of `grid` side by side into the stage, then copy all of them at once."""
+        counts, width = grid.shape, self._dtype.itemsize
+        places = np.array(base, np.int64)
+        for count, stride in zip(counts[:outer], strides[:outer], strict=True):
+            places = places[..., np.newaxis] + np.arange(count, dtype=np.int64) * stride
+        stage = self._stage.take(self._stage_limit, self._dtype)
+        self._read_pieces(stage, (places.ravel() * width + self._offset).tolist(), span * width)
+        steps = [span * prod(counts[axis + 1 : outer]) for axis in range(outer)]
+        pitches = tuple(step * width for step in (*steps, *strides[outer:]))
+        grid[...] = np.ndarray(counts, self._dtype, stage, 0, pitches)
+
+    def _read_pieces(self, stage: Array, offsets: list[int], length: int) -> None:
+        room = stage.view(np.uint8).data
+        descriptor, preadv = self._file.descriptor, os.preadv
+        for index, offset in enumerate(offsets):
+            slot = room[index * length : (index + 1) * length]
+            # The whole piece at once is the rule; `read_into` knows what to do and say otherwise.
+            try:
+                whole = descriptor is not None and preadv(descriptor, (slot,), offset) == length
+            except OSError:
+                whole = False
+            if not whole:
+                self._file.read_into(slot, offset)
+
+
+# A network has many tensors and few shapes.
+@lru_cache(maxsize=1024)
+def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Drop axes of length 1 and join neighbours that are one run in the file."""
+    lengths: list[int] = []
+    steps: list[int] = []
+    for length, stride in zip(shape, strides, strict=True):
+        if length == 1:
+            continue
+        if steps and steps[-1] == length * stride:
+            lengths[-1] *= length
+            steps[-1] = stride
+        else:
+            lengths.append(length)
+            steps.append(stride)
+    return tuple(lengths), tuple(steps)
+
+
+# -- How an operator was cut into slices -----------------------------------------------------------------------------
+
+
+MAX_TEXT_BYTES = 2**23
+
+_MAX_LENGTH = 2**63 - 1
+
+
+class Box(NamedTuple):
+    """Which part of a tensor one slice is: for each axis the first index, and the one behind the last."""
+
+    lower: tuple[int, ...]
+    higher: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return tuple(high - low for low, high in zip(self.lower, self.higher, strict=True))
+
+
+class Slicing(NamedTuple):
+    """How an operator was cut.
+
+    Parameters
+    ----------
+    by_threads : bool
+        Cut by the runtime into threads, rather than by the compiler into operators.
+    total : int
+        How many slices there are.
+    cuts : tuple of tuple of int
+        For each output and axis, into how many parts it was cut.
+    boxes : tuple of tuple of Box
+        For each thread and output, which part of the output it wrote; empty when not told.
+    """
+
+    by_threads: bool
+    total: int
+    cuts: tuple[tuple[int, ...], ...]
+    boxes: tuple[tuple[Box, ...], ...]
+
+    def cut_axis(self, slot: int) -> int | None:
+        """Return the first axis of an output that was cut; ``None`` when none was."""
+        cuts = self.cuts[slot] if slot < len(self.cuts) else ()
+        return next((axis for axis, parts in enumerate(cuts) if parts != 1), None)
+
+    def boxes_of(self, slot: int) -> tuple[Box, ...]:
+        """Return the part of an output that each thread wrote, in the order of threads; empty when not told."""
+        if len(self.boxes) < self.total or any(slot >= len(boxes) for boxes in self.boxes):
+            return ()
+        return tuple(boxes[slot] for boxes in self.boxes[: self.total])
+
+
+def parse_slicing(text: str, *, where: str) -> Slicing:
+    """Read the text.
+
+    Parameters
+    ----------
+    text : str
+        JSON with ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``; other keys are
+        skipped.
+    where : str
+        The file, for error texts.
+
+    Raises
+    ------
+    TensorFileError
+        When it is something else.
+    """
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(where, "is not JSON") from error
+    if not isinstance(values, dict):
+        raise _damaged(where, "is not a JSON object")
+    mode, count = values.get("threadMode"), values.get("slice_instance_num")
+    if mode not in (0, 1):
+        raise _damaged(where, "says no threadMode 0 or 1")
+    if type(count) is not int or count < 1:
+        raise _damaged(where, "says no slice_instance_num of 1 or more")
+    try:
+        cuts = tuple(tuple(map(_length, axes)) for axes in _list(values.get("outputCutList")))
+        boxes = tuple(tuple(map(_box, outputs)) for outputs in _list(values.get("output_tensor_slice")))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(where, "tells of cuts in a way that is not known") from error
+    return Slicing(bool(mode), count, cuts, boxes)
+
+
+def _damaged(where: str, what: str) -> TensorFileError:
+    return TensorFileError(
+        f"{where}: the attribute that should tell how the operator was sliced {what}, so the slices cannot be joined; "
+        "dump it again without FFTS+ slices"
+    )
+
+
+def _list(value: Any) -> Sequence[Any]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _length(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _MAX_LENGTH:
+        raise ValueError
+    return value
+
+
+def _box(axes: Any) -> Box:
+    lower = tuple(_length(axis["lower"]) for axis in _list(axes))
+    higher = tuple(_length(axis["higher"]) for axis in _list(axes))
+    if any(low > high for low, high in zip(lower, higher, strict=True)):
+        raise ValueError
+    return Box(lower, higher)
+
+
+def follow_each_other(boxes: Sequence[Box], axis: int) -> bool:
+    """Tell whether parts that differ along one axis leave no gap and do not overlap."""
+    return all(before.higher[axis] == after.lower[axis] for before, after in pairwise(boxes))
+
+
+def axis_by_shapes(shapes: Sequence[tuple[int, ...]], whole: tuple[int, ...]) -> int | None:
+    """Find the axis along which parts of these shapes make the whole.
+
+    Examples
+    --------
+    >>> axis_by_shapes([(2, 5), (1, 5)], (3, 5))
+    0
+    >>> axis_by_shapes([(2, 5), (1, 5)], (4, 5)) is None
+    True
+    """
+    if any(len(shape) != len(whole) for shape in shapes):
+        return None
+    cut = [axis for axis in range(len(whole)) if any(shape[axis] != whole[axis] for shape in shapes)]
+    if len(cut) != 1 or sum(shape[cut[0]] for shape in shapes) != whole[cut[0]]:
+        return None
+    return cut[0]

@@ -1,0 +1,244 @@
+"""Where in a run the files of a directory were dumped, by the names of the directories above them.
+
+References
+----------
+CANN, "Dump Data" (acl.json): ``{time}/{device}/{model}/{model id}/{data index}/``; files of single operators lie in
+``{time}/{device}/`` or below it in a directory of their own. MindSpore "Dump" documentation, asynchronous dump: release
+1.3 ``{device}/{net}_graph_{id}/{id}/{iteration}/``, since 1.5 ``rank_{id}/{net}/{id}/{iteration}/``, and for graphs
+compiled with O2 ``{step}/`` above the tree of CANN.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.dumps.filename import number
+from pytest_msdump.dumps.listing import Folder
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.storage.remote import spelled_out
+
+__all__ = ["Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
+
+_PATTERNS = {
+    "time": r"[0-9]{14}",
+    "step": r"[0-9]{1,9}",
+    "device": r"[0-9]{1,9}",
+    "rank": r"rank_(?P<rank>[0-9]{1,9})",
+    "model": r".+",
+    "net": r".+",
+    "net_graph": r"(?P<net>.+)_graph_[0-9]{1,9}",
+    "model_id": r"[0-9]{1,18}",
+    "graph": r"[0-9]{1,18}",
+    "iteration": r"[0-9]{1,18}",
+    "operator": r".+",
+}
+_ASCEND_LEVELS = {name: re.compile(pattern, re.DOTALL) for name, pattern in _PATTERNS.items()}
+
+# Whole trees, known by a level that nothing else looks like.
+_TREES = (
+    ("step", "time", "device", "model", "model_id", "iteration"),
+    ("time", "device", "model", "model_id", "iteration"),
+    ("rank", "net", "graph", "iteration"),
+    ("device", "net_graph", "graph", "iteration"),
+    ("time", "device"),
+    ("time", "device", "operator"),
+    ("time",),
+)
+# What is left of one when a directory within it was copied out, by how many levels are left.
+_CUT = (
+    (),
+    ("iteration",),
+    ("model_id", "iteration"),
+    ("model", "model_id", "iteration"),
+    ("device", "model", "model_id", "iteration"),
+)
+_SINGLE_OPERATOR = ("device", "operator")
+
+
+class Place(NamedTuple):
+    """Coordinates of a directory's files, and what else the path tells of the run."""
+
+    at: Coordinates
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
+    """Read coordinates from a path.
+
+    Parameters
+    ----------
+    root : Path
+        What the user pointed at. Directories above it count only when they make a whole tree with those below.
+    parts : tuple of str
+        Directories from `root` down to the files.
+
+    Returns
+    -------
+    Place or None
+        ``None`` when no dump has files at such a place. A directory of files alone is iteration 0.
+    """
+    above = spelled_out(root).parts[1:]
+    whole = (*above, *parts)
+    for levels in _TREES:
+        # A number above the time is the step of a dump only where it is part of it: runs are numbered by people, too.
+        above_root = len(levels) > len(parts) and levels[0] != "step"
+        if (above_root or len(levels) == len(parts)) and (found := _read(levels, whole[-len(levels) :])):
+            return found
+    if len(parts) < len(_CUT) and (found := _read(_CUT[len(parts)], parts)):
+        return found
+    return _read(_SINGLE_OPERATOR, parts) if len(parts) == len(_SINGLE_OPERATOR) else None
+
+
+def _read(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | None:
+    values: dict[str, str] = {}
+    if len(levels) != len(names):
+        return None
+    for level, name in zip(levels, names, strict=True):
+        match = _ASCEND_LEVELS[level].fullmatch(name)
+        if match is None:
+            return None
+        values[level] = name
+        values.update(match.groupdict())
+    return _place(values)
+
+
+def _place(values: dict[str, str]) -> Place:
+    rank = values.get("rank", values.get("device"))
+    graph = values.get("graph", values.get("model_id"))
+    # The step is the user's; the number inside of it is the device's own count.
+    iteration = values.get("step", values.get("iteration", "0"))
+    at = Coordinates(
+        rank=None if rank is None else int(rank),
+        net=values.get("net", values.get("model")),
+        graph=None if graph is None else int(graph),
+        iteration=int(iteration),
+        occurrence=0,
+    )
+    labels = (("time", "time"), ("device", "device"), ("model", "model"), ("model_id", "model id"))
+    return Place(at, tuple((title, values[level]) for level, title in labels if level in values))
+
+
+# -- Where in a run the files of a directory were dumped, for every layout that MindSpore has h ----------------------
+
+
+_RANK = re.compile(r"rank_(0|[1-9][0-9]{0,8})")
+_DEVICE = re.compile(r"(?:device_)?(0|[1-9][0-9]{0,8})")
+_ITERATION = re.compile(r"iteration_(0|[1-9][0-9]{0,17})")
+_DATED = re.compile(r"[0-9]{14}")
+_NET_GRAPH = re.compile(r".+_graph_[0-9]{1,9}", re.DOTALL)
+# rank, net, graph, iteration.
+_LEVELS = 4
+# net, device, iteration.
+_FIRST_LEVELS = 3
+# Constants of a graph are dumped once, beside its iterations.
+_CONSTANTS = "constants"
+# What only trees of devices tell: a rank's with numbers that MindSpore does not write is none of them.
+_DEVICE_LABELS = frozenset({"time", "device"})
+
+
+def mindspore_place(root: Path, parts: tuple[str, ...]) -> Place | None:
+    """Read coordinates from a path.
+
+    Parameters
+    ----------
+    root : Path
+        What the user pointed at. Directories above it count only where they make a whole tree with those below.
+    parts : tuple of str
+        Directories from `root` down to the files.
+
+    Returns
+    -------
+    Place or None
+        ``None`` when no tensors are dumped at such a place. A directory of files alone is iteration 0.
+    """
+    whole = (*_above(root), *parts)
+    at = _in_rank(whole[-_LEVELS:]) if len(parts) <= _LEVELS else None
+    if at is None and whole:
+        at = _in_first_layout(whole, len(parts))
+    if at is not None:
+        return Place(at)
+    device = place_of(root, parts)
+    if device is not None and _is_device_tree(whole, len(parts)):
+        return device
+    at = _from_levels(*(None,) * (_LEVELS - len(parts)), *parts) if len(parts) <= _LEVELS else None
+    if at is not None:
+        return Place(at)
+    return device if device and _DEVICE_LABELS & {title for title, _ in device.labels} else None
+
+
+def is_first_layout(root: Path, parts: tuple[str, ...]) -> bool:
+    """Whether a directory is an ``iteration_N`` of the releases 1.2 and 1.3."""
+    whole = (*_above(root), *parts)
+    return bool(whole) and _in_first_layout(whole, len(parts)) is not None
+
+
+def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
+    """Return the directory's parts below its ``rank_R``; ``None`` when it is in none."""
+    parts = folder.parts
+    if parts and _RANK.fullmatch(parts[0]):
+        return parts[1:]
+    above = _above(root)
+    return parts if above and _RANK.fullmatch(above[-1]) else None
+
+
+def _above(root: Path) -> tuple[str, ...]:
+    return spelled_out(root).parts[1:]
+
+
+def _in_rank(levels: tuple[str, ...]) -> Coordinates | None:
+    return _from_levels(*levels) if len(levels) == _LEVELS else None
+
+
+def _from_levels(rank: str | None, net: str | None, graph: str | None, last: str | None) -> Coordinates | None:
+    """Turn four directory names into coordinates; a level that is unknown is ``None``."""
+    rank_match = _RANK.fullmatch(rank or "")
+    graph_number, iteration = _plain_number(graph), _plain_number(last)
+    fits = (
+        (rank is None or rank_match)
+        and (graph is None or graph_number is not None)
+        and (last in (None, _CONSTANTS) or iteration is not None)
+    )
+    if not fits:
+        return None
+    return Coordinates(
+        rank=int(rank_match[1]) if rank_match else None,
+        net=net,
+        graph=graph_number,
+        iteration=0 if last is None else iteration,
+        occurrence=0,
+    )
+
+
+def _plain_number(text: str | None) -> int | None:
+    """Return the value of a number as MindSpore writes it: without zeros in front."""
+    value = number(text or "")
+    return value if value is not None and str(value) == text else None
+
+
+def _in_first_layout(whole: tuple[str, ...], depth: int) -> Coordinates | None:
+    """Read ``net/device/iteration``, of which the last `depth` levels are below the root.
+
+    A net has no mark of its own, and a device may be a bare number: above the root these would be anybody's.
+    """
+    iteration = _ITERATION.fullmatch(whole[-1])
+    if iteration is None or depth > _FIRST_LEVELS:
+        return None
+    name = whole[-2] if len(whole) > 1 else ""
+    device = _DEVICE.fullmatch(name)
+    if device is None and depth > 1:
+        return None
+    is_sure = device is not None and (depth > 1 or name != device[1])
+    return Coordinates(
+        rank=int(device[1]) if device and is_sure else None,
+        net=whole[-3] if depth == _FIRST_LEVELS else None,
+        iteration=int(iteration[1]),
+        occurrence=0,
+    )
+
+
+def _is_device_tree(whole: tuple[str, ...], depth: int) -> bool:
+    """Whether a level that only trees of devices have is among those of the directory, or a few above the root."""
+    near = whole[-max(depth, _LEVELS + 1) :]
+    return any(map(_DATED.fullmatch, near)) or _NET_GRAPH.fullmatch("".join(whole[-3:-2])) is not None

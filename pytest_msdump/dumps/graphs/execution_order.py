@@ -1,0 +1,399 @@
+"""The order in which a graph's operators ran, and their true names, as ``ms_execution_order_graph_<N>.csv`` tells them.
+
+References
+----------
+MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line, unquoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Operator, OperatorGraph, file_spellings, joined_spelling
+from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
+from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.listings import folders_in, names_in
+from pytest_msdump.storage.remote import spelled_out
+
+__all__ = [
+    "GraphId",
+    "find_orders",
+    "has_times",
+    "order_files",
+    "order_of",
+    "read_order",
+    "read_orders",
+    "side_folders",
+    "with_model_order",
+    "with_order",
+]
+
+_RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
+_DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
+# An iteration's directory is three levels below its rank's.
+_LEVELS_BELOW_RANK = 3
+
+
+def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
+    """List the places where a folder of side files may be; whether it is there is not looked at.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root: the tree, one rank of it, or a directory further down.
+    name : str
+        What the folder is called.
+
+    Yields
+    ------
+    Coordinates, Path
+        Whose it would be: rank, and net where side files are kept by net. Those above the root come first.
+    """
+    absolute = spelled_out(root)
+    for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
+        own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
+        if own:
+            yield Coordinates(rank=int(own["rank"])), folder / name
+    for entry in folders_in(root):
+        rank, device = _RANK.fullmatch(entry), _DEVICE.fullmatch(entry)
+        of_rank = rank or device
+        if of_rank:
+            yield Coordinates(rank=int(of_rank["rank"])), root / entry / name
+        if not rank:
+            yield from _of_net(entry, root / entry, name)
+
+
+def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
+    for entry in folders_in(folder):
+        device = _DEVICE.fullmatch(entry)
+        if device:
+            yield Coordinates(rank=int(device["rank"]), net=net), folder / entry / name
+
+
+# -- The order in which a graph's operators ran, and their true names, as ``ms_execution_order_ ----------------------
+
+
+# Whose an order is: rank, net and graph; one that is not set stands for every value.
+GraphId = Coordinates
+
+_HEADER = "NodeExecutionOrder-FullNameWithScope"
+_MAX_BYTES = 2**26
+_FILE = re.compile(r"ms_execution_order_graph_([0-9]{1,18})\.csv")
+_FOLDER = "execution_order"
+
+
+def find_orders(root: Path) -> Mapping[GraphId, Path]:
+    """List the execution orders that belong to a dump; reads names only.
+
+    Parameters
+    ----------
+    root : Path
+        The dump's root: the tree, one rank of it, or a directory further down.
+
+    Returns
+    -------
+    mapping of Coordinates to Path
+        By rank and graph, and by net where they are kept by net, as releases 1.2 and 1.3 do. Empty when there are none.
+    """
+    found: dict[GraphId, Path] = {}
+    for at, folder in side_folders(root, _FOLDER):
+        for name in names_in(folder):
+            match = _FILE.fullmatch(name)
+            if match and (folder / name).exists():
+                found.setdefault(replace(at, graph=int(match[1])), folder / name)
+    return found
+
+
+def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Path, ...]]:
+    """Pick execution orders out of files that a user keeps outside of a dump, by their names.
+
+    Parameters
+    ----------
+    files : iterable of Path
+        Graph files of any kind.
+
+    Returns
+    -------
+    mapping of Coordinates to Path
+        The orders, by graph, of whichever rank and net.
+    tuple of Path
+        The other files.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file.
+    """
+    orders: dict[GraphId, Path] = {}
+    others: list[Path] = []
+    for path in files:
+        if not path.exists():
+            raise ConfigError(f"{path}: no such file; graph_files and --graph name execution orders and graphs")
+        match = _FILE.fullmatch(path.name)
+        if match:
+            orders[Coordinates(graph=int(match[1]))] = path
+        else:
+            others.append(path)
+    return orders, tuple(others)
+
+
+def read_order(path: Path) -> tuple[str, ...]:
+    """Read one execution order.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file.
+
+    Returns
+    -------
+    tuple of str
+        Full names with scope, in execution order; empty for a graph without kernels.
+
+    Raises
+    ------
+    MsdumpError
+        The file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
+    """
+    data = read_given(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
+    try:
+        lines = data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise MsdumpError(f"{path}: not an execution order, byte {error.start} is not text") from error
+    if not lines or lines[0].strip() != _HEADER:
+        raise MsdumpError(f"{path}: not an execution order, its first line is not {_HEADER}")
+    return tuple(name for line in lines[1:] if (name := line.strip()))
+
+
+def read_orders(files: Mapping[GraphId, Path]) -> tuple[Mapping[GraphId, Sequence[str]], tuple[str, ...]]:
+    """Read several execution orders, as far as they can be read.
+
+    Parameters
+    ----------
+    files : mapping of Coordinates to Path
+        As `find_orders` gives them.
+
+    Returns
+    -------
+    mapping of Coordinates to sequence of str
+        The orders that could be read.
+    tuple of str
+        A sentence about each of the others.
+    """
+    orders: dict[GraphId, Sequence[str]] = {}
+    notes: list[str] = []
+    for graph, path in files.items():
+        order, failure = _attempt(path)
+        if failure is None:
+            orders[graph] = order
+        else:
+            notes.append(f"{failure}; operators of graph {graph.graph} are ordered by time")
+    return orders, tuple(notes)
+
+
+def _attempt(path: Path) -> tuple[tuple[str, ...], MsdumpError | None]:
+    try:
+        return read_order(path), None
+    except MsdumpError as error:
+        return (), error
+
+
+class _Order(NamedTuple):
+    """One execution order by names as files have them: `places`, and the `true_names` each may stand for."""
+
+    places: Mapping[str, int]
+    true_names: Mapping[str, frozenset[str]]
+
+
+_NO_ORDER = _Order({}, {})
+
+
+def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: Iterable[str] = ()) -> Dump:
+    """Give the operators of a dump their place in the execution order and their true names.
+
+    Parameters
+    ----------
+    dump : Dump
+        As its reader indexed it.
+    orders : mapping of Coordinates to sequence of str
+        Full names with scope by rank, net and graph; what is not set stands for every value that has no order of its
+        own.
+    notes : iterable of str
+        Sentences to add to the dump's.
+
+    Returns
+    -------
+    Dump
+        The same tensors, sorted again. In a graph whose order names at least one of its operators, an operator that
+        it does not name has no place; where it names none, or there is no order, places stay as they were. A name
+        that two true names are written as keeps none, and a note says so.
+    """
+    sentences = [*dump.notes, *notes]
+    if not any(orders.values()):
+        return replace(dump, notes=tuple(sentences))
+    groups: defaultdict[Coordinates, list[TensorRef]] = defaultdict(list)
+    for ref in dump.refs:
+        groups[_graph_of(ref)].append(ref)
+    made = {at: _order(order_of(orders, at, is_timed=has_times(members))) for at, members in groups.items()}
+    refs: list[TensorRef] = []
+    for at, members in groups.items():
+        order = made[at]
+        if not any(_is_named(ref, order) for ref in members):
+            refs += members
+            continue
+        refs += [_placed(ref, order) for ref in members]
+        sentences += [sentence for sentence in _collisions(members, order) if sentence not in sentences]
+    older = tuple(_named(ref, made.get(_graph_of(ref), _NO_ORDER)) for ref in dump.older)
+    return replace(dump, refs=in_order(refs), older=older, notes=tuple(sentences))
+
+
+def order_of(orders: Mapping[GraphId, Sequence[str]], at: Coordinates, *, is_timed: bool) -> Sequence[str]:
+    """Choose the execution order of some tensors.
+
+    Parameters
+    ----------
+    orders : mapping of Coordinates to sequence of str
+        As `with_order` takes them.
+    at : Coordinates
+        Rank, net and graph of the tensors.
+    is_timed : bool
+        Whether their files have times.
+
+    Returns
+    -------
+    sequence of str
+        Empty where there is none. Files without times of an unknown graph (releases 1.2 and 1.3) have the orders of
+        all graphs, one after the other.
+    """
+    ranks, nets = dict.fromkeys((at.rank, None)), dict.fromkeys((at.net, None))
+    if at.graph is not None:
+        keys = [Coordinates(rank=rank, net=net, graph=at.graph) for rank in ranks for net in nets]
+        return next((orders[key] for key in keys if orders.get(key)), ())
+    if is_timed:
+        return ()
+    meant = [key for key in orders if key.rank in ranks and key.net in nets]
+    return [name for key in sorted(meant, key=lambda key: key.graph or 0) for name in orders[key]]
+
+
+def has_times(refs: Iterable[TensorRef]) -> bool:
+    """Tell whether any of the files has a time in its name."""
+    return any(ref.source.timestamp is not None for ref in refs)
+
+
+def _graph_of(ref: TensorRef) -> Coordinates:
+    at = ref.key.op.at
+    return Coordinates(rank=at.rank, net=at.net, graph=at.graph)
+
+
+def _order(names: Sequence[str]) -> _Order:
+    places: dict[str, int] = {}
+    true_names: defaultdict[str, set[str]] = defaultdict(set)
+    for place, name in enumerate(names):
+        places.setdefault(mangle(name), place)
+        true_names[mangle(name)].add(name)
+    # Releases before 2.1 write a file's operator without its scope. That tells who it is only if it tells one.
+    last: defaultdict[str, set[str]] = defaultdict(set)
+    for name in names:
+        last[mangle(name.rpartition("/")[2])].add(name)
+    for short, candidates in last.items():
+        if short not in places and len(candidates) == 1:
+            places[short] = places[mangle(next(iter(candidates)))]
+            true_names[short] = candidates
+    return _Order(places, {name: frozenset(candidates) for name, candidates in true_names.items()})
+
+
+def _is_named(ref: TensorRef, order: _Order) -> bool:
+    return ref.key.op.op_type != PARAMETER and ref.key.op.name in order.places
+
+
+def _placed(ref: TensorRef, order: _Order) -> TensorRef:
+    named = _is_named(ref, order)
+    return replace(_named(ref, order), place=order.places[ref.key.op.name] if named else None)
+
+
+def _named(ref: TensorRef, order: _Order) -> TensorRef:
+    """Set the true name, where there is exactly one."""
+    true_names = order.true_names.get(ref.key.op.name, frozenset())
+    if not _is_named(ref, order) or len(true_names) != 1:
+        return ref
+    op = replace(ref.key.op, true_name=next(iter(true_names)))
+    return replace(ref, key=replace(ref.key, op=op))
+
+
+def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
+    """Tell each name in the dump that several true names are written as."""
+    for name in sorted({ref.key.op.name for ref in members if _is_named(ref, order)}):
+        true_names = sorted(order.true_names[name])
+        if len(true_names) > 1:
+            yield f"{' and '.join(true_names)} are both written as {name}: its true name is unknown"
+
+
+# -- The execution order and the true names of a dump's operators, as the JSON of the compiled  ----------------------
+
+
+def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
+    """Give the operators of a dump their place in a compiled model, whatever their coordinates, and their true names.
+
+    Parameters
+    ----------
+    dump : Dump
+        As its reader indexed it; without an execution order of its own.
+    graph : OperatorGraph
+        The model that was run.
+
+    Returns
+    -------
+    Dump
+        The same tensors, sorted again. An operator that the model does not name has no place; when it names none at
+        all, the dump stays as it was. A true name that a file told stays; a name in the dump that several of the
+        model's are written as gets none, and a place only if its type tells which is meant.
+    """
+    operators, meant = graph.operators, _meant(graph)
+    found = _found(dump.refs, meant)
+    if not any(found):
+        return dump
+    refs = in_order([_placed_ref(ref, operators, places) for ref, places in zip(dump.refs, found, strict=True)])
+    older = zip(dump.older, _found(dump.older, meant), strict=True)
+    return replace(dump, refs=refs, older=tuple([_placed_ref(ref, operators, places) for ref, places in older]))
+
+
+def _found(refs: Sequence[TensorRef], meant: Mapping[str, Sequence[int]]) -> list[Sequence[int]]:
+    """Return for each tensor the operators of the model that may be its own."""
+    return [meant.get(spelled, ()) for spelled in file_spellings([ref.key.op.name for ref in refs])]
+
+
+def _meant(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
+    """Number the operators of a model by each name that a dump may have for them."""
+    names = graph.names
+    spelled = file_spellings(names)
+    meant: defaultdict[str, list[int]] = defaultdict(list)
+    for place, spelling in enumerate(spelled):
+        meant[spelling].append(place)
+    for place, spelling in enumerate(spelled):
+        joined = joined_spelling(names[place]) if "__" in spelling else None
+        if joined and joined not in meant:
+            meant[joined].append(place)
+    return meant
+
+
+def _placed_ref(ref: TensorRef, operators: Sequence[Operator], places: Sequence[int]) -> TensorRef:
+    key, op = ref.key, ref.key.op
+    if op.op_type == PARAMETER:
+        return placed_at(ref, None)
+    if len(places) > 1:
+        exact = [place for place in places if operators[place].name == op.true_name]
+        places = exact or [place for place in places if operators[place].op_type == op.op_type]
+    if len(places) != 1:
+        return placed_at(ref, None)
+    if op.true_name:
+        return placed_at(ref, places[0])
+    true_name = operators[places[0]].name
+    return placed_at(ref, places[0], key=TensorKey(OpKey(op.name, op.at, op.op_type, true_name), key.io, key.slot))

@@ -1,0 +1,304 @@
+"""From a graph's nodes to its operators: data is followed through what only hands it on and never runs as a kernel.
+
+Not recursive, and linear in nodes and edges: a damaged file may nest its tuples as deeply as it is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, Union
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, SourceStack
+from pytest_msdump.model.tensor import TensorSpec
+
+__all__ = [
+    "CONSTANT",
+    "MONAD",
+    "Constant",
+    "HostType",
+    "Monad",
+    "Node",
+    "Of",
+    "Operand",
+    "Weight",
+    "consumers",
+    "operator_graph",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """An operand that is a node: its number in the list of nodes."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """An operand that is a parameter of the graph."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An operand that is written down in the file; `number` where it is a whole number."""
+
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Monad:
+    """An operand that orders side effects and carries no data, so that it takes no slot."""
+
+
+CONSTANT = Constant()
+MONAD = Monad()
+
+Operand: TypeAlias = Of | Weight | Constant | Monad
+
+# What one operand is: a tensor or a number, a tuple without its monads, no data at all, or nothing that can be said.
+HostType: TypeAlias = TensorSpec | tuple[TensorSpec | None, ...] | Monad | None
+
+
+class Node(NamedTuple):
+    """One line of a graph. `name` is empty when the file tells none; `label` says where the node is instead."""
+
+    op_type: str
+    name: str
+    label: str
+    operands: tuple[Operand, ...] = ()
+    host_inputs: tuple[HostType, ...] = ()
+    host_outputs: tuple[TensorSpec | None, ...] = ()
+    device_inputs: tuple[TensorSpec | None, ...] = ()
+    device_outputs: tuple[TensorSpec | None, ...] = ()
+    stacks: tuple[SourceStack, ...] = ()
+    is_call: bool = False
+    attributes: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """Its name, or where it is."""
+        return self.name or self.label
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What a kernel gives: output `slot`, or all that it has."""
+
+    node: int
+    slot: int | None = None
+
+
+_Value: TypeAlias = Union[_Output, Weight, Constant, Monad, "tuple[_Value, ...]"]
+
+# By the type without its underscores, in lower case: older releases write `make_tuple` for `MakeTuple`.
+_HANDED_ON = frozenset({"load", "depend"})
+_TUPLES = frozenset({"maketuple", "makelist"})
+_CHOICES = frozenset({"tuplegetitem", "listgetitem"})
+_STATES = frozenset({"updatestate"})
+# They steer, or are words of the compiler; no kernel runs for them.
+_OTHERS = frozenset({"call", "return", "partial", "switch", "switchlayer", "resolve", "getattr", "embed", "j"})
+_NO_KERNELS = _HANDED_ON | _TUPLES | _CHOICES | _STATES | _OTHERS
+_TYPE_PREFIX = "PrimFunc_"
+
+_MOST_SLOTS = 2**16
+# Tuples that hold each other may have more members than there is memory; 100,000 kernels take a few a piece.
+_MOST_MEMBERS = 2**17
+_MOST_STEPS = 2**24
+_MOST_LISTED = 3
+
+
+def plain_type(op_type: str) -> str:
+    """Write an operator's type as file names have it, without the prefix of newer releases."""
+    return op_type.removeprefix(_TYPE_PREFIX)
+
+
+def operator_graph(
+    nodes: Sequence[Node],
+    *,
+    source: str,
+    parameters: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> OperatorGraph:
+    """Keep the nodes that run, and tell for each of their inputs which tensor it is.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        In the file's order, in which a node follows those that feed it.
+    source : str
+        What messages call the file.
+    parameters : sequence of str
+        Names of the graph's weights and inputs.
+    notes : sequence of str
+        Sentences to begin the graph's own with.
+
+    Returns
+    -------
+    OperatorGraph
+        Of two operators of one name the first counts, and a note says so. An operator without a name is called by its
+        place in the file, and a note says so.
+
+    Raises
+    ------
+    ConfigError
+        Its tuples hold each other so often that no run can have made them.
+    """
+    values: list[_Value] = []
+    operators: dict[str, Operator] = {}
+    repeated: dict[str, None] = {}
+    nameless = 0
+    flow = _Flow(nodes, values, source)
+    for number, node in enumerate(nodes):
+        kind = "call" if node.is_call else plain_type(node.op_type).replace("_", "").lower()
+        if kind in _NO_KERNELS:
+            values.append(_handed_on(kind, [_value(operand, values) for operand in node.operands]))
+            continue
+        values.append(_Output(number))
+        operator = flow.operator(node, number)
+        nameless += not node.name
+        if operator.name in operators:
+            repeated[operator.name] = None
+        operators.setdefault(operator.name, operator)
+    own = (*notes, *_notes(source, tuple(repeated), nameless))
+    return OperatorGraph(tuple(operators.values()), source, own, tuple(dict.fromkeys(parameters)))
+
+
+def _value(operand: Operand, values: Sequence[_Value]) -> _Value:
+    if isinstance(operand, Of):
+        return values[operand.node] if operand.node < len(values) else CONSTANT
+    return operand
+
+
+def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
+    """What a node that is no kernel gives."""
+    if kind in _STATES:
+        return MONAD
+    if kind in _TUPLES:
+        return tuple(operands)
+    if kind in _HANDED_ON:
+        return operands[0] if operands else CONSTANT
+    return _chosen(operands) if kind in _CHOICES else CONSTANT
+
+
+def _chosen(operands: Sequence[_Value]) -> _Value:
+    """Element k of a tuple, or output k of a kernel."""
+    if len(operands) != 2 or not isinstance(operands[1], Constant) or operands[1].number is None:
+        return CONSTANT
+    of, slot = operands[0], operands[1].number
+    if isinstance(of, _Output):
+        return _Output(of.node, slot) if of.slot is None and 0 <= slot < _MOST_SLOTS else CONSTANT
+    if isinstance(of, tuple):
+        return of[slot] if -len(of) <= slot < len(of) else CONSTANT
+    return CONSTANT
+
+
+class _Flow:
+    """Takes operands apart, and tells when that is more than any run needs."""
+
+    def __init__(self, nodes: Sequence[Node], values: Sequence[_Value], source: str) -> None:
+        self._nodes = nodes
+        self._values = values
+        self._source = source
+        self._steps = 0
+
+    def operator(self, node: Node, number: int) -> Operator:
+        """Tell what feeds a kernel."""
+        edges: list[Edge | None] = []
+        hosts: list[TensorSpec | None] = []
+        for position, operand in enumerate(node.operands):
+            host = node.host_inputs[position] if position < len(node.host_inputs) else None
+            if not isinstance(host, Monad):
+                leaves = list(self._edges(_value(operand, self._values)))
+                edges += leaves
+                hosts += _spread(host, leaves)
+        return Operator(
+            name=node.known_as,
+            op_type=plain_type(node.op_type),
+            id=number,
+            inputs=tuple(edges),
+            host_inputs=tuple(hosts) if node.host_inputs else (),
+            host_outputs=node.host_outputs,
+            device_inputs=node.device_inputs,
+            device_outputs=node.device_outputs,
+            stacks=node.stacks,
+            attributes=node.attributes,
+        )
+
+    def _edges(self, value: _Value) -> Iterator[Edge | None]:
+        """Tell the tensors of a value, tuples taken apart."""
+        waiting: list[_Value] = [value]
+        begin = self._steps
+        while waiting:
+            self._steps += 1
+            if self._steps - begin > _MOST_MEMBERS or self._steps > _MOST_STEPS:
+                raise ConfigError(f"{self._source}: not the graph of a run, its tuples hold each other too often")
+            one = waiting.pop()
+            if isinstance(one, tuple):
+                waiting.extend(reversed(one))
+            elif isinstance(one, _Output) and one.slot is None:
+                waiting.extend(_Output(one.node, slot) for slot in reversed(range(_slots(self._nodes[one.node]))))
+            elif isinstance(one, _Output):
+                yield Edge(self._nodes[one.node].known_as, one.slot or 0)
+            elif isinstance(one, Weight):
+                yield Edge(one.name, 0, is_parameter=True)
+            elif isinstance(one, Constant):
+                yield None
+
+
+def _slots(node: Node) -> int:
+    return max(len(node.device_outputs), len(node.host_outputs), 1)
+
+
+def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | None]:
+    """Give each of the tensors of one operand its type."""
+    if not isinstance(host, tuple):
+        return [None if isinstance(host, Monad) or len(leaves) != 1 else host] * len(leaves)
+    first = host[0] if host else None
+    # Numbers that stand in the file are handed over as one tensor.
+    if len(leaves) == 1 and leaves[0] is None and first is not None and first.shape == () and len(set(host)) == 1:
+        return [TensorSpec(dtype=first.dtype, shape=(len(host),))]
+    return list(host) if len(host) == len(leaves) else [None] * len(leaves)
+
+
+def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]:
+    if repeated:
+        more = len(repeated) - _MOST_LISTED
+        listed = ", ".join(repeated[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+        yield f"{source}: {listed} is there more than once; the first counts"
+    if nameless:
+        yield f"{source}: {nameless} operator{'' if nameless == 1 else 's'} without a full name, called by their place"
+
+
+# -- Who takes a tensor of a graph -----------------------------------------------------------------------------------
+
+
+def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]]:
+    """List for each tensor the inputs that it feeds.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        Any.
+
+    Returns
+    -------
+    mapping of Edge to tuple of (str, int)
+        Operators and their input slots, in execution order. Tensors that feed nothing are left out.
+
+    Examples
+    --------
+    >>> from pytest_msdump.model.graph import Operator
+    >>> add = Operator("add", "Add", inputs=(Edge("conv", 0), Edge("conv", 0)))
+    >>> dict(consumers(OperatorGraph((Operator("conv", "Conv2D"), add))))
+    {Edge(producer='conv', slot=0, is_parameter=False): (('add', 0), ('add', 1))}
+    """
+    found: dict[Edge, list[tuple[str, int]]] = {}
+    for operator in graph.operators:
+        for slot, edge in enumerate(operator.inputs):
+            if edge is not None:
+                found.setdefault(edge, []).append((operator.name, slot))
+    return {edge: tuple(inputs) for edge, inputs in found.items()}

@@ -1,0 +1,408 @@
+"""MindSpore's IR, the text form of its graphs, of releases 1.2 to 2.10.
+
+``ms_output_trace_code_graph_<N>.ir`` beside a dump is one, and so are the many that ``save_graphs`` writes.
+
+References
+----------
+MindSpore tutorials "IR file analysis" (1.5 to 2.10) and "Dump" (1.3 to master), whose samples show the older forms;
+files written by MindSpore 2.10.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from io import BytesIO, TextIOWrapper
+
+from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, Node, Of, Operand, Weight, operator_graph
+from pytest_msdump.dumps.graphs.ir_types import TypeReader, is_device
+from pytest_msdump.dumps.graphs.source_lines import FrameReader
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.graph import OperatorGraph
+
+__all__ = ["attributes_text", "parse_attributes", "parse_ir"]
+
+_OPEN = "([{"
+_CLOSE = ")]}"
+_PARAMETER = re.compile(r"(?:\$\(@[^:]{0,1000}:|%)?para([0-9]{1,9})_")
+_LOCAL = re.compile(r"%([0-9]{1,9})(?![0-9A-Za-z_])")
+_FOREIGN = re.compile(r"\$\(@(?P<graph>[^:]{0,1000}):(?P<alias>.*)\)", re.DOTALL)
+_WHOLE = re.compile(r"(?:[A-Za-z]\w*\()?(-?[0-9]{1,18})\)?")
+_MONADS = frozenset({"U", "IO", "UMonad[U]", "IOMonad[IO]", "UMonad", "IOMonad"})
+_OPERAND_MARKS = re.compile(r"[()\[\]{},\"%$]")
+
+
+class Names:
+    """What the names in operands stand for: numbers of nodes and names of parameters."""
+
+    def __init__(self, parameters: MutableMapping[int, str]) -> None:
+        self.parameters = parameters
+        self._local: dict[int, int] = {}
+        self._foreign: dict[tuple[str, str], int] = {}
+        self._graph = ""
+
+    def enter(self, graph: str) -> None:
+        """Begin a subgraph; the numbers of nodes begin anew."""
+        self._graph = graph
+        self._local.clear()
+
+    def add(self, local: int, alias: str, node: int) -> None:
+        """Tell of a node."""
+        self._local[local] = node
+        self._foreign[self._graph, alias] = node
+
+    def meant(self, text: str) -> Operand:
+        """Tell what an operand is."""
+        if text in _MONADS:
+            return MONAD
+        local = _LOCAL.match(text)
+        if local:
+            number = self._local.get(int(local[1]))
+            return CONSTANT if number is None else Of(number)
+        parameter = _PARAMETER.match(text)
+        if parameter:
+            return Weight(self._weight(text, parameter))
+        foreign = _FOREIGN.fullmatch(text)
+        if foreign:
+            number = self._foreign.get((foreign["graph"], foreign["alias"]))
+            return CONSTANT if number is None else Of(number)
+        whole = _WHOLE.fullmatch(text)
+        return Constant(int(whole[1])) if whole else CONSTANT
+
+    def _weight(self, text: str, match: re.Match[str]) -> str:
+        written = text[match.end() :].removesuffix(")") if text.startswith("$") else text[match.end() :]
+        number = int(match[1])
+        # Graphs of control flow list their parameters without names.
+        if not self.parameters.get(number):
+            self.parameters[number] = written or f"para{number}"
+        return self.parameters[number]
+
+
+def split_call(text: str) -> tuple[str, int]:
+    """Split ``TYPE(`` off; returns the type and where its operands begin. An empty type: there are none."""
+    depth = 0
+    for match in re.finditer(r"[()\[\]{}]", text):
+        letter = match[0]
+        if letter == "(" and depth == 0 and not text.startswith("$(", match.start() - 1):
+            return text[: match.start()].strip(), match.end()
+        depth = max(depth + (letter in _OPEN) - (letter in _CLOSE), 0)
+    return "", len(text)
+
+
+def operands(text: str, start: int, names: Names) -> tuple[Operand, ...]:
+    """Read operands up to the bracket that ends them.
+
+    Parameters
+    ----------
+    text : str
+        A node's line.
+    start : int
+        Just behind the bracket that begins them.
+    names : Names
+        What was read before.
+
+    Returns
+    -------
+    tuple of Operand
+        In their order.
+    """
+    return tuple(names.meant(part) for part in _operand_parts(text, start, names.parameters))
+
+
+def _operand_parts(text: str, start: int, parameters: Mapping[int, str]) -> Iterator[str]:
+    depth, begin, position = 0, start, start
+    while True:
+        match = _OPERAND_MARKS.search(text, position)
+        if match is None:
+            break
+        position = match.end()
+        letter = match[0]
+        if letter == '"' or letter in "%$":
+            position = _behind(text, match.start(), parameters)
+        elif letter in _OPEN:
+            depth += 1
+        elif letter in _CLOSE:
+            depth -= 1
+        if depth < 0 or (letter == "," and depth == 0):
+            part = text[begin : match.start()].strip()
+            if part or depth == 0:
+                yield part
+            begin = position
+        if depth < 0:
+            return
+
+
+def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
+    """Tell where a text or the name of a parameter ends; one behind `start` for anything else."""
+    if text[start] == '"':
+        end = text.find('"', start + 1)
+        return end + 1 if end > 0 else start + 1
+    match = _PARAMETER.match(text, start)
+    name = parameters.get(int(match[1]), "") if match else ""
+    end = match.end() + len(name) if match else 0
+    if name and text.startswith(name, end - len(name)) and text[end : end + 1] in (",", ")"):
+        # `$(@graph:para1_name)` ends with a bracket of its own.
+        return end + (text[start] == "$")
+    return start + 1
+
+
+# -- Attributes of an operator, as a line of MindSpore's IR has them behind its operands -----------------------------
+
+
+_BEGIN = re.compile(r"[)}]\s*primitive_attrs: \{")
+_VALUE = r'(?:Bool|U?I(?:nt)?[0-9]+|B?F(?:loat)?[0-9]+)\([^()%]{0,40}\)|"[^"]{0,200}"'
+_LITERAL = re.compile(rf"(?:{_VALUE})|\((?:(?:{_VALUE})(?:, (?:{_VALUE})){{0,15}})?\)")
+_ATTRIBUTE_MARKS = re.compile(r'["()\[\]{},]')
+_LONGEST = 4096
+
+# What the compiler keeps for itself; it differs between runs of one program.
+_BOOKKEEPING = frozenset(
+    {
+        "IsFeatureMapInputList",
+        "IsFeatureMapOutput",
+        "checkpoint",
+        "compile_info",
+        "input_names",
+        "is_dynamic_len",
+        "output_names",
+        "output_used_num",
+        "pri_format",
+        "side_effect_mem",
+        "unique_id",
+        "visited",
+    }
+)
+
+
+def attributes_text(call: str) -> str:
+    """Return what a line tells of an operator's attributes, as yet unread; empty where there are none.
+
+    Parameters
+    ----------
+    call : str
+        The line from behind the bracket that begins the operands. Operands that are written down as values are
+        attributes, too: newer releases have them there.
+    """
+    return ", ".join(filter(None, (*_literals(call), _between_braces(call))))
+
+
+def _literals(call: str) -> Iterator[str]:
+    """Yield each operand that is a number, a truth value, a text, or a tuple of such, with its place."""
+    end = next(_ends(call), len(call))
+    for slot, part in enumerate(_attribute_parts(call[: min(end, _LONGEST)])):
+        if _LITERAL.fullmatch(part.strip()):
+            yield f"operand {slot}: {part.strip()}"
+
+
+def _ends(text: str) -> Iterator[int]:
+    """Yield where a bracket closes that was not opened."""
+    depth = 0
+    for position, letter in _letters(text):
+        depth += (letter in _OPEN) - (letter in _CLOSE)
+        if depth < 0:
+            yield position
+            return
+
+
+def _between_braces(line: str) -> str:
+    match = _BEGIN.search(line)
+    if match is None:
+        return ""
+    text = line[match.end() : match.end() + _LONGEST]
+    end = next(_ends(text), None)
+    # Cut short, or longer than any: the last one would be half a value.
+    return text.rpartition(", ")[0] if end is None else text[:end]
+
+
+def parse_attributes(text: str) -> Mapping[str, str]:
+    """Return attributes by name, without those that the compiler keeps for itself.
+
+    Examples
+    --------
+    >>> parse_attributes('pad_mode: "same", stride: (1, 1, 2, 2), IsFeatureMapOutput: Bool(1), compile_info: ')
+    {'pad_mode': '"same"', 'stride': '(1, 1, 2, 2)'}
+    """
+    named = (part.partition(":") for part in _attribute_parts(text))
+    return {
+        name.strip(): value.strip()
+        for name, colon, value in named
+        if colon and name.strip() and name.strip() not in _BOOKKEEPING
+    }
+
+
+def _attribute_parts(text: str) -> Iterator[str]:
+    depth = begin = 0
+    for position, letter in _letters(text):
+        depth += (letter in _OPEN) - (letter in _CLOSE)
+        if letter == "," and depth == 0:
+            yield text[begin:position]
+            begin = position + 1
+    yield text[begin:]
+
+
+def _letters(text: str) -> Iterator[tuple[int, str]]:
+    """Yield brackets and commas that are not within quotes."""
+    is_quoted = False
+    for match in _ATTRIBUTE_MARKS.finditer(text):
+        if match[0] == '"':
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            yield match.start(), match[0]
+
+
+# -- MindSpore's IR, the text form of its graphs, of releases 1.2 to 2.10 --------------------------------------------
+
+
+_HEAD = re.compile(r"%(?P<id>[0-9]{1,9})\((?P<alias>.*?)\) = ")
+_LAST = re.compile(r"[Rr]eturn\(")
+_SUBGRAPH = re.compile(r"subgraph @(?P<name>[^\s(]+).*\{")
+_ENTRY = re.compile(r"# ?IR entry\s*:")
+_PARAMETER_LINE = re.compile(r"%para(?P<number>[0-9]{1,9})_(?P<name>.*?) ?: ?<")
+_FULL_NAME = re.compile(r"[#:]\s*full_?\s?name[_ ]with[_ ]scope:\s*\((?P<name>.*)\)", re.IGNORECASE)
+# Releases 1.x write the name like a line of types.
+_BARE_NAME = re.compile(r":\s*\((?P<name>[^<>]+)\)")
+_ARROW = " -> "
+_TYPE = re.compile(r"[\w.:/-]+")
+# What is called is a graph, or the result of another node.
+_CALLS = ("call ", "%", "$", "@", "para")
+_NOT_KNOWN = "0"
+_COMMENTS = ("# In", "# Corresponding", "# inlined")
+
+
+class _Record:
+    """The lines of one node."""
+
+    def __init__(self, local: int, alias: str, head: str) -> None:
+        self.local = local
+        self.alias = alias
+        self.head = [head]
+        self.types: list[str] = []
+        self.name = ""
+        self.comments: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Take in a line that follows the first, without the space around it."""
+        if text.startswith(_COMMENTS):
+            self.comments.append(text)
+        elif text.startswith(("#", ":")):
+            self._tell(text)
+        elif not self.types and not self.comments:
+            # A value may go on for several lines.
+            self.head.append(text)
+
+    def _tell(self, text: str) -> None:
+        full = _FULL_NAME.fullmatch(text)
+        bare = _BARE_NAME.fullmatch(text) if _ARROW not in text else None
+        name = full or bare
+        if name:
+            self.name = self.name or name["name"].strip()
+        elif text.startswith(":"):
+            self.types.append(text)
+
+
+class _Reader:
+    """One file."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.nodes: list[Node] = []
+        self.is_ir = self.is_open = False
+        self.graph = ""
+        self.parameters: dict[int, str] = {}
+        self.names = Names(self.parameters)
+        self._types = TypeReader()
+        self._frames = FrameReader()
+
+    def records(self, lines: Iterable[str]) -> Iterator[_Record]:
+        """Yield the nodes' lines; what lies between them is taken in on the way."""
+        record: _Record | None = None
+        for line in lines:
+            text = line.strip()
+            head = _HEAD.match(text) if text.startswith("%") else None
+            if record is not None and head is None and not (line.startswith("}") or _LAST.match(text)):
+                record.add(text)
+                continue
+            if record is not None:
+                yield record
+            record = _Record(int(head["id"]), head["alias"], text[head.end() :]) if head else None
+            if head is None:
+                self._between(text)
+        if record is not None and not (self.is_open and not record.name):
+            yield record
+
+    def _between(self, text: str) -> None:
+        subgraph = _SUBGRAPH.fullmatch(text)
+        parameter = None if self.is_open else _PARAMETER_LINE.match(text)
+        if subgraph:
+            self.is_open = self.is_ir = True
+            self.graph = subgraph["name"]
+            self.names.enter(self.graph)
+        elif text.startswith("}"):
+            self.is_open = False
+        elif parameter:
+            self.parameters[int(parameter["number"])] = parameter["name"]
+        self.is_ir = self.is_ir or _ENTRY.match(text) is not None
+
+    def take(self, record: _Record) -> None:
+        """Turn lines into a node."""
+        self.is_ir = True
+        head = "\n".join(record.head)
+        called, start = split_call(head)
+        host = next((line for line in record.types if not is_device(line)), "")
+        device = next((line for line in record.types if is_device(line)), "")
+        given, made = self._types.host(host) if host else ((), ())
+        device_given, device_made = self._types.device(device) if device else ((), ())
+        plain = _TYPE.match(called)
+        self.nodes.append(
+            Node(
+                op_type=plain[0] if plain else called,
+                name="" if record.name == _NOT_KNOWN else record.name,
+                label=f"@{self.graph}:%{record.local}" if self.graph else f"%{record.local}",
+                operands=operands(head, start, self.names),
+                host_inputs=given,
+                host_outputs=made,
+                device_inputs=device_given,
+                device_outputs=device_made,
+                stacks=self._frames.stacks(record.comments),
+                is_call=called.startswith(_CALLS),
+                attributes=attributes_text(head[start:]),
+            )
+        )
+        self.names.add(record.local, record.alias, len(self.nodes) - 1)
+
+
+def parse_ir(data: str | bytes, *, source: str) -> OperatorGraph:
+    """Read the text of an IR file.
+
+    Parameters
+    ----------
+    data : str or bytes
+        The whole text, or a part of it that begins with a node; bytes are UTF-8.
+    source : str
+        What messages call it, e.g. ``"ms_output_trace_code_graph_0.ir"``.
+
+    Returns
+    -------
+    OperatorGraph
+        The operators in the file's order, subgraphs one after the other. Where the text ends too early, what is there
+        is told, and a note says so.
+
+    Raises
+    ------
+    ConfigError
+        No line of it is a node of an IR, or its tuples are nested beyond measure.
+
+    Notes
+    -----
+    Names and texts stand in an IR without any quoting. A name that holds brackets is understood when it is that of a
+    parameter which the file lists.
+    """
+    stored = data if isinstance(data, bytes) else data.encode("utf-8", errors="replace")
+    reader = _Reader(source)
+    # Line by line: a graph of 100,000 operators has some hundred megabytes of source lines.
+    for record in reader.records(TextIOWrapper(BytesIO(stored), encoding="utf-8-sig", errors="replace", newline="\n")):
+        reader.take(record)
+    if not reader.is_ir:
+        raise ConfigError(f"{source}: not an IR of MindSpore, no line of it is an operator")
+    notes = [f"{source} ends too early: of its operators {len(reader.nodes)} lines are read"] if reader.is_open else []
+    return operator_graph(reader.nodes, source=source, parameters=tuple(reader.parameters.values()), notes=notes)

@@ -1,0 +1,168 @@
+"""Types and shapes as MindSpore's IR writes them, of all releases.
+
+On the host, tensors of the network: ``<Tensor[Float32], (4, 6)>``, and in 1.x
+``<Tensor[Float32]x[const vector][4, 6]>`` or ``<Ref[Tensor(F32)]x[const vector][]>``. On the device, what kernels are
+given: ``<Float16xNC1HWC0[const vector][2, 1, 3, 3, 16]>``, later with ``{}`` around the sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
+from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+from pytest_msdump.model.tensor import TensorSpec
+
+__all__ = ["TypeReader", "dtype_name", "is_device"]
+
+_SIZES = re.compile(r"-?[0-9]{1,18}")
+_LONGEST_SHAPE = 64
+_DIMENSIONS = r"[(\[](?P<sizes>[-0-9, ]*)[)\]]"
+_TENSOR = re.compile(
+    r"(?:Ref\[)?Tensor[\[(](?P<dtype>\w+)[\])]\]?(?:, ?|x)(?:\[const vector\])?" + _DIMENSIONS + r"(?:, .*)?", re.DOTALL
+)
+_NUMBER = re.compile(r"(?P<dtype>(?:Bool|U?Int|Float|BFloat|Complex|HiFloat)\w*)(?:, ?NoShape)?(?:, .*)?", re.DOTALL)
+_MONAD = re.compile(r"(?:UMonad|IOMonad)(?:, .*)?", re.DOTALL)
+_TUPLE = re.compile(r"(?:Tuple|List)\[")
+_TUPLE_SHAPE = re.compile(r"\], (?:Tuple|List)Shape\(")
+_DEVICE = re.compile(
+    r"(?P<dtype>Complex[0-9]+|[^x<>\s]+)x(?P<format>\w+)\[const vector\][\[{](?P<sizes>[-0-9, ]*)[\]}]"
+)
+_TIMES = re.compile(r"(?P<type>.*?)\*(?P<count>[0-9]{1,6})")
+
+# Front-end graphs write types in short: F32, I64, U8, B.
+_SHORT = re.compile(r"(?P<kind>[FIU])(?P<bits>[0-9]{1,3})")
+_KINDS = {"F": "float", "I": "int", "U": "uint"}
+_SEPARATOR = re.compile(r"[,()\[\]{}]")
+
+_ARROW = ") -> ("
+
+
+def dtype_name(written: str) -> str | None:
+    """Name a data type as the rest of this package does; ``None`` for what is none.
+
+    Examples
+    --------
+    >>> dtype_name("BFloat16"), dtype_name("F32"), dtype_name("Float8E4M3FN"), dtype_name("Unknown")
+    ('bfloat16', 'float32', 'float8_e4m3fn', None)
+    """
+    short = _SHORT.fullmatch(written)
+    name = _KINDS[short["kind"]] + short["bits"] if short else written.lower()
+    name = ALIASES.get(name, name)
+    return name if name in DTYPES else None
+
+
+class TypeReader:
+    """Reads the ``: (…) -> (…)`` lines of one file; the same line is read once."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]] = {}
+        self._devices: dict[str, tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]] = {}
+
+    def host(self, line: str) -> tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]:
+        """Read types of operands, and of results by slot, on the host."""
+        if line not in self._hosts:
+            given, made = _sides(line)
+            results = [_host(text) for text in made]
+            self._hosts[line] = tuple(_host(text) for text in given), tuple(_flat(results))
+        return self._hosts[line]
+
+    def device(self, line: str) -> tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]:
+        """Read types, sizes and memory formats by slot, on the device."""
+        if line not in self._devices:
+            given, made = _sides(line)
+            self._devices[line] = tuple(map(_device, given)), tuple(map(_device, made))
+        return self._devices[line]
+
+
+def is_device(line: str) -> bool:
+    """Tell whether a line of types is the device's."""
+    start = line.find("<")
+    return start >= 0 and _DEVICE.match(line, start + 1) is not None
+
+
+def _sides(line: str) -> tuple[list[str], list[str]]:
+    """Split a line into what is written between ``<`` and ``>``: operands, and results."""
+    body = line.strip().removeprefix(":").strip()
+    # Some releases separate the operands by arrows as well.
+    *given, made = body.removeprefix("(").removesuffix(")").split(_ARROW)
+    return [text for side in given for text in _members(side)], _members(made) if given else []
+
+
+def _members(side: str) -> list[str]:
+    side = side.strip()
+    return side.removeprefix("<").removesuffix(">").split(">, <") if side else []
+
+
+def _host(text: str) -> HostType:
+    tensor = _TENSOR.fullmatch(text)
+    if tensor:
+        shape = _shape(tensor["sizes"])
+        return None if shape is None else TensorSpec(dtype=dtype_name(tensor["dtype"]), shape=shape)
+    if _MONAD.fullmatch(text):
+        return MONAD
+    number = _NUMBER.fullmatch(text)
+    if number:
+        return TensorSpec(dtype=dtype_name(number["dtype"]), shape=())
+    return _tuple(text)
+
+
+def _tuple(text: str) -> tuple[TensorSpec | None, ...] | None:
+    """Join the types and the shapes of a tuple's members, without its monads; members that are tuples are not told."""
+    begin, shape = _TUPLE.match(text), _TUPLE_SHAPE.search(text)
+    if begin is None or shape is None:
+        return None
+    sizes = list(_split(text[shape.end() :]))
+    types = list(_repeated(text[begin.end() : shape.start()], len(sizes)))
+    if len(types) != len(sizes):
+        return None
+    members = [None if _TUPLE.match(of) else _host(f"{of}, {size}") for of, size in zip(types, sizes, strict=True)]
+    return tuple(_flat([member for member in members if not isinstance(member, tuple)]))
+
+
+def _repeated(types: str, most: int) -> Iterator[str]:
+    for text in _split(types):
+        times = _TIMES.fullmatch(text)
+        # One more than there are shapes is as wrong as many more.
+        yield from [times["type"]] * min(int(times["count"]), most + 1) if times else [text]
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that are in no bracket, up to a bracket that ends more than began."""
+    depth = start = 0
+    end = len(text)
+    for match in _SEPARATOR.finditer(text):
+        letter = match[0]
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            end = match.start()
+            break
+        if letter == "," and depth == 0:
+            yield text[start : match.start()].strip()
+            start = match.end()
+    if text[start:end].strip():
+        yield text[start:end].strip()
+
+
+def _flat(results: list[HostType]) -> Iterator[TensorSpec | None]:
+    for one in results:
+        if isinstance(one, tuple):
+            yield from one
+        elif not isinstance(one, Monad):
+            yield one
+
+
+def _device(text: str) -> TensorSpec | None:
+    match = _DEVICE.fullmatch(text)
+    shape = _shape(match["sizes"]) if match else None
+    if match is None or shape is None:
+        return None
+    return TensorSpec(dtype=dtype_name(match["dtype"]), shape=shape, memory_format=match["format"])
+
+
+def _shape(sizes: str) -> tuple[int, ...] | None:
+    written = [size.strip() for size in sizes.split(",") if size.strip()]
+    if len(written) > _LONGEST_SHAPE or not all(map(_SIZES.fullmatch, written)):
+        return None
+    return tuple(map(int, written))

@@ -1,0 +1,300 @@
+"""Protobuf's wire format for graphs, which are held in memory whole: no schema, nothing believed that is not in bounds.
+
+References
+----------
+Protocol Buffers documentation, "Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_msdump.dumps.graphs.flow import (
+    CONSTANT,
+    MONAD,
+    Constant,
+    HostType,
+    Monad,
+    Node,
+    Of,
+    Operand,
+    Weight,
+    operator_graph,
+)
+from pytest_msdump.dumps.graphs.source_lines import FrameReader
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.tensor import TensorSpec
+
+__all__ = ["parse_pb"]
+
+_VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
+_FIXED = {_I64: 8, _I32: 4}
+_LONGEST_VARINT = 10
+_MOST = 2**64 - 1
+
+
+class Message(NamedTuple):
+    """Bytes `start` to `stop` of a file, read as a message; `source` is what errors call the file."""
+
+    data: bytes
+    start: int
+    stop: int
+    source: str
+
+    def fields(self) -> Iterator[tuple[int, int | Message]]:
+        """Yield number and content of each field: a number, or where its bytes are; fixed ones are stepped over.
+
+        Raises
+        ------
+        ConfigError
+            The bytes are no message, or one that is cut off.
+        """
+        position = self.start
+        while position < self.stop:
+            tag, behind = self._varint(position)
+            kind, number = tag & 7, tag >> 3
+            if kind == _VARINT:
+                value, position = self._varint(behind)
+                yield number, value
+                continue
+            length, begin = self._varint(behind) if kind == _LEN else (_FIXED.get(kind, -1), behind)
+            if length < 0 or number == 0 or begin + length > self.stop:
+                raise self._damaged(position)
+            position = begin + length
+            if kind == _LEN:
+                yield number, Message(self.data, begin, position, self.source)
+
+    def by_number(self) -> dict[int, list[int | Message]]:
+        """Collect the fields; those of one number in their order."""
+        found: dict[int, list[int | Message]] = {}
+        for number, content in self.fields():
+            found.setdefault(number, []).append(content)
+        return found
+
+    def text(self) -> str:
+        """Return the bytes as text; what is not UTF-8 is marked."""
+        return self.data[self.start : self.stop].decode("utf-8", errors="replace")
+
+    def _varint(self, position: int) -> tuple[int, int]:
+        value = 0
+        for index, byte in enumerate(self.data[position : min(position + _LONGEST_VARINT, self.stop)]):
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80 and value <= _MOST:
+                return value, position + index + 1
+        raise self._damaged(position)
+
+    def _damaged(self, position: int) -> ConfigError:
+        return ConfigError(f"{self.source}: not a graph, or cut off: no field of a message at byte {position}")
+
+
+# -- MindSpore's graphs in Protobuf, ``ms_output_trace_code_graph_<N>.pb`` -------------------------------------------
+
+
+_MODEL = {"graph": 4}
+_GRAPH = {"node": 1, "parameters": 3, "const_vals": 5}
+_NODE = {"input": 1, "name": 2, "op_type": 3, "output_type": 6, "full_name": 8, "source_address": 9}
+_INPUT = {"name": 1, "type": 2}
+_PARAMETER = {"name": 1, "type": 2}
+_CONSTANT = {"key": 1, "value": 2}
+_VALUE = {"dtype": 1, "int": 3, "uint": 4, "values": 18}
+_TYPE = {"data_type": 1, "tensor_type": 2, "sequence_type": 3}
+_TENSOR = {"elem_type": 1, "shape": 2}
+_SHAPE = {"dim": 1}
+_DIMENSION = {"size": 1}
+_SEQUENCE = {"elem_types": 1}
+
+_DTYPES: Mapping[int, str] = {
+    1: "bool",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "uint8",
+    7: "uint16",
+    8: "uint32",
+    9: "uint64",
+    10: "float16",
+    11: "float32",
+    12: "float64",
+    13: "string",
+    43: "complex64",
+    44: "complex128",
+    46: "bfloat16",
+    48: "int4",
+}
+# Outside of a tensor, the numbers of complex types stand for monads.
+_MONADS = frozenset({43, 44})
+_TUPLES = frozenset({31, 32})
+_CONTROL = 1
+_SIGN = 2**63
+_MOST_DIMENSIONS = 64
+
+_Fields = Mapping[int, Sequence[int | Message]]
+
+
+class _Reader:
+    """One file."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.nodes: list[Node] = []
+        self.weights: list[str] = []
+        self._operands: dict[str, tuple[Operand, HostType]] = {}
+        self._frames = FrameReader()
+
+    def weight(self, message: Message) -> None:
+        """Take a parameter in."""
+        fields = message.by_number()
+        name = _text(fields, _PARAMETER["name"])
+        self.weights.append(name)
+        host = _type(_inner(fields, _PARAMETER["type"]))
+        self._operands[name] = (MONAD if isinstance(host, Monad) else Weight(name), host)
+
+    def constant(self, message: Message) -> None:
+        """Take a constant in."""
+        fields = message.by_number()
+        self._operands[_text(fields, _CONSTANT["key"])] = _constant(_inner(fields, _CONSTANT["value"]))
+
+    def node(self, message: Message) -> None:
+        """Take a node in; those that feed it come before it."""
+        fields = message.by_number()
+        inputs = [self._input(entry) for entry in fields.get(_NODE["input"], ()) if isinstance(entry, Message)]
+        operands = [entry for entry in inputs if entry is not None]
+        made = _type(_inner(fields, _NODE["output_type"]))
+        name = _text(fields, _NODE["name"])
+        lines = _text(fields, _NODE["source_address"]).split("\n")
+        self.nodes.append(
+            Node(
+                op_type=_text(fields, _NODE["op_type"]),
+                name=_text(fields, _NODE["full_name"]),
+                label=f"node {name}",
+                operands=tuple(operand for operand, _ in operands),
+                host_inputs=tuple(host for _, host in operands),
+                host_outputs=made if isinstance(made, tuple) else () if isinstance(made, Monad) else (made,),
+                stacks=self._frames.stacks(lines, is_innermost_first=True),
+            )
+        )
+        self._operands[name] = (Of(len(self.nodes) - 1), made)
+
+    def _input(self, entry: Message) -> tuple[Operand, HostType] | None:
+        fields = entry.by_number()
+        if _number(fields, _INPUT["type"]) == _CONTROL:
+            return None
+        return self._operands.get(_text(fields, _INPUT["name"]), (CONSTANT, None))
+
+
+def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
+    """Read a graph in Protobuf.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    source : str
+        What messages call it, e.g. ``"ms_output_trace_code_graph_0.pb"``.
+
+    Returns
+    -------
+    OperatorGraph
+        As `parse_ir` gives it for the ``.ir`` of the same graph, but for what the file does not have.
+
+    Raises
+    ------
+    ConfigError
+        It is not a graph of MindSpore, or cut off.
+    """
+    model = Message(data, 0, len(data), source).by_number()
+    graph = _inner(model, _MODEL["graph"])
+    if graph is None:
+        raise ConfigError(f"{source}: not a graph of MindSpore, it holds no graph; or it is cut off")
+    reader = _Reader(source)
+    fields = graph.by_number()
+    steps = (("parameters", reader.weight), ("const_vals", reader.constant), ("node", reader.node))
+    for name, take in steps:
+        for entry in fields.get(_GRAPH[name], ()):
+            if isinstance(entry, Message):
+                take(entry)
+    return operator_graph(reader.nodes, source=source, parameters=reader.weights)
+
+
+def _constant(value: Message | None) -> tuple[Operand, HostType]:
+    if value is None:
+        return CONSTANT, None
+    fields = value.by_number()
+    # A monad is written as a value in which nothing is set.
+    if not fields:
+        return MONAD, MONAD
+    number = _number(fields, _VALUE["int"])
+    number = _number(fields, _VALUE["uint"]) if number is None else number
+    members = [_scalar(entry.by_number()) for entry in fields.get(_VALUE["values"], ()) if isinstance(entry, Message)]
+    host: HostType = tuple(members) if _number(fields, _VALUE["dtype"]) in _TUPLES else _scalar(fields)
+    return Constant(None if number is None else _signed(number)), host
+
+
+def _scalar(fields: _Fields) -> TensorSpec | None:
+    dtype = _DTYPES.get(_number(fields, _VALUE["dtype"]) or 0)
+    return None if dtype is None else TensorSpec(dtype=dtype, shape=())
+
+
+def _type(message: Message | None) -> HostType:
+    fields = message.by_number() if message else {}
+    number = _number(fields, _TYPE["data_type"])
+    tensor = _inner(fields, _TYPE["tensor_type"])
+    sequence = _inner(fields, _TYPE["sequence_type"])
+    if tensor is not None:
+        return _tensor(tensor)
+    if number in _MONADS:
+        return MONAD
+    if number in _TUPLES:
+        return _members(sequence.by_number()) if sequence else ()
+    return TensorSpec(dtype=_DTYPES[number], shape=()) if number is not None and number in _DTYPES else None
+
+
+def _members(fields: _Fields) -> tuple[TensorSpec | None, ...]:
+    """Tell what is in a tuple, without its monads. Members that are tuples themselves are not told."""
+    members: list[TensorSpec | None] = []
+    for entry in fields.get(_SEQUENCE["elem_types"], ()):
+        one = entry.by_number() if isinstance(entry, Message) else {}
+        tensor = _inner(one, _TYPE["tensor_type"])
+        number = _number(one, _TYPE["data_type"]) or 0
+        if tensor is not None:
+            elements = _number(tensor.by_number(), _TENSOR["elem_type"]) or 0
+            members.append(TensorSpec(dtype=_DTYPES.get(elements)))
+        elif number not in _MONADS:
+            members.append(TensorSpec(dtype=_DTYPES[number], shape=()) if number in _DTYPES else None)
+    return tuple(members)
+
+
+def _tensor(message: Message) -> TensorSpec | None:
+    fields = message.by_number()
+    shape = _inner(fields, _TENSOR["shape"])
+    sizes = [
+        _signed(_number(entry.by_number(), _DIMENSION["size"]) or 0)
+        for entry in (shape.by_number().get(_SHAPE["dim"], ()) if shape else ())
+        if isinstance(entry, Message)
+    ]
+    if len(sizes) > _MOST_DIMENSIONS:
+        return None
+    return TensorSpec(dtype=_DTYPES.get(_number(fields, _TENSOR["elem_type"]) or 0), shape=tuple(sizes))
+
+
+def _inner(fields: _Fields, number: int) -> Message | None:
+    """Return the last message of a field, as Protobuf asks for."""
+    content = fields.get(number, (None,))[-1]
+    return content if isinstance(content, Message) else None
+
+
+def _text(fields: _Fields, number: int) -> str:
+    message = _inner(fields, number)
+    return message.text() if message else ""
+
+
+def _number(fields: _Fields, number: int) -> int | None:
+    content = fields.get(number, (None,))[-1]
+    return content if isinstance(content, int) else None
+
+
+def _signed(number: int) -> int:
+    return number - 2 * _SIGN if number >= _SIGN else number

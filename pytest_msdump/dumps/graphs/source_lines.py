@@ -1,0 +1,214 @@
+"""From an operator to the lines of the program that made it, and back.
+
+Graph files list the calls that led to an operator. Releases that write ``FILE(LINE)/`` begin with the innermost call,
+later ones with the outermost; here the outermost is always first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.model.tensor import SourceFrame, SourceStack
+
+__all__ = [
+    "FrameReader",
+    "frames_of",
+    "is_framework",
+    "operators_at",
+    "user_frame",
+    "user_frames",
+]
+
+_CANDIDATE = "Corresponding "
+_DASH = "-"
+_IN_FILE = "In file "
+_INLINED = "inlined:"
+# The path may hold colons and brackets itself: its suffix decides, where it has one.
+_PLACE = r"(?:\((?P<old>[0-9]{1,9})\)|:(?P<line>[0-9]{1,9})(?:~(?P<last>[0-9]{1,9}))?(?:, ?[0-9]{1,9}~[0-9]{1,9})?)/"
+_SCRIPT = re.compile(r"(?P<file>.*?\.pyw?)" + _PLACE + r"(?P<text>.*)", re.DOTALL)
+_OTHER = re.compile(r"(?P<file>.+?)" + _PLACE + r"(?P<text>.*)", re.DOTALL)
+_SHARED = "<~~"
+
+_FRAMEWORK = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|build/package|mindspore/python|mindspore)/mindspore/"
+    r"(?:_[^/]*|nn|ops|common|train|boost|communication|experimental|graph|mint|numpy|ops_generate|parallel|rewrite"
+    r"|scipy|dataset|amp\.py|context\.py)(?:/|$)"
+)
+_INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages|build/package)/mindspore/")
+_DEFINITION = re.compile(r"(?:async\s+)?def\s|class\s|@")
+_QUERY = re.compile(r"(?P<file>[^()=\"']+):(?P<line>[0-9]{1,9})")
+
+
+class _Stack:
+    """Frames as they are read."""
+
+    def __init__(self, is_forward: bool, is_reversed: bool) -> None:
+        self.is_forward = is_forward
+        self.is_reversed = is_reversed
+        self.frames: list[SourceFrame] = []
+
+    def made(self) -> SourceStack:
+        return SourceStack(tuple(reversed(self.frames) if self.is_reversed else self.frames), self.is_forward)
+
+
+class FrameReader:
+    """Reads ``# In file …`` lines of one graph file; the same line is told by the same frame."""
+
+    def __init__(self) -> None:
+        self._frames: dict[str, tuple[SourceFrame, bool] | None] = {}
+        self._stacks: dict[tuple[str, ...], tuple[SourceStack, ...]] = {}
+
+    def stacks(self, lines: Iterable[str], *, is_innermost_first: bool = False) -> tuple[SourceStack, ...]:
+        """Read the lines of one operator that begin with ``#``, or the text that a `.pb` file has of them.
+
+        Parameters
+        ----------
+        lines : iterable of str
+            ``# In file …`` and ``# Corresponding … candidate:``; anything else is left out.
+        is_innermost_first : bool
+            Whether later releases, too, wrote the innermost call first here.
+
+        Returns
+        -------
+        tuple of SourceStack
+            The calls that made it, then those of its forward operator; empty ones are left out.
+        """
+        key = tuple(lines)
+        if key not in self._stacks:
+            self._stacks[key] = self._read(key, is_innermost_first)
+        return self._stacks[key]
+
+    def _read(self, lines: Iterable[str], is_innermost_first: bool) -> tuple[SourceStack, ...]:
+        stacks = [_Stack(False, is_innermost_first)]
+        for line in lines:
+            text = line.lstrip("# ")
+            # `.pb` files put a dash before the first line of each of several candidates.
+            if text.startswith((_CANDIDATE, _DASH)):
+                stacks.append(
+                    _Stack("forward" in text if text[0] != _DASH else stacks[-1].is_forward, is_innermost_first)
+                )
+            told = self._frame(text.removeprefix(_DASH).lstrip())
+            if told is not None:
+                stacks[-1].frames.append(told[0])
+                stacks[-1].is_reversed |= told[1]
+        return tuple(stack.made() for stack in stacks if stack.frames)
+
+    def _frame(self, text: str) -> tuple[SourceFrame, bool] | None:
+        if text not in self._frames:
+            self._frames[text] = _frame(text)
+        return self._frames[text]
+
+
+def _frame(text: str) -> tuple[SourceFrame, bool] | None:
+    """Read one place, and whether it is written as by releases that begin with the innermost call."""
+    text = text.removeprefix(_INLINED).lstrip()
+    if not text.startswith(_IN_FILE):
+        return None
+    rest = text.removeprefix(_IN_FILE)
+    match = _SCRIPT.fullmatch(rest) or _OTHER.fullmatch(rest)
+    if match is None:
+        return None
+    code = match["text"].partition(_SHARED)[0].strip().removesuffix("/").strip()
+    line = int(match["old"] or match["line"])
+    last = int(match["last"]) if match["last"] else None
+    return SourceFrame(match["file"], line, code, last), match["old"] is not None
+
+
+def is_framework(path: str) -> bool:
+    """Tell whether a file is one of MindSpore's own."""
+    plain = path.replace("\\", "/")
+    return bool(_INSTALLED.search(plain) or _FRAMEWORK.search(plain))
+
+
+def user_frame(stack: SourceStack) -> SourceFrame | None:
+    """Return the user's line of a stack: the innermost one outside the framework; ``None`` when there is none."""
+    own = [frame for frame in stack.frames if not is_framework(frame.file)]
+    calls = [frame for frame in own if not _DEFINITION.match(frame.text)]
+    return (calls or own)[-1] if own else None
+
+
+def user_frames(operator: Operator) -> tuple[SourceFrame, ...]:
+    """List the user's lines that made an operator: its own first, then its forward operator's; each once."""
+    stacks = sorted(operator.stacks, key=lambda stack: stack.is_forward)
+    return tuple(dict.fromkeys(frame for stack in stacks if (frame := user_frame(stack)) is not None))
+
+
+def frames_of(operator: Operator) -> tuple[SourceFrame, ...]:
+    """Return the calls that made an operator, outermost first, or those of the forward operator of a gradient.
+
+    Parameters
+    ----------
+    operator : Operator
+        Of a graph whose file has source lines.
+
+    Returns
+    -------
+    tuple of SourceFrame
+        Of its first stack; empty when the file tells none, as for kernels that the compiler made.
+    """
+    stacks = sorted(operator.stacks, key=lambda stack: stack.is_forward)
+    return stacks[0].frames if stacks else ()
+
+
+def operators_at(graph: OperatorGraph, where: str) -> tuple[Operator, ...]:
+    """Find the operators that a line of the program made.
+
+    Parameters
+    ----------
+    graph : OperatorGraph
+        With source lines.
+    where : str
+        ``FILE:LINE``, of which the file may lack leading directories; or code as it stands in the program, or a part
+        of it, in which runs of space are as good as one.
+
+    Returns
+    -------
+    tuple of Operator
+        In execution order: every operator that runs because of that line, gradients as well. The line that begins a
+        function tells all that the function does.
+
+    Examples
+    --------
+    >>> frame = SourceFrame("/home/me/net.py", 58, "x = self.conv3(x)")
+    >>> conv = Operator("Default/conv3/Conv2D-op1", "Conv2D", stacks=(SourceStack((frame,)),))
+    >>> [found.name for found in operators_at(OperatorGraph((conv,)), "net.py:58")]
+    ['Default/conv3/Conv2D-op1']
+    """
+    query = _QUERY.fullmatch(where.strip())
+    code = " ".join(where.split())
+    if query:
+        file, line = _parts(query["file"]), int(query["line"])
+        found = _matching(graph.operators, lambda frame: _covers(frame, line) and _ends_with(frame.file, file))
+        if found:
+            return found
+    return _matching(graph.operators, lambda frame: code in " ".join(frame.text.split())) if code else ()
+
+
+def _matching(operators: Iterable[Operator], is_meant: Callable[[SourceFrame], bool]) -> tuple[Operator, ...]:
+    # Operators share their stacks' frames, so each frame is asked once.
+    asked: dict[SourceFrame, bool] = {}
+    found = []
+    for operator in operators:
+        frames = [frame for stack in operator.stacks for frame in stack.frames]
+        for frame in frames:
+            if frame not in asked:
+                asked[frame] = is_meant(frame)
+        if any(asked[frame] for frame in frames):
+            found.append(operator)
+    return tuple(found)
+
+
+def _covers(frame: SourceFrame, line: int) -> bool:
+    is_definition = _DEFINITION.match(frame.text) is not None
+    last = frame.line if is_definition or frame.last_line is None else frame.last_line
+    return frame.line <= line <= last
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.replace("\\", "/").split("/") if part not in ("", "."))
+
+
+def _ends_with(path: str, wanted: tuple[str, ...]) -> bool:
+    return _parts(path)[-len(wanted) :] == wanted

@@ -1,0 +1,307 @@
+"""Overflow records: the two binary forms, and the two forms of JSON that tools make of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_msdump.dumps.ascend_file import open_dump_file
+from pytest_msdump.dumps.listing import walk
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.overflow import (
+    ACC_TYPES,
+    MAGIC,
+    NEW_FIELDS,
+    OLD_BYTES,
+    OLD_FIELDS,
+    OLD_STATUS,
+    SHOWN_AS_HEX,
+    STATUS_COUNT,
+)
+from pytest_msdump.model.overflow import OverflowEntry, present
+from pytest_msdump.storage.files import read_regular
+
+__all__ = [
+    "OverflowFile",
+    "entries_of_json",
+    "entries_of_record",
+    "overflow_files",
+    "parse_opdebug",
+    "read_overflow_file",
+    "record_as_json",
+]
+
+_HEAD = struct.Struct("<6I")
+_WORD = 8
+_LONGEST_UNIT = 40
+_HEAD_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
+_NAME = re.compile(
+    r"op_?debug\.node_op_?debug\.(?P<task>[0-9]{1,18})(?:\.(?P<stream>[0-9]{1,18}))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
+    r"(?P<json>\.output\.(?P<slot>[0-9]+)\.json)?",
+    re.IGNORECASE,
+)
+
+
+class OpdebugName(NamedTuple):
+    """What an overflow file's name says. Its task and stream are of the check itself, not of who overflowed."""
+
+    task: int
+    stream: int | None
+    timestamp: int
+    is_json: bool
+
+
+def parse_opdebug(name: str) -> OpdebugName | None:
+    """Read the name of an overflow dump, with or without a stream id, binary or JSON; ``None`` for other files.
+
+    Examples
+    --------
+    >>> parse_opdebug("Opdebug.Node_OpDebug.5.1600000000000050")
+    OpdebugName(task=5, stream=None, timestamp=1600000000000050, is_json=False)
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    stream = None if match["stream"] is None else int(match["stream"])
+    return OpdebugName(int(match["task"]), stream, int(match["time"]), match["json"] is not None)
+
+
+def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
+    """Return a binary record with the keys and the order of the vendor's JSON.
+
+    Parameters
+    ----------
+    record : bytes
+        Output 0 of the dump.
+    where : str
+        Who is read, for the message.
+
+    Raises
+    ------
+    TensorFileError
+        The bytes are neither form.
+    """
+    if len(record) >= _HEAD.size and int.from_bytes(record[:4], "little") == MAGIC:
+        return _new(record, where)
+    if len(record) == OLD_BYTES:
+        return {unit: _old(record, unit) for unit in OLD_FIELDS}
+    raise TensorFileError(
+        f"{where}: {len(record)} bytes are no overflow record: it begins with {MAGIC:#x} or has {OLD_BYTES} bytes"
+    )
+
+
+def entries_of_record(record: bytes, *, where: str) -> tuple[OverflowEntry, ...]:
+    """Return what each unit reported in a binary record; parameters and errors as of `record_as_json`."""
+    return entries_of_json(record_as_json(record, where=where), where=where)
+
+
+def entries_of_json(document: object, *, where: str) -> tuple[OverflowEntry, ...]:
+    """Return what each unit reported, from either form of the JSON.
+
+    Parameters
+    ----------
+    document : object
+        The parsed JSON.
+    where : str
+        Its file, for the message.
+
+    Raises
+    ------
+    TensorFileError
+        It is not such a document, or a number is missing.
+    """
+    if not isinstance(document, Mapping):
+        raise TensorFileError(f"{where}: no overflow record: a JSON object was expected")
+    if "acc_list" in document:
+        listed = document["acc_list"]
+        return tuple(_entry_of_new(one, where) for one in (listed if isinstance(listed, list) else [listed]))
+    entries = tuple(_entry(unit, document[unit], where) for unit in OLD_FIELDS if unit in document)
+    if not entries:
+        raise TensorFileError(f"{where}: no overflow record: it has neither 'acc_list' nor {', '.join(OLD_FIELDS)}")
+    return entries
+
+
+def _new(record: bytes, where: str) -> dict[str, Any]:
+    head = dict(zip(_HEAD_KEYS, _HEAD.unpack_from(record), strict=True))
+    unit = ACC_TYPES.get(head["acc_type"])
+    if unit is None:
+        known = ", ".join(f"{number} {name}" for number, name in ACC_TYPES.items())
+        raise TensorFileError(f"{where}: unknown unit {head['acc_type']} in the overflow record; known: {known}")
+    words = STATUS_COUNT.get((unit, head["version"]), 1)
+    names = NEW_FIELDS[unit]
+    numbers = _words(record, _HEAD.size, len(names) - 1 + words, where)
+    data: dict[str, Any] = {name: _shown(name, number) for name, number in zip(names, numbers, strict=False)}
+    if words > 1:
+        data["status"] = list(numbers[-words:])
+    return {
+        "magic": hex(head["magic"]),
+        "version": head["version"],
+        "acc_list": {
+            "valid": head["valid"],
+            "acc_type": unit,
+            "rsv": head["rsv"],
+            "data_len": head["data_len"],
+            "data": data,
+        },
+    }
+
+
+def _old(record: bytes, unit: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for start, names in (OLD_FIELDS[unit], OLD_STATUS[unit]):
+        numbers = _words(record, start, len(names), unit)
+        found |= {name: _shown(name, number) for name, number in zip(names, numbers, strict=True)}
+    return found
+
+
+def _words(record: bytes, start: int, count: int, where: str) -> Sequence[int]:
+    if len(record) < start + count * _WORD:
+        raise TensorFileError(
+            f"{where}: the overflow record has {len(record)} bytes where {start + count * _WORD} are needed"
+        )
+    return struct.unpack_from(f"<{count}Q", record, start)
+
+
+def _shown(name: str, number: int) -> int | str:
+    return hex(number) if name in SHOWN_AS_HEX else number
+
+
+def _entry_of_new(one: object, where: str) -> OverflowEntry:
+    if not isinstance(one, Mapping) or not isinstance(one.get("acc_type"), str):
+        raise TensorFileError(f"{where}: no overflow record: 'acc_list' lacks 'acc_type'")
+    unit = one["acc_type"]
+    if len(unit) > _LONGEST_UNIT:
+        raise TensorFileError(f"{where}: no overflow record: '{unit[:_LONGEST_UNIT]}…' is no unit")
+    return _entry(unit, one.get("data"), where)
+
+
+def _entry(unit: str, data: object, where: str) -> OverflowEntry:
+    if not isinstance(data, Mapping):
+        raise TensorFileError(f"{where}: no overflow record: {unit} has no fields")
+    status = data.get("status")
+    numbers = {name: _number(value, f"{where}: {unit}: {name:.40}") for name, value in data.items() if name != "status"}
+    lacking = {"task_id", "stream_id"} - numbers.keys()
+    if lacking:
+        raise TensorFileError(f"{where}: {unit} lacks {', '.join(sorted(lacking))}")
+    statuses = status if isinstance(status, list) else [status]
+    return OverflowEntry(
+        unit=unit,
+        task_id=numbers.pop("task_id"),
+        stream_id=numbers.pop("stream_id"),
+        status=tuple(_number(value, f"{where}: {unit}: status") for value in statuses),
+        context_id=present(numbers["context_id"]) if "context_id" in numbers else None,
+        thread_id=present(numbers["thread_id"]) if "thread_id" in numbers else None,
+        fields=numbers,
+    )
+
+
+def _number(value: object, where: str) -> int:
+    """A number, or the vendor's text of one."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, str) and len(value) > 40):
+        raise TensorFileError(f"{where}: not a number: {str(value)[:40]!r}")
+    if isinstance(value, int):
+        return value
+    try:
+        return int(value, 0)
+    except ValueError:
+        raise TensorFileError(f"{where}: not a number: {value[:40]!r}") from None
+
+
+# -- The overflow files of a dump ------------------------------------------------------------------------------------
+
+
+# A record has at most 2048 bytes; the JSON of one some 2000.
+_MOST_BYTES = 2**16
+
+
+@dataclass(frozen=True)
+class OverflowFile:
+    """One overflow file.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : OpdebugName
+        What its name says.
+    entries : tuple of OverflowEntry
+        What each unit reported; empty when it cannot be read.
+    documents : mapping of int to dict
+        The record of each output with the keys of the vendor's JSON.
+    problem : str
+        Why it cannot be read; empty when it can.
+    """
+
+    path: Path
+    name: OpdebugName
+    entries: tuple[OverflowEntry, ...] = ()
+    documents: dict[int, dict[str, Any]] = field(default_factory=dict)
+    problem: str = ""
+
+
+def overflow_files(root: Path) -> tuple[OverflowFile, ...]:
+    """Return every overflow file at or below `root`, in order of time.
+
+    Raises
+    ------
+    DumpNotFoundError
+        `root` cannot be listed.
+    """
+    return tuple(sorted(_found(root), key=lambda file: (file.name.timestamp, file.path.as_posix())))
+
+
+def _found(root: Path) -> Iterator[OverflowFile]:
+    if not root.is_dir():
+        if parsed := parse_opdebug(root.name):
+            yield read_overflow_file(root, parsed)
+        return
+    for folder in walk(root):
+        for name in folder.files:
+            parsed = parse_opdebug(name)
+            if parsed:
+                yield read_overflow_file(folder.below(root) / name, parsed)
+
+
+def read_overflow_file(path: Path, name: OpdebugName) -> OverflowFile:
+    """Read one overflow file, binary or JSON; what is wrong with it becomes its `problem`."""
+    try:
+        documents = {0: _json_of(path)} if name.is_json else _records_of(path)
+        entries = tuple(
+            entry for document in documents.values() for entry in entries_of_json(document, where=str(path))
+        )
+    except TensorFileError as error:
+        return OverflowFile(path, name, problem=str(error))
+    return OverflowFile(path, name, entries, documents)
+
+
+def _json_of(path: Path) -> Any:
+    try:
+        return json.loads(read_regular(path, _MOST_BYTES))
+    except OSError as error:
+        raise TensorFileError(f"{path}: cannot be read: {error.strerror}; is it an overflow record?") from error
+    except (ValueError, RecursionError) as error:
+        raise TensorFileError(f"{path}: no JSON: {error}") from error
+
+
+def _records_of(path: Path) -> dict[int, dict[str, Any]]:
+    """Return the record of each output of a binary dump, by its slot."""
+    opened = open_dump_file(path)
+    try:
+        outputs = [tensor for tensor in opened.header.tensors if tensor.io == "output"]
+        if not outputs:
+            raise TensorFileError(f"{path}: an overflow dump without an output")
+        found = {}
+        for tensor in outputs:
+            if tensor.size > _MOST_BYTES or tensor.start + tensor.size > opened.file.size:
+                raise TensorFileError(
+                    f"{path}: its record would have {tensor.size} bytes, of which the file does not have all"
+                )
+            found[tensor.slot] = record_as_json(opened.source.peek(tensor.start, tensor.size), where=str(path))
+    finally:
+        opened.file.close()
+    return found

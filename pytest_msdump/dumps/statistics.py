@@ -1,0 +1,438 @@
+"""Tables of statistics, which runs save beside tensors or in their place: ``statistic.csv`` and CANN's for an operator.
+
+References
+----------
+MindSpore "Dump" documentation, releases 1.6 to 2.10: one ``statistic.csv`` in the directory of an iteration. CANN "Dump
+Data" (acl.json), ``dump_data: stats``: a file for each operator, named as its dump would be and ``.csv``.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.dumps.ascend_names import AscendName, parse_ascend
+from pytest_msdump.dumps.base import Reader
+from pytest_msdump.dumps.dump_tree import mindspore_place
+from pytest_msdump.dumps.filename import number
+from pytest_msdump.dumps.listing import Folder, walk
+from pytest_msdump.dumps.mindspore_runs import placed, sort_out_runs
+from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
+from pytest_msdump.errors import DumpNotFoundError, TensorFileError
+from pytest_msdump.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.statistics import Statistic, Statistics, StatisticTables
+from pytest_msdump.model.tensor import (
+    UNSEEN,
+    Coordinates,
+    OpKey,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+    mangle,
+)
+from pytest_msdump.storage.files import open_regular
+
+__all__ = ["READER", "parse_table", "read_statistics"]
+
+# The `TensorRef.reader` of a tensor of which there are statistics only: none that could open it.
+READER = UNSEEN
+
+_SUFFIX = ".csv"
+_MAX_BYTES = 2**28
+_MAX_LINE = 2**16
+
+
+class _File(NamedTuple):
+    """A table, where in a run it was saved, and the operator that its name tells."""
+
+    path: Path
+    shown: str
+    at: Coordinates
+    operator: AscendName | None
+
+
+class StatisticsReader(Reader):
+    """A dump of which only tables of statistics were saved: a run's directory, or one table."""
+
+    name = READER
+    looks_for = f"tables of statistics: {STATISTICS_FILE}, or OP_TYPE.OP.TASK.STREAM.TIMESTAMP.csv"
+    # Below every reader of tensors: beside them, tables only say more of the same.
+    precedence = -1
+
+    def recognises(self, root: Path) -> bool:
+        """Tell whether a file at or below `root` is named like a table and lies where a run saves one."""
+        if not root.is_dir() and not _is_table(root.name):
+            return False
+        return next(_files(root, []), None) is not None
+
+    def index(self, root: Path) -> Dump:
+        """List the rows of all tables as tensors that cannot be opened; reads the tables."""
+        tables = read_statistics(root)
+        known = set(tables.files)
+        folders = walk(root) if root.is_dir() else ()
+        others = (folder.relative(name) for folder in folders for name in (*folder.files, *folder.closed))
+        return Dump(
+            root=root,
+            reader=self.name,
+            refs=tables.rows,
+            older=tables.older,
+            partial=tables.partial,
+            unexplained=tuple(sorted(path for path in others if path not in known and path.name != MAPPING)),
+            notes=tables.notes,
+        )
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Refuse; see `Reader.open`."""
+        raise TensorFileError(
+            f"{ref.source.path}: line {ref.source.part} has statistics of {ref.key.address}; the tensor itself was not "
+            "saved: dump with saved_data = tensor or full"
+        )
+
+
+def read_statistics(root: Path) -> StatisticTables:
+    """Read all tables of statistics at or below a directory.
+
+    Parameters
+    ----------
+    root : Path
+        A dump, of tensors or of statistics alone, any directory within it, or one table.
+
+    Returns
+    -------
+    StatisticTables
+        Keys and coordinates are those that the same run's tensors have, so that both can meet. Rows of a run before
+        that into the same directory are in `older`. What cannot be read is a note, never an error.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is nothing at `root`, or it cannot be listed.
+    """
+    notes: list[str] = []
+    rows: list[TensorRef] = []
+    files: list[Path] = []
+    for file in _files(root, notes):
+        table, note = _read(file.path)
+        files.append(Path(file.shown))
+        notes += [f"{file.shown} {problem}" for problem in (*table.problems, *note)]
+        named = [row for row in table.rows if row.op is not None or file.operator is not None]
+        if len(named) < len(table.rows):
+            notes.append(f"{file.shown} has rows without the name of an operator, which are left out")
+        rows += [_ref(row, file, table.digits) for row in named]
+    repeats = sort_out_runs(root, rows)
+    return StatisticTables(
+        rows=placed(repeats.newest, repeats.partial),
+        older=repeats.older,
+        partial=repeats.partial,
+        notes=(*repeats.notes, *notes),
+        files=tuple(files),
+    )
+
+
+def _files(root: Path, notes: list[str]) -> Iterator[_File]:
+    """List the tables by name; say which are at a place where no run saves one."""
+    if not root.is_dir():
+        if not root.is_file():
+            raise DumpNotFoundError(f"{root}: no such directory or file; give a dump, or a table of statistics")
+        yield _File(root, root.name, Coordinates(occurrence=0), _operator(root.name, {}))
+        return
+    for folder in walk(root):
+        originals = _originals(root, folder)
+        place = mindspore_place(root, folder.parts)
+        for name in folder.files:
+            if not (name.endswith(_SUFFIX) or name in originals):
+                continue
+            operator = _operator(name, originals)
+            if name != STATISTICS_FILE and operator is None:
+                continue
+            shown = folder.relative(name).as_posix()
+            if place:
+                yield _File(folder.below(root) / name, shown, place.at, operator)
+            else:
+                notes.append(f"{shown} is left out: no run saves statistics at such a place")
+
+
+def _is_table(name: str) -> bool:
+    """Whether a name is one that tables have."""
+    return name == STATISTICS_FILE or _operator(name, {}) is not None
+
+
+def _originals(root: Path, folder: Folder) -> Mapping[str, str]:
+    """Return the names that were too long for the file system; what is wrong with them, the tensors' reader tells."""
+    if MAPPING not in folder.files or not any(name.endswith(_SUFFIX) for name in folder.files if name != MAPPING):
+        return {}
+    return read_mapping(folder.below(root) / MAPPING)[0]
+
+
+def _operator(name: str, originals: Mapping[str, str]) -> AscendName | None:
+    """Return the operator that a table's name tells, if it does."""
+    for candidate in (name, originals.get(name, "")):
+        if candidate.endswith(_SUFFIX) and (parsed := parse_ascend(candidate[: -len(_SUFFIX)])):
+            return parsed
+    return None
+
+
+def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
+    """Read one table; an empty one and the end of a sentence when it cannot be read."""
+    try:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+            if path.stat().st_size > _MAX_BYTES:
+                return Table(()), (f"is left out: it is larger than {_MAX_BYTES // 2**20} MiB",)
+            table = parse_table(iter(lambda: file.readline(_MAX_LINE), ""))
+    except OSError as error:
+        return Table(()), (f"cannot be read: {error.strerror}",)
+    return table, () if table.rows or table.problems else ("holds no statistics",)
+
+
+def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
+    """Make the reference that the tensor itself would have."""
+    operator = file.operator
+    name = row.op if row.op is not None else (operator.op if operator else "")
+    mangled = mangle(name)
+    op = OpKey(
+        name=mangled,
+        at=file.at,
+        op_type=row.op_type or (operator.op_type if operator else None),
+        true_name=name if mangled != name else None,
+    )
+    timestamp = row.timestamp if row.timestamp is not None or operator is None else operator.timestamp
+    source = TensorSource(file.path, timestamp, row.line)
+    return TensorRef(
+        key=TensorKey(op, row.io, row.slot),
+        spec=row.spec,
+        source=source,
+        reader=READER,
+        statistics=Statistics(row.values, digits, row.data_bytes, row.spec, source),
+    )
+
+
+# -- One table of statistics, line by line ---------------------------------------------------------------------------
+
+
+_BY_COLUMN = {column: name for name, fact in STATISTICS.items() for column in fact.columns}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_DECIMAL = re.compile(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
+_DIGEST_DIGITS = {"md5": 32, "sha1": 40}
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_BRACKETED = re.compile(r"\((?:[0-9]{1,19}(?:, ?[0-9]{1,19})*,?)?\)")
+_CROSSED = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
+_CANN_TYPE = "DT_"
+_IO = ("input", "output")
+# What float64 can hold.
+_MOST_DIGITS = 17
+_MOST_LISTED, _LONGEST_SHOWN = 8, 40
+_LONGEST_LABEL = 2**12
+
+
+class TableRow(NamedTuple):
+    """What one row says, without what its table does not tell; `line` counts from 1."""
+
+    line: int
+    io: str
+    slot: int
+    op_type: str | None
+    op: str | None
+    timestamp: int | None
+    spec: TensorSpec
+    data_bytes: int | None
+    values: Mapping[str, Statistic]
+
+
+class Table(NamedTuple):
+    """Rows, the significant digits that they were printed with, and ends of sentences about what was left out."""
+
+    rows: tuple[TableRow, ...]
+    digits: int = DIGITS
+    problems: tuple[str, ...] = ()
+
+
+class _Columns(NamedTuple):
+    """Where in a row what is, and which titles nobody knows."""
+
+    labels: Mapping[str, int]
+    statistics: Mapping[str, int]
+    width: int
+    unknown: tuple[str, ...]
+
+
+class _UnreadableRowError(ValueError):
+    """A row that is left out; the text says why."""
+
+
+def parse_table(lines: Iterable[str]) -> Table:
+    """Read a table of any release.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        The file's lines, with or without their ends. The header may come again, as when a file is appended to.
+
+    Returns
+    -------
+    Table
+        Rows that cannot be read are counted in `problems`, with the first of them.
+
+    Examples
+    --------
+    >>> table = parse_table(["IO,Slot,Data Type,Shape,Max Value,L2Norm Value", 'output,0,float32,"(2,3)",7.5,nan,'])
+    >>> table.rows[0].values, table.rows[0].spec.shape
+    ({'maximum': 7.5, 'l2_norm': nan}, (2, 3))
+    """
+    columns: _Columns | None = None
+    rows: list[TableRow] = []
+    unreadable: list[str] = []
+    unknown: dict[str, None] = {}
+    digits = DIGITS
+    for line, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            cells = _cells(text)
+            header = _header(cells)
+            if header:
+                columns = header
+                unknown.update(dict.fromkeys(header.unknown))
+                continue
+            row, printed = _row(line, cells, columns)
+            rows.append(row)
+            digits = max(digits, printed)
+        except _UnreadableRowError as error:
+            unreadable.append(f"line {line}: {error}")
+    return Table(tuple(rows), min(digits, _MOST_DIGITS), _problems(unreadable, tuple(unknown)))
+
+
+def _problems(unreadable: Sequence[str], unknown: Sequence[str]) -> tuple[str, ...]:
+    problems = []
+    if unreadable:
+        count = "1 row" if len(unreadable) == 1 else f"{len(unreadable)} rows"
+        problems.append(f"has {count} that cannot be read, e.g. {unreadable[0]}")
+    if unknown:
+        names = [f"{name[:_LONGEST_SHOWN]}…" if len(name) > _LONGEST_SHOWN else name for name in unknown[:_MOST_LISTED]]
+        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+        problems.append(f"has columns that are not known here and are left out: {', '.join(names)}{more}")
+    return tuple(problems)
+
+
+def _cells(text: str) -> Sequence[str]:
+    """Split one line. Line by line, so that a quote that is never closed (a row cut short) spoils but its own."""
+    try:
+        return next(csv.reader([text], strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise _UnreadableRowError(f"{error or 'nothing in it'}; the run was probably killed while writing") from error
+
+
+def _header(cells: Sequence[str]) -> _Columns | None:
+    """Read titles; ``None`` for a row that is no header."""
+    titles = [" ".join(cell.split()).lower() for cell in cells]
+    labels = {LABEL_COLUMNS[title]: place for place, title in _first_places(titles) if title in LABEL_COLUMNS}
+    if not {"io", "slot"} <= labels.keys():
+        return None
+    statistics = {_BY_COLUMN[title]: place for place, title in _first_places(titles) if title in _BY_COLUMN}
+    in_order = {name: statistics[name] for name in STATISTICS if name in statistics}
+    unknown = tuple(
+        cells[place].strip()
+        for place, title in enumerate(titles)
+        if title and title not in LABEL_COLUMNS and title not in _BY_COLUMN
+    )
+    width = len(titles) - 1 if titles and not titles[-1] else len(titles)
+    return _Columns(labels, in_order, width, unknown)
+
+
+def _first_places(titles: Sequence[str]) -> Iterable[tuple[int, str]]:
+    """Number the titles from the right, so that of two equal ones the first is what remains in a mapping."""
+    return reversed(list(enumerate(titles)))
+
+
+def _row(line: int, cells: Sequence[str], columns: _Columns | None) -> tuple[TableRow, int]:
+    """Read one row; return also the most significant digits in it."""
+    if columns is None:
+        raise _UnreadableRowError("there is no header above it that names IO and Slot")
+    if len(cells) == columns.width + 1 and not cells[-1].strip():
+        cells = cells[:-1]
+    if len(cells) != columns.width:
+        raise _UnreadableRowError(
+            f"{len(cells)} fields under a header of {columns.width}; the run was probably killed while writing"
+        )
+    told = {name: cells[place].strip() for name, place in columns.labels.items()}
+    longest = max(told, key=lambda name: len(told[name]))
+    if len(told[longest]) > _LONGEST_LABEL:
+        raise _UnreadableRowError(f"{longest} '{told[longest][:40]}…' has {len(told[longest])} letters")
+    io = told["io"].lower()
+    if io not in _IO:
+        raise _UnreadableRowError(f"'{told['io'][:40]}' is neither input nor output")
+    row = TableRow(
+        line=line,
+        io=io,
+        slot=_number(told["slot"], "slot"),
+        op_type=told.get("op_type") or None,
+        op=told.get("op") or None,
+        timestamp=_number(told["timestamp"], "timestamp") if told.get("timestamp") else None,
+        spec=TensorSpec(
+            _dtype(told.get("dtype", "")), _shape(told.get("shape", "")), told.get("memory_format") or None
+        ),
+        data_bytes=_number(told["data_bytes"], "data size") if told.get("data_bytes") else None,
+        values={name: _statistic(name, cells[place].strip()) for name, place in columns.statistics.items()},
+    )
+    return row, max((_digits(cells[place]) for place in columns.statistics.values()), default=0)
+
+
+def _number(text: str, what: str) -> int:
+    value = number(text)
+    if value is None:
+        raise _UnreadableRowError(f"{what} '{text[:40]}' is no number")
+    return value
+
+
+def _dtype(text: str) -> str | None:
+    """Return the canonical name; ``None`` where the writer did not know it, or nobody here does."""
+    return canonical(text.removeprefix(_CANN_TYPE))
+
+
+def _shape(text: str) -> tuple[int, ...] | None:
+    if _BRACKETED.fullmatch(text):
+        return tuple(int(length) for length in text.strip("()").split(",") if length)
+    if _CROSSED.fullmatch(text):
+        return tuple(map(int, text.split("x")))
+    if text:
+        raise _UnreadableRowError(f"shape '{text[:80]}' is none")
+    return None
+
+
+def _statistic(name: str, text: str) -> Statistic:
+    """Read one value in the only way that its kind can be written."""
+    if text.lower() in ABSENT:
+        return None
+    kind = STATISTICS[name].kind
+    if kind == "count":
+        return _number(text, name)
+    if kind == "digest":
+        if len(text) != _DIGEST_DIGITS[name] or not _HEX.fullmatch(text):
+            raise _UnreadableRowError(f"{name} '{text[:40]}' has not {_DIGEST_DIGITS[name]} hexadecimal digits")
+        return text.lower()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    is_decimal = _DECIMAL.fullmatch(text)
+    if not is_decimal and not _NOT_FINITE.fullmatch(text):
+        raise _UnreadableRowError(f"{name} '{text[:40]}' is no number")
+    value = float(text)
+    if is_decimal and math.isinf(value):
+        raise _UnreadableRowError(f"{name} '{text[:40]}' is larger than any float64")
+    return value
+
+
+def _digits(cell: str) -> int:
+    """Count the significant digits of a number with a point or an exponent; others tell nothing of the printing."""
+    match = _DECIMAL.fullmatch(cell.strip())
+    if match is None or _INTEGER.fullmatch(cell.strip()):
+        return 0
+    return len(match["digits"].replace(".", "").lstrip("0"))

@@ -1,0 +1,290 @@
+"""One pair in detail: opened, brought to one shape, and written element by element."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from os import PathLike
+from pathlib import Path
+
+from pytest_msdump.comparison.align_shapes import axis_letters, bring_together
+from pytest_msdump.comparison.comparing import FirstElements
+from pytest_msdump.comparison.opening import as_path, open_view
+from pytest_msdump.comparison.operands import Tensor, opened
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
+from pytest_msdump.elements.files import file_stem, note_stem
+from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, Wishes, detail_views
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.tensor import COORDINATES, TensorView
+from pytest_msdump.storage.files import make_directory
+
+__all__ = ["FOLDER", "close_slots", "detail_pair", "detail_stems", "details_of_failing", "write_detail"]
+
+
+def detail_pair(
+    pair: Pair,
+    folder: Path,
+    *,
+    stem: str | None = None,
+    names: tuple[str, str] | None = None,
+    wishes: Wishes = Wishes(),  # noqa: B008 - frozen
+    extras: Extras = NO_EXTRAS,
+) -> Detail:
+    """Open a pair and write it in detail.
+
+    Parameters
+    ----------
+    pair : Pair
+        Opened here and closed again.
+    folder : Path
+        Where to.
+    stem : str, optional
+        What the names of its files begin with: operator, io and slot by default.
+    names : tuple of str, optional
+        What the summary calls the left and the right operator.
+    wishes : Wishes
+        What is to be written.
+    extras : Extras
+        A user's own conversions, and how much of each tensor to look at.
+
+    Returns
+    -------
+    Detail
+        What was written.
+
+    Raises
+    ------
+    MsdumpError
+        The tensors cannot be brought together, or read, or nothing can be written; then no file is there.
+    """
+    if pair.left.is_unseen or pair.right.is_unseen:
+        raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
+    try:
+        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+            return _detailed(pair, left, right, folder, stem, names, wishes, extras)
+    except OSError as error:
+        where = error.filename or pair.left.source.path
+        raise MsdumpError(f"{where}: cannot be read ({error.strerror or error}); check the file") from error
+
+
+def write_detail(
+    left: Tensor | Pair,
+    right: Tensor | None = None,
+    *,
+    directory: str | PathLike[str],
+    name: str = "tensor",
+    top: int = 20,
+    rows: int = MOST_ROWS,
+    every_element: bool = True,
+    transpose: tuple[int, ...] | None = None,
+    reshape: bool = False,
+) -> Detail:
+    """Write two tensors element by element: a summary, the largest errors, and CSV files with everything.
+
+    Parameters
+    ----------
+    left, right : array_like, TensorView, TensorRef, str or Path
+        The value under test and its reference. A `Pair` stands for both.
+    directory : str or Path
+        Where to; made when it is not there.
+    name : str
+        What files call arrays that have no name of their own.
+    top : int
+        How many of the largest errors are listed.
+    rows : int
+        The most elements in one file.
+    every_element : bool
+        Whether CSV files with every element are written.
+    transpose : tuple of int, optional
+        Axes of the right side, to meet the left.
+    reshape : bool
+        Whether the right side may have another shape with the same values in C order.
+
+    Returns
+    -------
+    Detail
+        Its `files`, and `summary` with the numbers as text.
+
+    Raises
+    ------
+    ConfigError
+        A number that cannot be meant, or no right side.
+    TensorShapeError
+        The shapes cannot be brought together.
+    MsdumpError
+        A tensor cannot be read, or a file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> found = write_detail([1.0, 2.0], [1.0, 2.5], directory=tempfile.mkdtemp(), name="conv1")
+    >>> [file.name for file in found.files][:2]
+    ['conv1_output_0_summary.txt', 'conv1_output_0_absolute_error_topn.csv']
+    >>> found.summary["MaxAbsoluteError"], found.top_absolute[1]
+    ('0.500000', '1,1,2.000000,2.500000,0.500000,0.200000')
+    """
+    wishes = Wishes(
+        top=_within("top", top, MOST_TOP), rows=_within("rows", rows, MOST_ROWS), every_element=every_element
+    )
+    folder = as_path(directory)
+    if isinstance(left, Pair):
+        if right is not None:
+            raise ConfigError("a Pair stands for both sides; give no right side beside it")
+        return detail_pair(left, folder, wishes=wishes)
+    if right is None:
+        raise ConfigError("there is no right side; give the reference as the second argument")
+    with ExitStack() as stack:
+        left_ref, left_view = opened(left, name, stack)
+        right_ref, right_view = opened(right, name, stack)
+        pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
+        return _detailed(pair, left_view, right_view, folder, None, None, wishes, NO_EXTRAS)
+
+
+def detail_stems(pairs: Sequence[Pair]) -> list[str]:
+    """Return what the names of each pair's files begin with; no two are alike.
+
+    Coordinates (rank, iteration, …) are part of it where the rest would not tell two pairs apart.
+    """
+    alike: dict[str, list[int]] = {}
+    for number, pair in enumerate(pairs):
+        alike.setdefault(_stem(pair), []).append(number)
+    stems = [""] * len(pairs)
+    for numbers in alike.values():
+        values = {name: {getattr(pairs[number].left.key.op.at, name) for number in numbers} for name in COORDINATES}
+        varying = [name for name in COORDINATES if len(values[name]) > 1]
+        seen: Counter[str] = Counter()
+        for number in numbers:
+            stem = _stem(pairs[number], varying)
+            seen[stem] += 1
+            stems[number] = stem if seen[stem] == 1 else f"{stem}_{seen[stem]}"
+    return stems
+
+
+def _stem(pair: Pair, told: Sequence[str] = ()) -> str:
+    key = pair.left.key
+    known = ((name, getattr(key.op.at, name)) for name in told)
+    coordinates = "".join(f"_{name}{value}" for name, value in known if value is not None)
+    return file_stem(key.op.label, key.io, key.slot, coordinates=coordinates)
+
+
+def _detailed(
+    pair: Pair,
+    left: TensorView,
+    right: TensorView,
+    folder: Path,
+    stem: str | None,
+    names: tuple[str, str] | None,
+    wishes: Wishes,
+    extras: Extras,
+) -> Detail:
+    met = bring_together(pair, left, right, extras.converters)
+    met_left, met_right = met.left, met.right
+    if extras.first is not None and extras.first < met_left.size:
+        met_left, met_right = FirstElements(met_left, extras.first), FirstElements(met_right, extras.first)
+    stem = stem or _stem(pair)
+    operators = names or (pair.left.key.op.label, pair.right.key.op.label)
+    letters = axis_letters(left, met)
+    detail = detail_views(met_left, met_right, folder, stem, names=operators, letters=letters, wishes=wishes)
+    note_stem(folder, stem, pair.left.key.op.label)
+    return detail
+
+
+def _within(name: str, number: int, most: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        raise ConfigError(f"{name} is {number!r}; give a whole number from 1 to {most}")
+    return number
+
+
+# -- Details of the tensors that fail, the first few of a run, wherever in how many processes i ----------------------
+
+
+FOLDER = "detail"
+
+
+def details_of_failing(
+    plan: Plan, records: Mapping[int, Record], directory: Path, run: str
+) -> list[tuple[str, Path | str]]:
+    """Write those of some records that fail, as far as the run has not written as many as its suite asks for.
+
+    Parameters
+    ----------
+    plan : Plan
+        ``suite.detail`` is how many.
+    records : mapping of int to record
+        What was done, by number of the pair.
+    directory : Path
+        Of the reports; details go into a folder of it.
+    run : str
+        What all processes of this run are told, and no other run is.
+
+    Returns
+    -------
+    list of tuple
+        Address, and the summary's file or the sentence why there is none.
+    """
+    failing = [number for number, record in sorted(records.items()) if record.fails]
+    if not plan.suite.detail or not failing:
+        return []
+    told: list[tuple[str, Path | str]] = []
+    for number in failing:
+        pair = plan.pairing.pairs[number]
+        try:
+            slot = _taken(directory, run, plan.suite.detail)
+            told.append((pair.left.key.address, _written(plan, number, directory, slot)))
+        except (MsdumpError, OSError) as error:
+            told.append((pair.left.key.address, terminal_text(str(error))))
+    return told
+
+
+def _written(plan: Plan, number: int, directory: Path, slot: Path | None) -> Path | str:
+    if slot is None:
+        return left_out(plan.suite.detail)
+    stem = detail_stems(plan.pairing.pairs)[number]
+    try:
+        detail = detail_pair(plan.pairing.pairs[number], directory / FOLDER, stem=stem, extras=plan.extras)
+    except BaseException:
+        # What cannot be written takes no place of another one.
+        slot.unlink()
+        raise
+    return detail.files[0]
+
+
+def left_out(count: int) -> str:
+    """Say that a run has written as many as it was asked for."""
+    what = "1 failing tensor of this run has its" if count == 1 else f"{count} failing tensors of this run have theirs"
+    return f"left out, since {what} already; --msdump-detail={count * 2} for more"
+
+
+def _slots(directory: Path, run: str) -> Path:
+    return directory / FOLDER / f".{run}"
+
+
+def _taken(directory: Path, run: str, count: int) -> Path | None:
+    """Take a place among the first `count` of a run; ``None`` when all are gone."""
+    make_directory(directory)
+    folder = _slots(directory, run)
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        path = folder / str(number)
+        # Several processes may want the same place; only one of them makes the file.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            return path
+    return None
+
+
+def close_slots(directory: Path, run: str) -> int:
+    """Forget which places a run has taken, and return how many these were."""
+    folder = _slots(directory, run)
+    if not folder.is_dir():
+        return 0
+    count = len(list(folder.iterdir()))
+    shutil.rmtree(folder, ignore_errors=True)
+    return count

@@ -1,1 +1,0 @@
-"""What a run's own files say of its network."""

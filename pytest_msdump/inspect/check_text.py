@@ -1,0 +1,114 @@
+"""What checks of one dump found, as text: for the command, and for a test that fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.facts.checks import CHECKS
+from pytest_msdump.inspect.checks import Checked
+from pytest_msdump.inspect.hits import Hit
+from pytest_msdump.model.describe import counted, frame_lines, listed, where_text, wrapped
+from pytest_msdump.model.tensor import Coordinates, OpKey
+
+__all__ = ["check_lines"]
+
+_MOST_OPERATORS = 20
+_MOST_REPEATS = 4
+
+
+def check_lines(checked: Checked, *, width: int = 100, everything: bool = False) -> Iterator[str]:
+    """Yield what was looked at, the hits of each operator in order of execution, and what could not be checked.
+
+    Parameters
+    ----------
+    checked : Checked
+        Of one dump.
+    width : int
+        Columns for sentences; names and paths are never cut.
+    everything : bool
+        Whether to tell the hits of all operators, not of the first 20.
+    """
+    dump = checked.dump
+    yield f"msdump inspect --check: {dump.root} (reader {dump.reader})"
+    operators = {name: place for place, name in enumerate(dict.fromkeys(_name(ref.key.op) for ref in dump.refs), 1)}
+    compared = f"; {counted(checked.steps, 'weight')} held against an iteration before" if checked.steps else ""
+    yield from wrapped(
+        f"{counted(checked.tensors, 'tensor')} of {counted(len(operators), 'operator')} looked at, "
+        f"{counted(checked.weights, 'weight')} among them{compared}",
+        width,
+        indent=2,
+    )
+    for note in (*dump.notes, *checked.notes):
+        yield from wrapped(note, width, indent=2)
+    yield from _summary(checked)
+    groups: dict[OpKey, list[Hit]] = {}
+    for hit in checked.hits:
+        groups.setdefault(_in_any_iteration(hit.ref.key.op), []).append(hit)
+    shown = list(groups.items())
+    for op, hits in shown if everything else shown[:_MOST_OPERATORS]:
+        yield ""
+        yield from _operator(op, hits, f"op {operators[_name(op)]} of {len(operators)}", width)
+    if len(shown) > _MOST_OPERATORS and not everything:
+        yield ""
+        yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all tells them all"
+    for path, sentence in checked.reports:
+        yield ""
+        yield f"REPORTED  {terminal_text(str(path))}"
+        yield from wrapped(sentence, width, indent=10)
+    for ref, problem in checked.unreadable:
+        yield ""
+        yield f"UNREADABLE  {terminal_text(ref.key.address)}"
+        yield from wrapped(problem, width, indent=12)
+
+
+def _summary(checked: Checked) -> Iterator[str]:
+    counts = Counter(hit.check for hit in checked.hits)
+    if not checked.tensors and not checked.unreadable:
+        yield "  there is no tensor in this dump, so nothing was checked"
+    elif not counts:
+        yield "  no check hit" + (", but not every tensor could be read" if checked.unreadable else "")
+    else:
+        told = ", ".join(f"{check} {counts[check]}" for check in CHECKS if counts[check])
+        yield f"  {counted(len(checked.hits), 'hit')}: {told}"
+
+
+def _name(op: OpKey) -> tuple[str, str | None]:
+    return (op.label, op.op_type)
+
+
+def _in_any_iteration(op: OpKey) -> OpKey:
+    """The operator that an iteration, or a loop in it, runs again."""
+    return replace(op, at=Coordinates(rank=op.at.rank, net=op.at.net, graph=op.at.graph))
+
+
+def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterator[str]:
+    yield f"HIT  {terminal_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
+    where = where_text(op.at)
+    yield f"     {place}" + (f"; {where}" if where else "")
+    line = hits[0].ref.line
+    if line is not None:
+        yield from frame_lines(line, width, indent=5)
+    repeats: dict[tuple[str, int, str, str | None], list[Hit]] = {}
+    for hit in hits:
+        repeats.setdefault((hit.ref.key.io, hit.ref.key.slot, hit.check, hit.parameter), []).append(hit)
+    for (io, slot, check, _), same in repeats.items():
+        yield f"     {io}:{slot}  {check}: {CHECKS[check].says}"
+        yield from wrapped(f"{same[0].sentence}{_repeated(same)}", width, indent=15)
+    for file in dict.fromkeys(same[0].ref.source.path for same in repeats.values()):
+        yield f"     {terminal_text(str(file))}"
+
+
+def _repeated(same: Sequence[Hit]) -> str:
+    """Say when the hit that is told was, and where it came again."""
+    times = [_time(hit.ref.key.op.at) for hit in same]
+    if not times[0]:
+        return ""
+    again = f", again in {listed(times[1:], _MOST_REPEATS)}" if len(times) > 1 else ""
+    return f"; in {times[0]}{again}"
+
+
+def _time(at: Coordinates) -> str:
+    return where_text(Coordinates(iteration=at.iteration, occurrence=at.occurrence))

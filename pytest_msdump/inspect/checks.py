@@ -1,0 +1,292 @@
+"""Check one dump by itself: every tensor once, and every weight against the iteration before."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_msdump.comparison.device_overflow import culprits_of
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.comparison.user_code import Watch, unwatched
+from pytest_msdump.dumps.graphs.flow import consumers
+from pytest_msdump.dumps.opdebug import overflow_files
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.facts.checks import CHECKS
+from pytest_msdump.inspect.hits import (
+    CheckSettings,
+    Hit,
+    hits_of_change,
+    hits_of_contents,
+    is_gradient,
+    is_optimizer,
+    is_training,
+    is_weight,
+    ranges_of,
+)
+from pytest_msdump.inspect.measure import Contents, change, contents, contents_of_statistics
+from pytest_msdump.model.describe import counted
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.overflow import OverflowEntry
+from pytest_msdump.model.tensor import OpKey, TensorRef
+
+__all__ = ["Checked", "check_dump"]
+
+_OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
+_OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")
+# Statistics that tell of NaN and Inf.
+_OF_OVERFLOW = frozenset({"nan_count", "negative_inf_count", "positive_inf_count", "l2_norm"})
+_DEFAULT = CheckSettings()
+_WITHOUT_TRAINING = (
+    "no operator of this run computes gradients, so its weights are not expected to change, and whether they do was "
+    "not checked; --check-set weight_not_changed=on checks it"
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of the checks of one dump.
+
+    Parameters
+    ----------
+    dump : Dump
+        Which one.
+    hits : tuple of Hit
+        In the order of the dump's tensors.
+    tensors, weights, steps : int
+        Tensors that were looked through, weights among them, and weights that were held against an iteration before.
+    unreadable : tuple of (TensorRef, str)
+        Tensors that could not be looked through, and why.
+    notes : tuple of str
+        Sentences about what was not checked.
+    reports : tuple of (Path, str)
+        Overflow files of the device whose operator was not dumped, or that cannot be read, and what they say.
+    """
+
+    dump: Dump
+    hits: tuple[Hit, ...]
+    tensors: int
+    weights: int
+    steps: int
+    unreadable: tuple[tuple[TensorRef, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    reports: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there was something to look at, everything could be looked at, and nothing was hit."""
+        return bool(self.tensors) and not (self.hits or self.unreadable or self.reports)
+
+
+def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch = unwatched) -> Checked:
+    """Run all checks on one dump.
+
+    Parameters
+    ----------
+    dump : Dump
+        Its index, in execution order.
+    settings : CheckSettings
+        Which checks, with which thresholds.
+    watch : Watch
+        Is told how many tensors and weights were looked at.
+
+    Returns
+    -------
+    Checked
+        Every tensor is looked through for NaN and Inf; the other checks look at outputs, and at inputs of operators
+        that have none in the dump. Weights are held against the iteration before in the same rank, net and graph, in
+        runs that train.
+
+    Raises
+    ------
+    ConfigError
+        A threshold lacks another that it needs.
+    """
+    hits: list[Hit] = list(_reported(dump, settings))
+    unreadable: list[tuple[TensorRef, str]] = []
+    with_outputs = {ref.key.op for ref in dump.refs if ref.key.io == "output"}
+    for ref in watch(dump.refs, "tensors"):
+        found = _hits_of(ref, settings)
+        if isinstance(found, str):
+            unreadable.append((ref, found))
+        elif ref.key.io == "output" or ref.key.op not in with_outputs:
+            hits += found
+        else:
+            hits += (hit for hit in found if CHECKS[hit.check].family == "overflow")
+    hits = _without_cancelled(dump, hits, settings)
+    cannot_be_read = {ref for ref, _ in unreadable}
+    weights = [ref for ref in dump.refs if is_weight(ref.key.op)]
+    seen = [ref for ref in weights if ref not in cannot_be_read and not ref.is_unseen]
+    steps, note = _steps(dump, seen, settings)
+    for ref, previous in watch(list(steps), "weights"):
+        change_hits = _changes_of(ref, previous, settings)
+        if isinstance(change_hits, str):
+            unreadable.append((ref, change_hits))
+        else:
+            hits += change_hits
+    return Checked(
+        dump=dump,
+        hits=tuple(_in_order_of(dump, hits)),
+        tensors=len(dump.refs) - len(cannot_be_read),
+        weights=len(weights),
+        steps=len(steps),
+        unreadable=tuple(unreadable),
+        notes=(*_unseen_note(dump), *note),
+        reports=tuple(_reports(dump, settings)),
+    )
+
+
+def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> list[Hit]:
+    """Leave out zeros of the backward pass, and scalars, that end in a sum with something else.
+
+    The gradient of a maximum that is subtracted again is 0, and so is all that is computed of it, until it is added to
+    the gradient that counts; a term of a loss whose factor is 0 is a scalar. What is 0 up to an optimizer stays, and so
+    does what no graph tells the readers of.
+    """
+    zeros = {
+        hit.ref.key.op.label
+        for hit in hits
+        if hit.check in _OF_ZEROS and hit.ref.key.io == "output" and not settings.is_asked_for(hit.check)
+    }
+    if not zeros:
+        return hits
+    operators = {operator.name: operator for _, graph in dump.graphs for operator in graph.operators}
+    readers: defaultdict[str, set[str]] = defaultdict(set)
+    for _, graph in dump.graphs:
+        for edge, inputs in consumers(graph).items():
+            readers[edge.producer].update(name for name, _ in inputs)
+    cancelled: set[str] = set()
+    # From the last operator to the first, each is settled before what it reads.
+    for name, operator in reversed(operators.items()):
+        following = readers[name]
+        is_scalar = bool(operator.host_outputs) and all(spec and spec.shape == () for spec in operator.host_outputs)
+        is_term = is_scalar or is_gradient(name) or all(map(is_gradient, following))
+        is_open = any(
+            one not in operators or is_optimizer(operators[one].op_type) or (one in zeros and one not in cancelled)
+            for one in following
+        )
+        if name in zeros and following and is_term and not is_open:
+            cancelled.add(name)
+    return [
+        hit
+        for hit in hits
+        if hit.check not in _OF_ZEROS or settings.is_asked_for(hit.check) or hit.ref.key.op.label not in cancelled
+    ]
+
+
+def _unseen_note(dump: Dump) -> Iterator[str]:
+    unseen = [ref for ref in dump.refs if ref.is_unseen]
+    if unseen:
+        yield f"{counted(len(unseen), 'tensor')} of these were saved as statistics only: checked as far as they tell"
+    blind = [ref for ref in unseen if not _OF_OVERFLOW & set(ref.statistics.values if ref.statistics else ())]
+    if blind:
+        yield f"{len(blind)} of them without counts of NaN and Inf, or a norm: overflow was not checked there"
+
+
+def _reported(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
+    """Yield what the device's own check says, once for each operator and report."""
+    if settings.parameters("operator_overflow") is None:
+        return
+    operators = {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}
+    for ref in operators.values():
+        for entry in ref.overflows:
+            yield Hit("operator_overflow", ref, _entry_text(entry))
+
+
+def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
+    """Yield what the device's own check says of operators that were not dumped."""
+    if settings.parameters("operator_overflow") is None:
+        return
+    files = overflow_files(dump.root) if dump.root.is_dir() else ()
+    yield from ((file.path, file.problem) for file in files if file.problem)
+    for culprit in culprits_of(dump, files):
+        if not culprit.refs:
+            yield culprit.file.path, f"{_entry_text(culprit.entry)}; nothing was dumped of it"
+
+
+def _entry_text(entry: OverflowEntry) -> str:
+    return f"{entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
+
+
+def _hits_of(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
+    """Check one tensor, or say why it cannot be read."""
+    is_initial = ref.key.op.at.iteration == 0
+    if ref.is_unseen:
+        found = _saved(ref)
+        if found is None:
+            return "the table of statistics does not tell how many elements it has"
+        return tuple(hits_of_contents(ref, found, settings, is_initial=is_initial))
+    try:
+        with closing(open_logical(ref)) as view:
+            found = contents(view, ranges=ranges_of(ref.key, settings))
+            return tuple(hits_of_contents(ref, found, settings, is_initial=is_initial))
+    except ConfigError:
+        raise
+    except (MsdumpError, OSError) as error:
+        return str(error)
+
+
+def _saved(ref: TensorRef) -> Contents | None:
+    values = ref.statistics.values if ref.statistics else {}
+    elements = None if ref.spec.shape is None else math.prod(ref.spec.shape)
+    return contents_of_statistics(values, elements=elements, dtype=ref.spec.dtype or "undefined")
+
+
+def _steps(
+    dump: Dump, weights: Sequence[TensorRef], settings: CheckSettings
+) -> tuple[Sequence[tuple[TensorRef, TensorRef]], tuple[str, ...]]:
+    """List each weight with itself an iteration before; say why there is none to look at."""
+    if all(settings.parameters(check) is None for check in _OF_CHANGES):
+        return (), ()
+    if not weights:
+        return (), ("no tensor of a weight is in this dump: changes of weights were not checked",)
+    steps = [pair for refs in _histories(weights).values() for pair in zip(refs[1:], refs, strict=False)]
+    if not steps:
+        return (), ("every weight is here in one iteration only: changes of weights were not checked",)
+    if not is_training(_operators(dump)) and not any(map(settings.is_asked_for, _OF_CHANGES)):
+        return (), (_WITHOUT_TRAINING,)
+    return steps, ()
+
+
+def _histories(weights: Iterable[TensorRef]) -> Mapping[tuple[object, ...], Sequence[TensorRef]]:
+    """Group weights by all but the iteration, each group in the order of iterations."""
+    groups: defaultdict[tuple[object, ...], list[TensorRef]] = defaultdict(list)
+    for ref in weights:
+        key, at = ref.key, ref.key.op.at
+        if at.iteration is not None:
+            groups[key.op.name, key.io, key.slot, at.rank, at.net, at.graph, at.occurrence].append(ref)
+    return {key: sorted(refs, key=lambda ref: ref.key.op.at.iteration or 0) for key, refs in groups.items()}
+
+
+def _operators(dump: Dump) -> Iterator[tuple[str, str | None]]:
+    yield from ((ref.key.op.label, ref.key.op.op_type) for ref in dump.refs)
+    yield from ((operator.name, operator.op_type) for _, graph in dump.graphs for operator in graph.operators)
+
+
+def _changes_of(ref: TensorRef, previous: TensorRef, settings: CheckSettings) -> Iterable[Hit] | str:
+    tolerance = settings.parameters("weight_not_changed") or CHECKS["weight_not_changed"].parameters
+    try:
+        with ExitStack() as stack:
+            current, before = (stack.enter_context(closing(open_logical(each))) for each in (ref, previous))
+            found = change(
+                current,
+                before,
+                rtol=tolerance["rtol"] or 0.0,
+                atol=tolerance["atol"] or 0.0,
+                equal_nan=bool(tolerance["equal_nan"]),
+            )
+    except (MsdumpError, OSError) as error:
+        return str(error)
+    return hits_of_change(ref, previous, found, settings)
+
+
+def _in_order_of(dump: Dump, hits: Iterable[Hit]) -> Sequence[Hit]:
+    """Sort hits as the dump has its operators, then by check."""
+    places: dict[OpKey, int] = {}
+    for ref in dump.refs:
+        places.setdefault(ref.key.op, len(places))
+    checks = tuple(CHECKS)
+    return sorted(hits, key=lambda hit: (places[hit.ref.key.op], checks.index(hit.check)))

@@ -1,0 +1,367 @@
+"""What is in one file: its tensors with their numbers, or its graph, table or overflow records; and whose they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_msdump.comparison.arguments import kernel_args_of
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.comparison.placing import PlacedOperator, operator_of
+from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
+from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
+from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
+from pytest_msdump.dumps.npy import parse_header
+from pytest_msdump.dumps.opdebug import OverflowFile, parse_opdebug, read_overflow_file
+from pytest_msdump.dumps.statistics import read_statistics
+from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
+from pytest_msdump.errors import DumpNotFoundError, MsdumpError, TensorFileError, UnknownDumpFormatError
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.dump_proto import DUMP_DATA
+from pytest_msdump.inspect.measure import Histogram, histogram
+from pytest_msdump.inspect.overflow_scan import OneSide, scan
+from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import KernelArguments, OperatorGraph
+from pytest_msdump.model.statistics import Statistic, StatisticTables
+from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
+from pytest_msdump.storage.files import open_regular
+
+__all__ = [
+    "FileHeader",
+    "InspectedFile",
+    "InspectedTensor",
+    "TensorHeader",
+    "file_header",
+    "inspect_file",
+    "tensors_of",
+]
+
+_ARRAY, _RAW = ".npy", ".bin"
+# More than any npy header may have.
+_NPY_HEAD_BYTES = 2**17
+_LENGTH_BYTES = 8
+_LONGEST_VERSION = 64
+_KINDS = {
+    "2.0": "a dump file in the format of Ascend",
+    "protobuf": "a dump file in one protobuf message",
+    "nano": "a nano dump file of Ascend",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorHeader:
+    """What a dump file's header says of one tensor; `first_byte` is where its data begins, `bytes` how many there are.
+
+    `address` is where it was on the device, 0 where nobody says; `groups` those of a convolution.
+    """
+
+    io: str
+    slot: int
+    data_type: str
+    memory_format: str
+    shape: tuple[int, ...]
+    original_shape: tuple[int, ...] | None
+    groups: int
+    first_byte: int
+    bytes: int
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileHeader:
+    """What a file is, and what its header says of the whole of it.
+
+    Parameters
+    ----------
+    kind : str
+        For people: ``an npy file``, ``a nano dump file of Ascend``.
+    fields : tuple of (str, str or int)
+        Name and value, as the file has them.
+    tensors : tuple of TensorHeader
+        Of a dump file; an npy file has one array, of which `fields` tell.
+    """
+
+    kind: str
+    fields: tuple[tuple[str, str | int], ...] = ()
+    tensors: tuple[TensorHeader, ...] = ()
+
+    def of(self, io: str, slot: int) -> TensorHeader | None:
+        """Return what is said of one tensor."""
+        return next((one for one in self.tensors if (one.io, one.slot) == (io, slot)), None)
+
+
+def file_header(path: Path) -> FileHeader | None:
+    """Read the header of a tensor file again.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    FileHeader or None
+        ``None`` when it has none that can be read; opening its tensors says why.
+    """
+    if path.suffix == _RAW:
+        return FileHeader("raw bytes, of which its name tells")
+    try:
+        if path.suffix == _ARRAY:
+            return _of_npy(path)
+        opened = open_dump_file(path)
+        try:
+            return _of_dump(opened)
+        finally:
+            opened.file.close()
+    except (TensorFileError, OSError):
+        return None
+
+
+def _of_npy(path: Path) -> FileHeader:
+    with open_regular(path) as file:
+        header = parse_header(file.read(_NPY_HEAD_BYTES), where=str(path))
+    fields = (
+        ("version", ".".join(map(str, header.version))),
+        ("descr", str(header.descr)),
+        ("order", "Fortran" if header.fortran_order else "C"),
+        ("first_byte", header.data_offset),
+    )
+    return FileHeader("an npy file", fields)
+
+
+def _of_dump(opened: DumpFile) -> FileHeader:
+    header = opened.header
+    fields: list[tuple[str, str | int]] = [("container", header.container)]
+    if header.container != "nano":
+        fields += _whole(opened)
+    if header.op_name:
+        fields.append(("op_name", header.op_name))
+    if header.untyped:
+        fields.append(("buffers_and_spaces", header.untyped))
+    return FileHeader(_KINDS[header.container], tuple(fields), tuple(map(_tensor, header.tensors)))
+
+
+def _whole(opened: DumpFile) -> list[tuple[str, str | int]]:
+    """Version and time of a `DumpData`."""
+    source = opened.source
+    span = Span(0, source.size)
+    if opened.header.container == "2.0":
+        length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
+        span = Span(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
+    found: dict[str, str | int] = {}
+    for name, entry in named_fields(source, span, DUMP_DATA):
+        if name == "version":
+            found[name] = opened.text(span_of(source, entry), _LONGEST_VERSION)
+        elif name == "dump_time":
+            found[name] = varint_of(source, entry)
+    return sorted(found.items(), reverse=True)
+
+
+def _tensor(tensor: StoredTensor) -> TensorHeader:
+    return TensorHeader(
+        io=tensor.io,
+        slot=tensor.slot,
+        data_type=tensor.data_type.label,
+        memory_format=tensor.memory_format,
+        shape=tensor.shape,
+        original_shape=tensor.original_shape,
+        groups=tensor.groups,
+        first_byte=tensor.start,
+        bytes=tensor.size,
+        address=tensor.address,
+    )
+
+
+# -- What is in one file ---------------------------------------------------------------------------------------------
+
+
+_TABLE = ".csv"
+
+
+@dataclass(frozen=True)
+class InspectedTensor:
+    """One tensor and its numbers.
+
+    Parameters
+    ----------
+    ref : TensorRef
+        Which one.
+    spec : TensorSpec, optional
+        What the file really holds.
+    shape : tuple of int, optional
+        Logical shape.
+    dtype : str, optional
+        Logical type.
+    side : OneSide, optional
+        NaN, Inf and saturated elements, and the first of them.
+    statistics : mapping of str to number
+        As `metrics.statistics.statistics_of` gives them.
+    histogram : Histogram, optional
+        Of real tensors with finite elements.
+    problem : str
+        Why it cannot be read; empty when it can.
+    """
+
+    ref: TensorRef
+    spec: TensorSpec | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    side: OneSide | None = None
+    statistics: Mapping[str, Statistic] = field(default_factory=dict)
+    histogram: Histogram | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class InspectedFile:
+    """One file: `tensors`, or one of `graph`, `table` and `overflow`.
+
+    Parameters
+    ----------
+    path : Path
+        Which file.
+    size : int
+        In bytes.
+    dump : Dump, optional
+        The index of its directory, which knows its operator.
+    operator : PlacedOperator, optional
+        Who made it, when a graph of the run tells.
+    arguments : KernelArguments, optional
+        What the operator's kernel was initialised with, where the run saved that.
+    header : FileHeader, optional
+        What kind of tensor file it is, and what it says of itself.
+    """
+
+    path: Path
+    size: int
+    tensors: tuple[InspectedTensor, ...] = ()
+    graph: OperatorGraph | None = None
+    table: StatisticTables | None = None
+    overflow: OverflowFile | None = None
+    dump: Dump | None = None
+    operator: PlacedOperator | None = None
+    arguments: KernelArguments | None = None
+    header: FileHeader | None = None
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it is of an earlier run into the same directory."""
+        return self.dump is not None and any(tensor.ref in self.dump.older for tensor in self.tensors)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether all of it could be read."""
+        return not any(tensor.problem for tensor in self.tensors) and not (self.overflow and self.overflow.problem)
+
+
+def inspect_file(
+    path: Path, *, bins: int = 10, graph_files: Sequence[Path] = (), root: Path | None = None
+) -> InspectedFile:
+    """Look at one file of a dump.
+
+    Parameters
+    ----------
+    path : Path
+        A tensor file, a graph, a table of statistics or an overflow file.
+    bins : int
+        Bars of each histogram.
+    graph_files : sequence of Path
+        Graphs that a user keeps outside of the dump.
+    root : Path, optional
+        The dump that the file is in, where its own directory does not tell its coordinates.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is no such file.
+    ConfigError
+        It is none of these.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise DumpNotFoundError(f"{path}: {error.strerror or error}; give a file of a dump") from error
+    report = parse_opdebug(path.name)
+    if report is not None:
+        return InspectedFile(path, size, overflow=read_overflow_file(path, report))
+    if path.suffix == _TABLE:
+        table = read_statistics(path)
+        if table.rows:
+            return InspectedFile(path, size, table=table)
+    dump, refs = tensors_of(path, graph_files=graph_files, root=root)
+    if not refs:
+        return InspectedFile(path, size, graph=read_graph(path))
+    tensors = tuple(inspect_tensor(ref, bins=bins) for ref in refs)
+    return InspectedFile(
+        path,
+        size,
+        tensors,
+        dump=dump,
+        operator=operator_of(dump, refs[0].key.op),
+        arguments=kernel_args_of(dump, refs[0]),
+        header=file_header(path),
+    )
+
+
+def tensors_of(
+    path: Path, *, graph_files: Sequence[Path] = (), root: Path | None = None
+) -> tuple[Dump, tuple[TensorRef, ...]]:
+    """Index a file's dump, and return the tensors of the file, those of an earlier run, too.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    graph_files : sequence of Path
+        Graphs that a user keeps outside of the dump.
+    root : Path, optional
+        The dump that the file is in; its own directory is enough for most.
+
+    Raises
+    ------
+    ConfigError
+        No reader knows the file, by itself either, and its name is not a graph's; or a graph cannot be read.
+    """
+    try:
+        # A file of a recording that was broken off is whole itself.
+        dump = index(root or path.parent, graph_files=graph_files, allow_incomplete=True)
+    except UnknownDumpFormatError:
+        dump = Dump(path.parent, "")
+    wanted = _absolute(path)
+    refs = (*dump.refs, *dump.older)
+    found = tuple(ref for ref in refs if wanted in map(_absolute, (ref.source.path, *ref.source.pieces)))
+    if found or is_graph_file(path):
+        return dump, found
+    # Says what each reader looks for.
+    dump = index(path, graph_files=graph_files)
+    return dump, dump.refs
+
+
+def _absolute(path: Path) -> str:
+    # Not `resolve`, which asks the disk for every directory above.
+    return os.path.abspath(path)  # noqa: PTH100
+
+
+def inspect_tensor(ref: TensorRef, *, bins: int = 10) -> InspectedTensor:
+    """Read one tensor through. What is wrong with its file is in `problem`."""
+    try:
+        with closing(open_logical(ref)) as view:
+            statistics = statistics_of(view)
+            side = scan(view)
+            return InspectedTensor(
+                ref, view.spec, view.shape, view.dtype, side, statistics, _bars(view, side.minimum, side.maximum, bins)
+            )
+    except (MsdumpError, OSError) as error:
+        return InspectedTensor(ref, problem=str(error))
+
+
+def _bars(view: TensorView, low: float | None, high: float | None, bins: int) -> Histogram | None:
+    kind = DTYPES[view.dtype].kind
+    if kind == "complex" or low is None or high is None:
+        return None
+    return histogram(view, low, high, bins=bins, whole=kind in ("integer", "bool"))

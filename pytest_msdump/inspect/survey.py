@@ -1,0 +1,213 @@
+"""What is in one dump: its operators, coordinates and sizes, and what is odd about it. Reads headers, no data."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.model.describe import counted, listed
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFrame, TensorRef
+
+__all__ = ["Survey", "SurveyedOperator", "survey"]
+
+# Stands among the memory formats for tensors of which only numbers were saved.
+_STATISTICS_ONLY = "statistics only"
+
+
+@dataclass(frozen=True)
+class SurveyedOperator:
+    """One operator over all of its coordinates.
+
+    Parameters
+    ----------
+    label, op_type : str
+        Its true name where one is known, and its type.
+    inputs, outputs : int
+        Input and output slots that were dumped.
+    tensors, size : int
+        Its tensors, and the bytes of their files.
+    dtype, shape : str and tuple of int, optional
+        Of its first output, or of its first input where there is none. ``None`` when they differ between coordinates,
+        or cannot be read.
+    line : SourceFrame, optional
+        The line of the program that made it.
+    """
+
+    label: str
+    op_type: str | None
+    inputs: int
+    outputs: int
+    tensors: int
+    size: int
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    line: SourceFrame | None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One dump.
+
+    Parameters
+    ----------
+    dump : Dump
+        Which one.
+    operators : tuple of SurveyedOperator
+        In execution order.
+    coordinates : mapping of str to tuple
+        The values that each coordinate takes; those that the dump does not have are left out.
+    files, size : int
+        Tensor files and their bytes.
+    dtypes, memory_formats : mapping of str to int
+        Tensors by logical type and by memory format, the most frequent first.
+    unreadable : tuple of (TensorRef, str)
+        Tensors whose header cannot be read, and why.
+    odd : tuple of str
+        Sentences about what one would not expect.
+    """
+
+    dump: Dump
+    operators: tuple[SurveyedOperator, ...]
+    coordinates: Mapping[str, tuple[int | str, ...]]
+    files: int
+    size: int
+    dtypes: Mapping[str, int]
+    memory_formats: Mapping[str, int]
+    unreadable: tuple[tuple[TensorRef, str], ...]
+    odd: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Header:
+    dtype: str
+    shape: tuple[int, ...]
+    memory_format: str
+
+
+def survey(dump: Dump) -> Survey:
+    """Look through a dump without reading its data.
+
+    Parameters
+    ----------
+    dump : Dump
+        Its index, in execution order.
+    """
+    headers: dict[TensorRef, _Header] = {}
+    unreadable: list[tuple[TensorRef, str]] = []
+    for ref in dump.refs:
+        header = _header(ref)
+        if isinstance(header, str):
+            unreadable.append((ref, header))
+        else:
+            headers[ref] = header
+    sizes = {path: _size(path) for ref in dump.refs for path in _files(ref)}
+    return Survey(
+        dump=dump,
+        operators=tuple(_operators(dump.refs, headers, sizes)),
+        coordinates=_coordinates(dump.refs),
+        files=len(sizes),
+        size=sum(sizes.values()),
+        dtypes=dict(Counter(header.dtype for header in headers.values()).most_common()),
+        memory_formats=dict(Counter(header.memory_format for header in headers.values()).most_common()),
+        unreadable=tuple(unreadable),
+        odd=tuple(_odd(dump, headers)),
+    )
+
+
+def _header(ref: TensorRef) -> _Header | str:
+    if ref.is_unseen:
+        spec = ref.spec
+        return _Header(spec.dtype or "unknown", spec.shape or (), _STATISTICS_ONLY)
+    try:
+        with closing(open_logical(ref)) as view:
+            return _Header(view.dtype, view.shape, ref.spec.memory_format or view.spec.memory_format or "none told")
+    except (MsdumpError, OSError) as error:
+        return str(error)
+
+
+def _files(ref: TensorRef) -> Sequence[Path]:
+    return ref.source.pieces or (ref.source.path,)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _coordinates(refs: Iterable[TensorRef]) -> Mapping[str, tuple[int | str, ...]]:
+    values: dict[str, set[int | str]] = {name: set() for name in COORDINATES}
+    for ref in refs:
+        for name in COORDINATES:
+            value = getattr(ref.key.op.at, name)
+            if value is not None:
+                values[name].add(value)
+    # Every dump has occurrence 0; that is no news.
+    if values["occurrence"] == {0}:
+        values["occurrence"] = set()
+    return {name: tuple(sorted(found)) for name, found in values.items() if found}
+
+
+def _operators(
+    refs: Iterable[TensorRef], headers: Mapping[TensorRef, _Header], sizes: Mapping[Path, int]
+) -> Iterator[SurveyedOperator]:
+    groups: dict[tuple[str, str | None], list[TensorRef]] = {}
+    for ref in refs:
+        groups.setdefault((ref.key.op.label, ref.key.op.op_type), []).append(ref)
+    for (label, op_type), members in groups.items():
+        # Outputs before inputs, then by slot.
+        shown = max((ref.key.io, -ref.key.slot) for ref in members)
+        looks = {headers.get(ref) for ref in members if (ref.key.io, -ref.key.slot) == shown}
+        header = looks.pop() if len(looks) == 1 else None
+        yield SurveyedOperator(
+            label=label,
+            op_type=op_type,
+            inputs=len({ref.key.slot for ref in members if ref.key.io == "input"}),
+            outputs=len({ref.key.slot for ref in members if ref.key.io == "output"}),
+            tensors=len(members),
+            size=sum(sizes[path] for path in {path for ref in members for path in _files(ref)}),
+            dtype=header.dtype if header else None,
+            shape=header.shape if header else None,
+            line=members[0].line,
+        )
+
+
+def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:
+    """Say what is not as a whole dump of one run has it."""
+    yield from dump.notes
+    if dump.unexplained:
+        names = [path.as_posix() for path in dump.unexplained]
+        yield f"{counted(len(names), 'file')} that no reader knows: {listed(names)}"
+    empty = [ref.key.address for ref, header in headers.items() if 0 in header.shape]
+    if empty:
+        yield f"{counted(len(empty), 'tensor')} without elements: {listed(empty)}"
+    partly = list(_in_some_iterations(dump.refs))
+    if partly:
+        yield f"{counted(len(partly), 'operator')} in some iterations only: {listed(partly)}"
+
+
+def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:
+    """Name operators that lack an iteration which others of their graph have."""
+    found: defaultdict[OpKey, set[int | None]] = defaultdict(set)
+    of_graph: defaultdict[Coordinates, set[int | None]] = defaultdict(set)
+    for ref in refs:
+        op = _anywhere(ref.key.op)
+        found[op].add(ref.key.op.at.iteration)
+        of_graph[op.at].add(ref.key.op.at.iteration)
+    for op, iterations in found.items():
+        lacking = sorted(map(str, of_graph[op.at] - iterations))
+        if lacking:
+            yield f"{op.label} (not in {listed(lacking)})"
+
+
+def _anywhere(op: OpKey) -> OpKey:
+    """The operator without what varies from step to step."""
+    at = op.at
+    return OpKey(op.name, Coordinates(at.rank, at.net, at.graph), op.op_type, op.true_name)

@@ -1,0 +1,117 @@
+"""A dump held against its own statistics: whether its tensors are those that the run computed numbers of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+
+from pytest_msdump.comparison.opening import open_logical, open_view
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.metrics import STATISTICS
+from pytest_msdump.limits.statistic_distance import distance
+from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.statistics import Statistic, StatisticDifference, Statistics
+from pytest_msdump.model.tensor import TensorRef, TensorView
+
+__all__ = ["verifiable", "verify"]
+
+_DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
+
+
+def verifiable(dump: Dump) -> tuple[TensorRef, ...]:
+    """Return the tensors of which both the tensor and statistics were saved."""
+    return tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
+
+
+def verify(dump: Dump) -> tuple[StatisticDifference, ...]:
+    """Compute the statistics of every tensor that a table has a row of, and compare. Bounded memory.
+
+    Parameters
+    ----------
+    dump : Dump
+        As `comparison.indexing.index` gives it.
+
+    Returns
+    -------
+    tuple of StatisticDifference
+        In the order of the dump, none where all agree. Tensors without a row, and rows without a tensor, have nothing
+        to be compared with; `verifiable` returns the others. A cell that the writer left empty is no difference.
+
+    Notes
+    -----
+    Numbers have to agree as far as they were printed; means and norms to a millionth, since a device adds up in
+    float32.
+    """
+    return tuple(difference for ref in verifiable(dump) for difference in _differences(ref))
+
+
+def _differences(ref: TensorRef) -> Iterator[StatisticDifference]:
+    """Compare one tensor with its row; one that cannot be read is a difference, too."""
+    saved = ref.statistics or Statistics()
+    try:
+        with closing(_view(ref, saved)) as view:
+            yield from _of_view(ref, saved, view)
+    except MsdumpError as error:
+        yield StatisticDifference(ref, "tensor", None, None, str(error))
+    except OSError as error:
+        where = error.filename or ref.source.path
+        yield StatisticDifference(ref, "tensor", None, None, f"{where}: cannot be read ({error.strerror or error})")
+
+
+def _view(ref: TensorRef, saved: Statistics) -> TensorView:
+    """Open the tensor as its row describes it: in its stored axes where these have the row's shape, else without."""
+    view = open_view(ref)
+    if saved.spec is None or saved.spec.shape in (None, view.shape):
+        return view
+    view.close()
+    return open_logical(ref)
+
+
+def _of_view(ref: TensorRef, saved: Statistics, view: TensorView) -> Iterator[StatisticDifference]:
+    claimed = saved.spec
+    if claimed is not None and claimed.shape not in (None, view.shape):
+        yield StatisticDifference(ref, "shape", str(claimed.shape), str(view.shape))
+        return
+    if claimed is not None and claimed.dtype not in (None, view.dtype):
+        yield StatisticDifference(ref, "data type", claimed.dtype, view.dtype)
+        return
+    held = math.ceil(view.size * DTYPES[view.dtype].bits / 8)
+    if saved.data_bytes not in (None, held):
+        yield StatisticDifference(ref, "data size", saved.data_bytes, held)
+    wanted = [name for name in _DIGESTS if saved.values.get(name) is not None]
+    computed = Statistics(statistics_of(view, digests=wanted), digits=None)
+    yield from _of_values(ref, saved, computed, view)
+
+
+def _of_values(
+    ref: TensorRef, saved: Statistics, computed: Statistics, view: TensorView
+) -> Iterator[StatisticDifference]:
+    """Compare number by number."""
+    found = distance(
+        saved,
+        computed,
+        left_dtype=view.dtype,
+        right_dtype=view.dtype,
+        elements=view.size,
+        limited=frozenset(),
+    )
+    finite_alone = not any(found.nan[1:] + found.inf[1:])
+    for name in STATISTICS:
+        one, other = saved.values.get(name), computed.values.get(name)
+        if one is None or name not in computed.values:
+            continue
+        gap = found.gaps.get(name)
+        differs = gap.beyond > 0 if gap is not None else not _same(one, other, finite_alone=finite_alone)
+        if differs:
+            yield StatisticDifference(ref, name, one, other)
+
+
+def _same(saved: Statistic, computed: Statistic, *, finite_alone: bool) -> bool:
+    """Whether two values that cannot be subtracted agree; extremes of a device may be those of its NaN and Inf."""
+    if isinstance(saved, float) and not math.isfinite(saved):
+        is_class = isinstance(computed, float) and not math.isfinite(computed)
+        return str(saved) == str(computed) if is_class else not finite_alone
+    return saved == computed

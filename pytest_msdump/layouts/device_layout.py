@@ -1,0 +1,375 @@
+"""From stored axes to logical ones: one engine for every row of `facts.memory_formats`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.layouts.axes import ReshapedView
+from pytest_msdump.layouts.blocks import Part, Placement, format_name, place, stored_shape
+from pytest_msdump.layouts.gather import groups_side_by_side
+from pytest_msdump.model.tensor import TensorSpec, TensorView
+
+if TYPE_CHECKING:
+    from pytest_msdump.layouts.gather import GroupedPlacement
+
+__all__ = ["NAMELESS", "Converters", "check_fits", "is_device_format", "logical", "stored", "target"]
+
+Shape = tuple[int, ...]
+Converters = Mapping[tuple[str, str], Callable[..., Any]]
+
+# Axis orders that a logical shape of so many axes may be in, the likeliest first.
+_ORDERS: Mapping[int, tuple[str, ...]] = {
+    4: ("NCHW", "NHWC", "HWCN", "CHWN"),
+    5: ("NCDHW", "NDHWC", "DHWCN", "DHWNC"),
+}
+# Formats that hold a matrix, whatever its axes are called.
+NAMELESS = frozenset({"", "IJ"})
+
+
+@lru_cache(maxsize=256)
+def is_device_format(name: str | None) -> bool:
+    """Tell whether a memory format has blocks, so that stored and logical shape differ in rank or padding.
+
+    Examples
+    --------
+    >>> is_device_format("NC1HWC0"), is_device_format("FracZ"), is_device_format("NHWC"), is_device_format(None)
+    (True, True, False, False)
+    """
+    known = format_name(name)
+    return known is None or any(len(token) == 2 for entry in MEMORY_FORMATS[known].stored for token in entry.split())
+
+
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=1024)
+def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | None) -> tuple[Shape | None, str | None]:
+    """Choose the logical shape of a stored tensor and the order of its axes.
+
+    Parameters
+    ----------
+    spec : TensorSpec
+        What the dump says; `logical_shape` is the header's.
+    rule_format, rule_shape
+        What a rule file says of the original tensor.
+
+    Returns
+    -------
+    shape, letters
+        The first that the stored shape can hold: the header's shape in the rule's order, the rule's shape, the header's
+        in the usual orders. Where several orders fit, NCHW (NCDHW) goes first. ``(None, None)`` when nobody tells a
+        shape; when none fits, the best guess, so that the refusal can name it.
+    """
+    known = format_name(spec.memory_format)
+    wishes = list(_wishes(spec, rule_format, rule_shape))
+    if known is None or spec.shape is None or not wishes:
+        return wishes[0] if wishes else (None, None)
+    for shape, letters in wishes:
+        if _placed(spec, known, shape, letters) is not None:
+            return shape, letters
+    return wishes[0]
+
+
+def check_fits(spec: TensorSpec) -> None:
+    """Refuse a stored shape that cannot hold the logical one, whatever the order of its axes.
+
+    Raises
+    ------
+    TensorShapeError
+        It cannot; the text says what would have to be there.
+    """
+    shape, letters = target(spec, rule_format=None, rule_shape=None)
+    known = format_name(spec.memory_format)
+    if known is not None and shape is not None and _placed(spec, known, shape, letters) is None:
+        raise _refusal(spec, known, shape, letters)
+
+
+def _wishes(spec: TensorSpec, rule_format: str | None, rule_shape: Shape | None) -> Iterator[tuple[Shape, str | None]]:
+    letters = (rule_format or "").upper() or None
+    if letters is not None and letters not in {order for orders in _ORDERS.values() for order in orders}:
+        letters = None
+    known = format_name(spec.memory_format)
+    told = (spec.logical_shape, rule_shape)
+    # A rule file may leave lengths open, such as that of the batch.
+    shapes = [_without_gaps(spec, known, shape, letters) for shape in told if shape is not None]
+    shapes = [shape for shape in shapes if min(shape, default=0) >= 0]
+    if letters is not None:
+        yield from ((shape, letters) for shape in shapes if len(letters) == len(shape))
+    nameless = known is not None and MEMORY_FORMATS[known].axes in NAMELESS
+    for shape in shapes:
+        yield from ((shape, order) for order in (() if nameless else _ORDERS.get(len(shape), ())))
+        yield shape, None
+
+
+def _without_gaps(spec: TensorSpec, known: str | None, shape: Shape, letters: str | None) -> Shape:
+    """Fill lengths that a rule left open from the stored axes that hold nothing but that axis."""
+    if min(shape, default=0) >= 0 or known is None or spec.shape is None or len(letters or "") != len(shape):
+        return shape
+    entries = MEMORY_FORMATS[known].stored
+    whole = dict(zip(entries, spec.shape, strict=True)) if len(entries) == len(spec.shape) else {}
+    named = zip(letters or "", shape, strict=True)
+    return tuple(whole.get(letter, length) if length < 0 else length for letter, length in named)
+
+
+def logical(
+    view: TensorView,
+    *,
+    logical_shape: Shape | None = None,
+    logical_format: str | None = None,
+    converters: Converters | None = None,
+) -> TensorView:
+    """Undo a tensor's memory format; reads no data (but for a user's converter, which gets all of it).
+
+    Parameters
+    ----------
+    view : TensorView
+        In stored axes; its `spec` names the memory format.
+    logical_shape : tuple of int, optional
+        Shape without padding; by default the header's, also for lengths below 0, which nobody knows.
+    logical_format : str, optional
+        What its axes are, e.g. ``"NHWC"``; found out by `target` by default.
+    converters : mapping, optional
+        (from, to) → a user's function; it wins over ours.
+
+    Returns
+    -------
+    TensorView
+        Of the logical shape. A tensor in a plain format whose shape nobody contradicts comes back as it is.
+
+    Raises
+    ------
+    TensorShapeError
+        The format and the shapes contradict each other, the format is unknown, or nothing tells the logical shape.
+    """
+    spec = view.spec
+    if logical_shape is None or min(logical_shape, default=0) < 0:
+        logical_shape, logical_format = target(spec, rule_format=logical_format, rule_shape=logical_shape)
+    known = format_name(spec.memory_format)
+    if converters:
+        from pytest_msdump.layouts.axes import converted
+
+        own = converted(view, known or str(spec.memory_format), logical_shape, logical_format, converters)
+        if own is not None:
+            return own
+    if known is None:
+        return _of_unknown_format(view, logical_shape)
+    if logical_shape is None:
+        if is_device_format(known):
+            raise TensorShapeError(
+                f"{known} of stored shape {view.shape} is padded, and nothing tells its logical shape; give the rule "
+                "file that knows this operator (--msdump-fusion), or dump with trans_flag"
+            )
+        return view
+    if 0 in logical_shape or view.size == 0:
+        return view
+    return _brought(view, known, logical_shape, logical_format)
+
+
+def _of_unknown_format(view: TensorView, logical_shape: Shape | None) -> TensorView:
+    if logical_shape in (None, view.shape):
+        return view
+    raise TensorShapeError(
+        f"memory format {view.spec.memory_format} has no conversion from stored shape {view.shape} to {logical_shape}; "
+        "write one, convert_X_to_Y.py, and name its folder with -custom"
+    )
+
+
+def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) -> TensorView:
+    row = MEMORY_FORMATS[known]
+    plain = not is_device_format(known)
+    if known == "ND" or (plain and len(view.shape) != len(row.axes)):
+        return _plain(view, shape)
+    found: TensorView
+    placed = _placed(view.spec, known, shape, letters)
+    if placed is None:
+        if plain and prod(shape) == view.size:
+            return _plain(view, shape)
+        raise _refusal(view.spec, known, shape, letters)
+    from pytest_msdump.layouts.gather import BlockedView
+
+    if not isinstance(placed, Placement):
+        from pytest_msdump.layouts.gather import ungrouped
+
+        found = ungrouped(BlockedView(view, placed.placement), placed)
+    elif plain:
+        # No blocks: the file's own reader knows best how to take axes in another order.
+        stored_axes = [part.axis for part in placed.parts]
+        order = tuple(stored_axes.index(axis) for axis in range(len(stored_axes)))
+        found = view if order == tuple(range(len(order))) else view.permuted(order)
+    else:
+        found = BlockedView(view, placed)
+    return found if found.shape == shape else UnfoldedView(found, shape)
+
+
+class UnfoldedView(ReshapedView):
+    """A tensor under another shape than its format knows it by, whose axes can still change places."""
+
+    def __init__(self, view: TensorView, shape: Shape) -> None:
+        super().__init__(view, shape)
+        self._known_as = view
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return this tensor with its axes in another order; reads no data."""
+        from pytest_msdump.layouts.gather import BlockedView
+
+        shape = tuple(self.shape[axis] for axis in axes)
+        known = self._known_as
+        long = [axis for axis, length in enumerate(known.shape) if length != 1]
+        if [known.shape[axis] for axis in long] != [length for length in self.shape if length != 1]:
+            parts = tuple(Part(axis, "whole", length) for axis, length in enumerate(self.shape))
+            return BlockedView(self, Placement(self.shape, parts), order=axes)
+        # Only axes of length 1 are new or gone: the others move where they are.
+        counterpart = dict(zip((axis for axis, length in enumerate(self.shape) if length != 1), long, strict=True))
+        ones = [axis for axis in range(len(known.shape)) if axis not in long]
+        moved = [counterpart[axis] for axis in axes if axis in counterpart]
+        return UnfoldedView(known.permuted((*moved, *ones)), shape)
+
+
+def _plain(view: TensorView, shape: Shape) -> TensorView:
+    """Give a tensor in a plain format the shape that its header or rule says, where that is no more than a name."""
+    if shape == view.shape:
+        return view
+    same_but_ones = [length for length in shape if length != 1] == [length for length in view.shape if length != 1]
+    told_by_header = shape == view.spec.logical_shape and prod(shape) == view.size
+    return UnfoldedView(view, shape) if same_but_ones or told_by_header else view
+
+
+@lru_cache(maxsize=1024)
+def _placed(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement | None:
+    """Return how a logical shape lies in a stored one; ``None`` when it does not."""
+    if spec.shape is None or min(shape, default=1) < 0:
+        return None
+    try:
+        return _place(spec, known, shape, letters)
+    except TensorShapeError:
+        return None
+
+
+def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> Placement | GroupedPlacement:
+    row = MEMORY_FORMATS[known]
+    full, order = (shape, "") if row.axes in NAMELESS else completed(shape, letters)
+    if row.is_grouped and spec.groups > 1:
+        from pytest_msdump.layouts.gather import place_groups
+
+        return place_groups(known, spec.shape or (), full, order, spec.groups)
+    return place(known, spec.shape or (), full, order)
+
+
+def _refusal(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> TensorShapeError:
+    """Say what does not fit."""
+    try:
+        _place(spec, known, shape, letters)
+    except TensorShapeError as error:
+        return error
+    return TensorShapeError(f"{known} of stored shape {spec.shape} cannot hold a tensor of shape {shape}")
+
+
+def completed(shape: Shape, letters: str | None) -> tuple[Shape, str]:
+    """Name the axes of a shape; a shorter one is filled up with axes of length 1 that were left out."""
+    if letters is not None:
+        return shape, letters
+    if len(shape) >= 5:
+        return shape, "NCDHW"
+    if len(shape) == 1:
+        return (1, *shape, 1, 1), "NCHW"
+    return (*shape, *(1,) * (4 - len(shape))), "NCHW"
+
+
+# -- From logical axes to stored ones --------------------------------------------------------------------------------
+
+
+Array = npt.NDArray[Any]
+
+
+def stored(
+    array: Array,
+    memory_format: str,
+    *,
+    logical_format: str = "",
+    c0: int | None = None,
+    groups: int = 1,
+    padding: float = 0,
+) -> Array:
+    """Bring an array to a memory format.
+
+    Parameters
+    ----------
+    array : ndarray
+        In logical axes.
+    memory_format : str
+        Where to.
+    logical_format : str
+        What the axes of `array` are; by default NCHW or NCDHW by their number.
+    c0 : int, optional
+        Elements in a block of channels (of columns, in FRACTAL_NZ); 16 by default, 4 in the C04 formats.
+    groups : int
+        Of a convolution.
+    padding : float
+        What fills blocks up.
+
+    Returns
+    -------
+    ndarray
+        C-contiguous, of the stored shape.
+
+    Raises
+    ------
+    TensorShapeError
+        The format is unknown or cannot hold the array.
+    """
+    known = format_name(memory_format)
+    if known is None:
+        raise TensorShapeError(f"memory format {memory_format} is not known")
+    row = MEMORY_FORMATS[known]
+    full, letters = (array.shape, "") if row.axes in NAMELESS else completed(array.shape, logical_format or None)
+    blocks = {} if c0 is None else {"C": c0, "J": c0}
+    if row.is_grouped and groups > 1:
+        return _stored_groups(array.reshape(full), known, letters, blocks, groups, padding)
+    shape, placement = stored_shape(known, full, letters, blocks)
+    return _filled(array.reshape(placement.shape), placement, padding).reshape(shape)
+
+
+def _filled(array: Array, placement: Placement, padding: float) -> Array:
+    """Pad each axis to whole blocks, split it, and bring the pieces to the stored order."""
+    lengths: list[tuple[int, int]] = []
+    pieces: list[int] = []
+    where: dict[int, int] = {}
+    for axis, length in enumerate(placement.shape):
+        numbers = [number for number, part in enumerate(placement.parts) if part.axis == axis]
+        numbers.sort(key=lambda number: placement.parts[number].kind == "inner")
+        sizes = [placement.parts[number].size for number in numbers]
+        for number in numbers:
+            where[number] = len(where)
+        pieces += sizes
+        lengths.append((0, prod(sizes) - length))
+    padded = np.pad(array, lengths, constant_values=padding)
+    order = [where[number] for number in range(len(placement.parts))]
+    return np.ascontiguousarray(padded.reshape(pieces).transpose(order))
+
+
+def _stored_groups(
+    array: Array, known: str, letters: str, blocks: Mapping[str, int], groups: int, padding: float
+) -> Array:
+    names = "NC" + "".join(letter for letter in letters if letter not in "NC")
+    weight = array.transpose([letters.index(letter) for letter in names])
+    count, channels, *rest = weight.shape
+    if count % groups:
+        raise TensorShapeError(f"{count} filters cannot be shared by {groups} groups")
+    filters = count // groups
+    lengths = {**MEMORY_FORMATS[known].default_blocks, **blocks}
+    together = groups_side_by_side(groups, filters, channels, block=lengths["C"], rows=lengths["N"])
+    packs = -(-groups // together)
+    wide = np.full((packs * together, filters, together, channels, *rest), padding, weight.dtype)
+    group = np.arange(groups)
+    wide[group, :, group % together] = weight.reshape(groups, filters, channels, *rest)
+    parts = [
+        stored(pack, known, logical_format=names, c0=lengths["C"], padding=padding)
+        for pack in wide.reshape(packs, together * filters, together * channels, *rest)
+    ]
+    return np.concatenate(parts)

@@ -1,0 +1,416 @@
+"""One block of both sides to one `Partial`, and two partials to one: nothing here knows how many blocks there are."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.dtypes import coarser
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.metrics.pointwise import (
+    NO_CLASSES,
+    NO_ERRORS,
+    Classes,
+    Errors,
+    Moduli,
+    Places,
+    Tolerance,
+    Zeros,
+    classify,
+    errors,
+    no_difference,
+    split_classes,
+)
+from pytest_msdump.metrics.rankings import Candidate, Ranking, candidates, mismatches, select
+from pytest_msdump.metrics.sums import ZERO, Moments, Sum, dot, moments
+from pytest_msdump.metrics.values import (
+    Array,
+    Doubles,
+    Workspace,
+    above,
+    components,
+    differences,
+    inner,
+    is_wide,
+    magnitudes,
+    numbers,
+)
+from pytest_msdump.text import Message
+
+__all__ = [
+    "EXACT_KINDS",
+    "NOTHING",
+    "NO_DIVERGENCE",
+    "Divergence",
+    "Partial",
+    "Span",
+    "Task",
+    "divergence_of_block",
+    "measure_block",
+]
+
+Parts = tuple[Doubles, ...]
+Ranges = tuple[tuple[float | int, float | int], ...]
+
+# Of types whose differences are exact.
+EXACT_KINDS = frozenset({"integer", "bool"})
+
+# What elements of so many bytes are compared as.
+_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
+
+# At most four bits are lost to a difference that is this part of its terms.
+_CANCELS_LITTLE = 1 / 8
+
+
+class Task(NamedTuple):
+    """What stays the same for all blocks of a pair: logical dtypes, tolerance, how many worst elements are wanted."""
+
+    left: str
+    right: str
+    tolerance: Tolerance = Tolerance()
+    worst: int = 5
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of both types, as `facts.dtypes` has them."""
+        return _kinds(self.left, self.right)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether a side may hold NaN or Inf at all."""
+        return not self.kinds.isdisjoint({"float", "complex"})
+
+    @property
+    def near_zero(self) -> float:
+        """How far from an exact 0 an element still counts as one in relative errors; 0 where no side is a float."""
+        return _near_zero(self.left, self.right)
+
+    @property
+    def unlike(self) -> Message:
+        """Why bits are not compared, where they are not."""
+        return Message("bits_of_other_types", {"left": self.left, "right": self.right})
+
+
+# A network has many tensors and few types.
+@cache
+def _kinds(left: str, right: str) -> frozenset[str]:
+    return frozenset({DTYPES[left].kind, DTYPES[right].kind})
+
+
+# The distance of two neighbours around 0, of one side or of both.
+_UNITS = 2.0
+
+
+@cache
+def _near_zero(left: str, right: str) -> float:
+    fact = DTYPES[coarser(left, right)]
+    smallest = DTYPES[fact.component].smallest if fact.component else fact.smallest
+    return _UNITS * smallest if smallest else 0.0
+
+
+class Partial(NamedTuple):
+    """What is known of the blocks seen so far. `bits` is ``None`` when the dtypes differ."""
+
+    elements: int = 0
+    bits: int | None = 0
+    classes: Classes = NO_CLASSES
+    left: tuple[Moments, ...] = ()
+    right: tuple[Moments, ...] = ()
+    product: Sum = ZERO
+    errors: Errors = NO_ERRORS
+    worst: tuple[Candidate, ...] = ()
+
+    @property
+    def finite(self) -> int:
+        """Positions where both sides are finite."""
+        return self.left[0].elements if self.left else 0
+
+    def merge(self, other: Partial, worst: int) -> Partial:
+        """Return what is known of both parts together, with the `worst` worst elements of both."""
+        return Partial(
+            self.elements + other.elements,
+            None if self.bits is None or other.bits is None else self.bits + other.bits,
+            self.classes.merge(other.classes),
+            _merge_moments(self.left, other.left),
+            _merge_moments(self.right, other.right),
+            self.product.merge(other.product),
+            self.errors.merge(other.errors),
+            select((*self.worst, *other.worst), worst) if other.worst else self.worst,
+        )
+
+
+NOTHING = Partial()
+
+
+def _merge_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:
+    if not a or not b:
+        return a or b
+    if len(a) == 1:
+        return (a[0].merge(b[0]),)
+    return tuple(x.merge(y) for x, y in zip(a, b, strict=True))
+
+
+def measure_block(
+    left: Array, right: Array, start: int, task: Task, workspace: Workspace, last: Candidate | None = None
+) -> Partial:
+    """Measure one block.
+
+    Parameters
+    ----------
+    left, right : ndarray
+        1-D, native, of equal size, at least one element.
+    start : int
+        C-order number of the first element.
+    task : Task
+        What to measure by.
+    workspace : Workspace
+        Buffers to compute in.
+    last : Candidate, optional
+        The last of `task.worst` candidates that earlier blocks gave; only spares work.
+    """
+    bits = _differing_bits(left, right, workspace) if task.left == task.right else None
+    unequal = bits if left.dtype.kind in "iuf" else None
+    left, right = numbers(left), numbers(right)
+    classes, places, worst = NO_CLASSES, Places(start), []
+    size = left.size
+    sides, ranges = _prepare(left, right, bits == 0, workspace)
+    if not _all_finite(ranges) and task.has_classes:
+        classes, kept = split_classes(left, right, start)
+        if classes.mismatch and not (last and last.mismatch):
+            worst = mismatches(left, right, classify(left) != classify(right), start, task.worst)
+        places, left, right, unequal = Places(start, kept), left[kept], right[kept], None
+        if not kept.size:
+            return Partial(size, bits, classes, worst=tuple(worst))
+        sides, ranges = _prepare(left, right, bits == 0, workspace)
+    finite = _Finite(left, right, sides, ranges, places, unequal)
+    stats, product, found, among = _measure_finite(finite, bits == 0, task, workspace, last)
+    chosen = select((*worst, *among), task.worst) if worst or among else ()
+    return Partial(size, bits, classes, *stats, product, found, chosen)
+
+
+def _prepare(
+    left: Array, right: Array, identical: bool, workspace: Workspace
+) -> tuple[tuple[Parts, Parts], tuple[Ranges, Ranges]]:
+    """Return the real components of both sides and their ranges."""
+    a = components(left, "left", workspace)
+    extents = _ranges(left, a)
+    if identical:
+        return (a, a), (extents, extents)
+    b = components(right, "right", workspace)
+    return (a, b), (extents, _ranges(right, b))
+
+
+class _Finite(NamedTuple):
+    """The part of a block where both sides are finite."""
+
+    left: Array
+    right: Array
+    sides: tuple[Parts, Parts]
+    ranges: tuple[Ranges, Ranges]
+    places: Places
+    unequal: int | None = None
+
+
+def _measure_finite(
+    block: _Finite, identical: bool, task: Task, workspace: Workspace, last: Candidate | None
+) -> tuple[tuple[tuple[Moments, ...], tuple[Moments, ...]], Sum, Errors, list[Candidate]]:
+    """Return moments of both sides, their product, errors, and elements that may be among the worst."""
+    left = _moments(block.sides[0], block.ranges[0], workspace)
+    if identical:
+        product = ZERO
+        for part in left:
+            product = product.merge(part.squares)
+        peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
+        return (left, left), product, no_difference(peak), []
+    right = _moments(block.sides[1], block.ranges[1], workspace)
+    # From here on the components are overwritten: left by |l−r|, right by |r|.
+    difference = differences(block.left, block.right, block.sides)
+    modulus = magnitudes(block.sides[1])
+    found, rankings = errors(
+        difference,
+        Moduli(modulus, _peak(right, modulus)),
+        task.tolerance,
+        block.places,
+        workspace,
+        zeros=Zeros(block.left, task.near_zero),
+        unequal=block.unequal,
+        last=last,
+    )
+    worst = [one for ranking in rankings for one in _candidates(block, ranking, task, last)]
+    found = _with_saturation(found, block, left, task, workspace)
+    product = _product_by_squares(left, right, found.squares) or _product(block, (left, right), workspace)
+    return (left, right), product, found, worst
+
+
+def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | None) -> list[Candidate]:
+    """Return the elements that a ranking puts before `last`, as far as they may belong to the worst."""
+    scores, places = ranking.chosen(candidates(ranking, task.worst, last))
+    elements = block.places.elements(places)
+    values = zip(scores, elements, block.left[places].tolist(), block.right[places].tolist(), strict=True)
+    return [ranking.candidate(*one) for one in values]
+
+
+def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
+    """Count positions whose bytes differ; the views of one dtype store alike."""
+    a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    word = _WORDS.get(a.dtype.itemsize, _WORDS[8])
+    words = a.view(word), b.view(word)
+    differ = np.not_equal(*words, out=workspace.mask("nonzero", words[0].size))
+    if a.dtype.itemsize > word.itemsize:
+        differ = differ.reshape(a.size, -1).any(axis=1)
+    return int(np.count_nonzero(differ))
+
+
+def _ranges(block: Array, parts: Parts) -> Ranges:
+    """Return the range of each component; NaN in it shows that there is a NaN."""
+    # The narrower the elements the faster, but for float16, which few processors compare.
+    sources = parts if block.dtype.kind == "c" or block.dtype == np.float16 else (block,)
+    # Of 64 bits integers stay integers: float64 would make equal what is not.
+    number: type = int if is_wide(block) else float
+    return tuple([(number(np.minimum.reduce(part)), number(np.maximum.reduce(part))) for part in sources])
+
+
+def _all_finite(ranges: tuple[Ranges, Ranges]) -> bool:
+    # NaN compares as neither.
+    return all(-math.inf < low and high < math.inf for low, high in (*ranges[0], *ranges[1]))
+
+
+def _moments(parts: Parts, ranges: Ranges, workspace: Workspace) -> tuple[Moments, ...]:
+    if len(parts) == 1:
+        return (moments(parts[0], *ranges[0], workspace),)
+    return tuple(moments(part, *extent, workspace) for part, extent in zip(parts, ranges, strict=True))
+
+
+def _product_by_squares(left: tuple[Moments, ...], right: tuple[Moments, ...], apart: Sum) -> Sum | None:
+    """Return ⟨l,r⟩ = (|l|² + |r|² − |l−r|²)/2; ``None`` where more than the last few bits would cancel."""
+    if len(left) > 1 or len(right) > 1:
+        return None
+    a, b = left[0].squares, right[0].squares
+    if a.exponent or b.exponent or apart.exponent:
+        return None
+    both = a.high + b.high
+    product = 0.5 * (both - apart.high)
+    return Sum(product) if abs(product) > _CANCELS_LITTLE * both else None
+
+
+def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ...]], ws: Workspace) -> Sum:
+    """Return Re⟨l,r⟩; a side without an imaginary part has zeros there."""
+    sides = components(block.left, "left", ws), components(block.right, "right", ws)
+    total = ZERO
+    for left, right, a, b in zip(*sides, *stats, strict=False):
+        total = total.merge(dot(left, right, (a.peak, b.peak), ws))
+    return total
+
+
+def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
+    """Return max |r|; one component's range already tells it."""
+    return stats[0].peak if len(stats) == 1 else float(modulus.max())
+
+
+def _with_saturation(
+    found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, workspace: Workspace
+) -> Errors:
+    """Add the elements whose left side is at its dtype's maximum and whose right side is something else."""
+    maximum = DTYPES[task.left].maximum
+    if maximum is None or all(part.peak < maximum for part in left):
+        return found
+    mask = block.sides[0][0] != 0.0
+    at_maximum: npt.NDArray[np.bool_] = np.zeros(mask.size, bool)
+    for part in components(block.left, "saturated", workspace):
+        at_maximum |= np.abs(part) == maximum
+    mask &= at_maximum
+    count = int(np.count_nonzero(mask))
+    first = block.places.element(int(mask.argmax())) if count else None
+    return found._replace(saturated=count, first_saturated=first)
+
+
+# -- KL divergence ---------------------------------------------------------------------------------------------------
+
+
+_EPSILON = 2.0**-23
+
+# Between these widths neither sums overflow nor does anything underflow before dividing.
+_NARROW, _WIDE = 2.0**-300, 2.0**300
+
+
+class Span(NamedTuple):
+    """The range of one side over the positions where both sides are finite."""
+
+    minimum: float | int
+    maximum: float | int
+
+    @property
+    def width(self) -> float:
+        """How far the range reaches; infinite when float64 cannot hold it."""
+        return float(self.maximum - self.minimum)
+
+
+class Divergence(NamedTuple):
+    """Sums of p, of q, and of p·ln(p/q) before p and q are divided by their sums."""
+
+    left: Sum = ZERO
+    right: Sum = ZERO
+    weighted: Sum = ZERO
+
+    def merge(self, other: Divergence) -> Divergence:
+        """Return the sums of both parts together."""
+        return Divergence(*(a.merge(b) for a, b in zip(self, other, strict=True)))
+
+    @property
+    def value(self) -> float:
+        """Σ P·ln(P/Q) in nats: ``Σ p·ln(p/q) / Σp + ln(Σq / Σp)``."""
+        left, right = self.left.value, self.right.value
+        # Never negative by Gibbs' inequality; rounding alone could make it so.
+        return max(0.0, self.weighted.value / left + math.log(right / left))
+
+
+NO_DIVERGENCE = Divergence()
+
+
+def divergence_of_block(
+    left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool, workspace: Workspace
+) -> Divergence:
+    """Return the sums of one block of real numbers, taken where both sides are finite."""
+    a, b = _above(left, spans[0], "left", workspace), _above(right, spans[1], "right", workspace)
+    if not everything_finite:
+        kept = np.isfinite(a) & np.isfinite(b)
+        a, b = a[kept], b[kept]
+        if not a.size:
+            return NO_DIVERGENCE
+    _normalise(a, spans[0].width)
+    _normalise(b, spans[1].width)
+    sums = float(np.add.reduce(a)), float(np.add.reduce(b))
+    np.divide(a, b, out=b)
+    np.log(b, out=b)
+    return Divergence(Sum(sums[0]), Sum(sums[1]), Sum(inner(a, b)))
+
+
+def _above(block: Array, span: Span, name: str, workspace: Workspace) -> Doubles:
+    """Return how far elements are above the lowest of their side; NaN and Inf stay what they are."""
+    block = numbers(block)
+    if is_wide(block):
+        block = above(block, int(span.minimum))
+        return components(block, name, workspace)[0]
+    values = components(block, name, workspace)[0]
+    return np.subtract(values, span.minimum, out=values)
+
+
+def _normalise(values: Doubles, width: float) -> None:
+    """Replace distances from the lowest element by their place in the range, in place."""
+    if width == 0.0:
+        # A constant side is an even distribution whatever its value: its sum is divided out again.
+        values.fill(1.0)
+        return
+    least = _EPSILON
+    if _NARROW <= width <= _WIDE:
+        # Dividing by the sum later on makes dividing by the width needless.
+        least *= width
+    elif math.isinf(1.0 / width):
+        np.divide(values, width, out=values)
+    else:
+        np.multiply(values, 1.0 / width, out=values)
+    np.maximum(values, least, out=values)

@@ -1,0 +1,42 @@
+"""Dumps from live models. Importing this loads neither numpy nor a framework; names are looked up when used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_msdump.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_msdump.dtypes.arrays import RawArray
+    from pytest_msdump.record.caffe import from_caffe
+    from pytest_msdump.record.recorder import Recorder
+    from pytest_msdump.record.reference import keep_reference
+    from pytest_msdump.record.weights import assert_same_weights, load_weights, read_weights, save_weights
+    from pytest_msdump.record.writer import DumpWriter
+
+__all__ = [
+    "DumpWriter",
+    "RawArray",
+    "Recorder",
+    "assert_same_weights",
+    "from_caffe",
+    "keep_reference",
+    "load_weights",
+    "read_weights",
+    "save_weights",
+]
+
+# Public name → module that has it.
+_HOMES = {
+    "from_caffe": "pytest_msdump.record.caffe",
+    "DumpWriter": "pytest_msdump.record.writer",
+    "RawArray": "pytest_msdump.dtypes.arrays",
+    "Recorder": "pytest_msdump.record.recorder",
+    "assert_same_weights": "pytest_msdump.record.weights",
+    "keep_reference": "pytest_msdump.record.reference",
+    "load_weights": "pytest_msdump.record.weights",
+    "read_weights": "pytest_msdump.record.weights",
+    "save_weights": "pytest_msdump.record.weights",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,474 @@
+"""Runs a program to its end or to its time limit, and leaves nothing of it: no process, no temporary directory."""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import importlib.util
+import json
+import math
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pytest_msdump.errors import ConfigError, ProgramError
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "LogTail",
+    "Ran",
+    "checked_timeout",
+    "own_folder",
+    "run_process",
+    "running_in_group",
+]
+
+
+def main(file: str) -> None:
+    """Import the module, find the function and call it."""
+    call = json.loads(Path(file).read_text("utf-8"))
+    # The folder of this file would hide modules of the user's that have the names of its own.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != Path(__file__).absolute().parent]
+    sys.path += [entry for entry in call["path"] if entry not in sys.path]
+    function: Any = _module(call)
+    for name in call["name"].split("."):
+        function = getattr(function, name)
+    sys.argv = [call["file"]]
+    function(*map(_read, call["args"]), **{name: _read(value) for name, value in call["kwargs"].items()})
+
+
+def _module(call: dict[str, Any]) -> Any:
+    if call["root"]:
+        sys.path.insert(0, call["root"])
+        return importlib.import_module(call["module"])
+    # Its own name is taken when it was `__main__`.
+    name = "msdump_target" if call["module"] == "__main__" else call["module"].rpartition(".")[2]
+    spec = importlib.util.spec_from_file_location(name, call["file"])
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{call['file']}: no Python module")
+    sys.path.insert(0, str(Path(call["file"]).parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _read(value: list[Any]) -> Any:
+    kind, content = value
+    if kind == "json":
+        return content
+    import numpy as np
+
+    return np.load(content)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+
+
+# -- Finds and ends what a program has started -----------------------------------------------------------------------
+
+
+_PROC = Path("/proc")
+_ROUNDS = 50
+_BETWEEN = 0.02
+
+
+def new_mark() -> str:
+    """Return the name of a variable that all descendants of one run inherit, and nobody else has.
+
+    Who makes a session of its own is still known by it, and a run within a run has the variables of both.
+    """
+    return f"MSDUMP_RUN_{uuid.uuid4().hex}"
+
+
+def running_in_group(group: int) -> int:
+    """Count the processes of a group that run, without its leader; 0 where the system does not list them."""
+    return sum(pid != group and _group_of(pid) == group for pid in _pids())
+
+
+def end_group(group: int) -> None:
+    """End every process of a group and wait until they have.
+
+    The leader must not have been waited for: its number keeps the group's.
+    """
+    for _ in range(_ROUNDS):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+        if not running_in_group(group):
+            return
+        time.sleep(_BETWEEN)
+
+
+def end_marked(mark: str) -> None:
+    """End every process that has inherited the mark, until there is none."""
+    needle = f"{mark}=1".encode()
+    for _ in range(_ROUNDS):
+        # A list, not any(): each of them is ended.
+        if not [pid for pid in _pids() if _end_if_marked(pid, needle)]:
+            return
+        time.sleep(_BETWEEN)
+
+
+def _end_if_marked(pid: int, needle: bytes) -> bool:
+    if pid == os.getpid() or not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        # Opened first: should the number become another's meanwhile, the handle is of the one that is gone.
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if needle not in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(handle)
+
+
+def _pids() -> Iterator[int]:
+    with suppress(OSError):
+        yield from (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+
+
+def _group_of(pid: int) -> int | None:
+    """Return the group of a process that runs; ``None`` for one that has ended."""
+    try:
+        # After the name, which may hold anything: state, parent, group.
+        state, _, group = (_PROC / str(pid) / "stat").read_text("ascii", "replace").rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else int(group)
+
+
+# -- Hands on what a program prints as it comes, and keeps the end of it ---------------------------------------------
+
+
+# Of a log without end: what a person reads, and no more than can be kept of lines without end.
+_LINES = 40
+_CHARACTERS = 1 << 14
+
+
+class LogTail:
+    """The end of a log.
+
+    Parameters
+    ----------
+    show : callable
+        Takes each piece of text as it comes.
+    """
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self._show = show
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._kept = ""
+        self._cut = False
+
+    @property
+    def text(self) -> str:
+        """The last lines; a first line of dots where there were more."""
+        lines = self._kept.splitlines()
+        cut = self._cut or len(lines) > _LINES
+        return "\n".join((["..."] if cut else []) + lines[-_LINES:])
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece; a character may be cut in two."""
+        self._take(self._decoder.decode(piece))
+
+    def finish(self) -> None:
+        """There is no more."""
+        self._take(self._decoder.decode(b"", final=True))
+
+    def _take(self, text: str) -> None:
+        if not text:
+            return
+        self._show(text)
+        kept = self._kept + text
+        self._cut |= len(kept) > _CHARACTERS
+        self._kept = kept[-_CHARACTERS:]
+
+
+# -- Runs a program to its end or to its time limit, and leaves nothing of it ----------------------------------------
+
+
+DEFAULT_TIMEOUT = 600.0
+_LOOK_EVERY = 0.02
+# How long what the program started may go on when the program itself has ended: processes of a pool are about to end.
+_GRACE = 2.0
+# How long a program that is told to end may take to say where it hangs.
+_LAST_WORDS = 1.0
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that ended well.
+
+    Parameters
+    ----------
+    title : str
+        What was run, as errors call it.
+    directory : Path
+        Where it was to dump to.
+    command : tuple of str
+        What was started.
+    seconds : float
+        How long it took.
+    printed : str
+        The end of what it printed.
+    question : str
+        What to look for when it dumped nothing.
+    """
+
+    title: str
+    directory: Path
+    command: tuple[str, ...]
+    seconds: float
+    printed: str
+    question: str = ""
+
+    def failed(self, what: str) -> NoReturn:
+        """Raise `ProgramError`: what was wrong with the run although it ended well, and what it printed."""
+        raise ProgramError(told(f"{self.title} {what}", self.printed))
+
+
+def told(sentence: str, printed: str) -> str:
+    """Return the text of an error: the sentence, then what the program printed."""
+    if not printed.strip():
+        return f"{sentence}; it printed nothing"
+    lines = "\n".join(f"  | {line}" for line in printed.rstrip().splitlines())
+    return f"{sentence}; the end of what it printed:\n{lines}"
+
+
+def checked_timeout(timeout: float) -> float:
+    """Return the time limit in seconds.
+
+    Raises
+    ------
+    ConfigError
+        It is no positive number.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+        raise ConfigError(f"timeout is {timeout!r}; give the seconds that the program may take, e.g. timeout=600")
+    return float(timeout)
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make a temporary folder for one run and remove it with all that is in it, read-only folders too."""
+    folder = Path(tempfile.mkdtemp(prefix="msdump_"))
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    # Bottom up would stop at folders that may not be entered.
+    for path, folders, files in os.walk(folder):
+        for name in folders:
+            inner = Path(path, name)
+            if not inner.is_symlink():
+                with suppress(OSError):
+                    inner.chmod(0o700)
+        for name in files:
+            with suppress(OSError):
+                Path(path, name).unlink()
+    for path, folders, _ in os.walk(folder, topdown=False):
+        for name in folders:
+            inner = Path(path, name)
+            with suppress(OSError):
+                inner.unlink() if inner.is_symlink() else inner.rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def run_process(
+    command: Sequence[str | PathLike[str]],
+    *,
+    title: str,
+    directory: Path,
+    timeout: float,
+    environment: Mapping[str, str],
+    cwd: str | PathLike[str] | None = None,
+    question: str = "",
+    tells_where: bool = False,
+    show: Callable[[str], object] | None = None,
+) -> Ran:
+    """Run a program, showing what it prints as it comes, and end all that it has started.
+
+    Parameters
+    ----------
+    command : sequence of str or path
+        The program and its arguments. No shell is involved.
+    title : str
+        What errors call it.
+    directory : Path
+        Where it is to dump to; handed on.
+    timeout : float
+        Seconds.
+    environment : mapping of str to str
+        All variables of the program.
+    cwd : path, optional
+        Where it runs; here by default.
+    question : str
+        See `Ran`.
+    tells_where : bool
+        Whether it prints where it is when it gets SIGABRT, as Python does with PYTHONFAULTHANDLER.
+    show : callable, optional
+        Takes each piece of what it prints; ``sys.stdout.write`` by default.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be started.
+    ProgramError
+        It failed, or did not end in time; the text has the end of what it printed.
+    """
+    if not hasattr(os, "waitid"):
+        raise ConfigError(f"{title}: programs are run on Linux only; run it by hand and open its dump")
+    words = tuple(os.fspath(word) for word in command)
+    mark = new_mark()
+    started = time.monotonic()
+    process = _start(words, title, {**environment, mark: "1"}, cwd)
+    tail = LogTail(show or _shown)
+    watched = _Watched(process, tail)
+    try:
+        in_time = watched.until_end(started + timeout)
+        if in_time:
+            watched.until_silent(time.monotonic() + _GRACE)
+        elif tells_where:
+            _ask_where(process)
+            watched.until_end(time.monotonic() + _LAST_WORDS)
+        left = running_in_group(process.pid)
+    finally:
+        end_group(process.pid)
+        end_marked(mark)
+        watched.close()
+    seconds = time.monotonic() - started
+    if not in_time:
+        raise ProgramError(told(f"{title} did not end within its time limit of {timeout:g} s and was ended", tail.text))
+    if process.returncode:
+        raise ProgramError(told(f"{title} {_how(process.returncode)} after {seconds:.1f} s", tail.text))
+    if left:
+        tail.feed(f"[msdump: {title} left {left} process{'es' if left > 1 else ''} running; ended]\n".encode())
+    return Ran(title, directory, words, seconds, tail.text, question)
+
+
+def _start(
+    words: Sequence[str], title: str, environment: Mapping[str, str], cwd: str | PathLike[str] | None
+) -> subprocess.Popen[bytes]:
+    try:
+        # What runs is what the caller asked for; a session of its own is what can be ended as a whole.
+        return subprocess.Popen(  # noqa: S603
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except (OSError, ValueError, IndexError) as error:
+        where = f" in {os.fspath(cwd)}" if cwd is not None else ""
+        why = getattr(error, "strerror", None) or str(error) or "there is no command"
+        raise ConfigError(f"{title} cannot be started{where}: {why}") from error
+
+
+class _Watched:
+    """A process whose output is read as it comes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], tail: LogTail) -> None:
+        self._process = process
+        self._tail = tail
+        if process.stdout is None:
+            raise RuntimeError("the process has no pipe")
+        self._pipe = process.stdout.fileno()
+        os.set_blocking(self._pipe, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._pipe, selectors.EVENT_READ)
+        self._silent = False
+
+    def until_end(self, deadline: float) -> bool:
+        """Read until the process has ended; tell whether it has before the deadline."""
+        while not self._ended():
+            if time.monotonic() >= deadline:
+                return False
+            self._read()
+        return True
+
+    def until_silent(self, deadline: float) -> None:
+        """Read until nobody can write any more, and nothing of the group is left."""
+        while time.monotonic() < deadline and not (self._silent and not running_in_group(self._process.pid)):
+            self._read()
+
+    def close(self) -> None:
+        """Take the process from the system's table, and read what is still in the pipe."""
+        self._process.wait()
+        # A pipe holds less than this many pieces; somebody who escaped could go on for ever.
+        for _ in range(64):
+            if self._silent or not self._selector.select(0):
+                break
+            self._read()
+        self._tail.finish()
+        self._selector.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _ended(self) -> bool:
+        # Not taken from the system's table yet: its number cannot become another's before the group was ended.
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _read(self) -> None:
+        if self._silent:
+            time.sleep(_LOOK_EVERY)
+            return
+        if self._selector.select(_LOOK_EVERY):
+            piece = os.read(self._pipe, _CHUNK)
+            self._silent = not piece
+            self._tail.feed(piece)
+
+
+def _ask_where(process: subprocess.Popen[bytes]) -> None:
+    """Let Python print where each thread is; without a core file of a program that only hangs."""
+    with suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_CORE)
+        resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, hard))
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGABRT)
+
+
+def _how(code: int) -> str:
+    if code > 0:
+        return f"failed with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (the system does that when memory runs out)" if name == "SIGKILL" else ""
+    return f"was ended by {name}{hint}"
+
+
+def _shown(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        sys.stdout.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+    sys.stdout.flush()

@@ -1,0 +1,292 @@
+"""References that are made once and kept, while what they depend on stays the same."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timezone
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from textwrap import dedent
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+from uuid import uuid4
+
+from pytest_msdump.dumps.manifest import MAX_BYTES, read_manifest
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.dump import MANIFEST_FILE, Manifest
+from pytest_msdump.record.manifest import digest, movable, put, write_manifest
+from pytest_msdump.record.names import spelled
+from pytest_msdump.storage.files import open_regular, read_regular
+
+__all__ = ["keep_reference", "key_digest"]
+
+# A bool is an int; what is told of a number or text is the builtin's, whatever type extends it.
+_PLAIN: tuple[Any, ...] = (str, bytes, bool, int, float, complex, type(None))
+_READ_BYTES = 2**20
+_CODE = (FunctionType, MethodType, ModuleType, type)
+
+
+def key_digest(*values: Any) -> str:
+    """Return the digest of everything that a reference depends on.
+
+    Parameters
+    ----------
+    *values : object
+        Texts, numbers, arrays of any framework; paths (the content of the file, or of all files of the folder);
+        functions, classes and modules (their code without comments and empty lines, and without the values of
+        names that it uses from outside); and lists, tuples, sets, mappings and dataclasses of these.
+
+    Raises
+    ------
+    ConfigError
+        Something whose content cannot be told.
+
+    Examples
+    --------
+    >>> key_digest({"a": 1, "b": [2.5]}) == key_digest({"b": [2.5], "a": 1}), key_digest(1) == key_digest("1")
+    (True, False)
+    """
+    return hashlib.sha256(_told(values).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _told(value: Any) -> str:
+    """A text that differs wherever the value does."""
+    for kind in _PLAIN:
+        if isinstance(value, kind):
+            return f"{kind.__name__} {kind.__repr__(value)}"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{_told(name)}:{_told(item)}" for name, item in value.items())) + "}"
+    if isinstance(value, (set, frozenset)):
+        return "<" + ",".join(sorted(map(_told, value))) + ">"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_told, value)) + "]"
+    if isinstance(value, Path):
+        return f"path {_content(value)}"
+    if isinstance(value, _CODE):
+        return f"code {_code(value)}"
+    if isinstance(value, partial):
+        return f"partial {_told([value.func, value.args, value.keywords])}"
+    if is_dataclass(value):
+        return f"{_name(type(value))} {_told({field.name: getattr(value, field.name) for field in fields(value)})}"
+    try:
+        return f"array {digest(value)}"
+    except (ConfigError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the key of a reference holds a {type(value).__name__}, whose content cannot be told; "
+            "give what it is made of: texts, numbers, arrays, functions, paths"
+        ) from error
+
+
+def _content(path: Path) -> str:
+    """Digest of a file, or of all files below a folder with their names."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        listed = "".join(f"{file.relative_to(path).as_posix()}\0{_content(file)}\0" for file in files)
+        return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
+    digest = hashlib.sha256()
+    try:
+        with open_regular(path) as file:
+            while block := file.read(_READ_BYTES):
+                digest.update(block)
+        return digest.hexdigest()
+    except OSError as error:
+        raise ConfigError(f"the key of a reference names {path}, which cannot be read: {error.strerror}") from error
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
+def _code(value: Any) -> str:
+    """A function's code, dedented, without empty lines and those that hold a comment alone."""
+    try:
+        source = inspect.getsource(value)
+    except (OSError, TypeError) as error:
+        raise ConfigError(
+            f"the key of a reference holds {_name(value)}, whose code cannot be found; "
+            "give a text that names its version"
+        ) from error
+    lines = (line.rstrip() for line in dedent(source).splitlines())
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
+
+
+# -- References that are made once and kept, while what they depend on stays the same --------------------------------
+
+
+_SHOWN_DIGITS = 8
+
+
+def keep_reference(
+    name: str,
+    build: Callable[[Path], object],
+    *,
+    directory: str | PathLike[str],
+    key: Any = None,
+    generate: bool = False,
+    mark: Path | None = None,
+    root: Path | None = None,
+) -> Path:
+    """Return the folder of a reference dump; make it first where there is none, or one of something else.
+
+    Parameters
+    ----------
+    name : str
+        One folder below `directory` for each name.
+    build : callable
+        Gets an empty folder and records into it. Its code is part of the key.
+    directory : path
+        Where references are kept, e.g. in the repository or in a cache of CI.
+    key : object
+        What the reference depends on, as `key_digest` takes it. It must be computable without the framework, for
+        machines that use a kept reference and cannot make one.
+    generate : bool
+        Make it again, whatever is there.
+    mark : Path, optional
+        Where a session leaves a mark of what it has made again, so that its processes do it once.
+    root : Path, optional
+        The project's folder, the working directory otherwise: paths of files below it are kept relative to it, and
+        other absolute paths not at all, so that the manifest is the same on every machine.
+
+    Returns
+    -------
+    Path
+        ``directory/name``. Several processes may ask at once: one makes it, the others wait.
+
+    Raises
+    ------
+    ConfigError
+        It has to be made, and the framework is not installed.
+    MsdumpError
+        `build` wrote nothing, or the folder cannot be written.
+    """
+    kept = Path(directory) / spelled(name)
+    wanted = key_digest(key, build)
+    if not generate and _key_of(kept) == wanted:
+        return kept
+    with _alone(kept):
+        made = mark / f"{spelled(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
+        again = generate and not (made and made.exists())
+        if again or _key_of(kept) != wanted:
+            _make(kept, name, build, wanted, root or Path.cwd())
+            if made:
+                made.mkdir(parents=True, exist_ok=True)
+    return kept
+
+
+def _key_of(kept: Path) -> str | None:
+    """The key of what is kept; ``None`` where there is nothing, or no whole dump."""
+    manifest, _ = read_manifest(kept)
+    if manifest is None or not manifest.complete:
+        return None
+    return None if any(not (kept / path).is_file() for path in manifest.tensors) else manifest.key
+
+
+@contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """Wait until no other process makes this reference. A process that dies gives its lock back."""
+    lock = kept.with_name(f".{kept.name}.lock")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _locked(lock)
+    except OSError as error:
+        raise MsdumpError(f"{kept.parent}: references cannot be kept here: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(lock: Path) -> int:
+    """Open and lock a file that is still there once it is locked: its owner before takes it away."""
+    while True:
+        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if lock.exists() and os.path.samestat(os.fstat(descriptor), lock.stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _make(kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path) -> None:
+    temporary = kept.with_name(f".{kept.name}.{uuid4().hex}.tmp")
+    # One process makes this reference at a time, so these are of processes that were killed.
+    for left in [*kept.parent.glob(f".{kept.name}.*.tmp"), *kept.parent.glob(f".{kept.name}.*.old")]:
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        with _written(kept):
+            temporary.mkdir()
+        _build(build, temporary, kept, name, key)
+        with _written(kept):
+            _sign(temporary, name, key, root)
+            _swap(temporary, kept)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _written(kept: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MsdumpError(f"{kept}: cannot be written: {error.strerror or error}") from error
+
+
+def _build(build: Callable[[Path], object], folder: Path, kept: Path, name: str, key: str) -> None:
+    try:
+        build(folder)
+    except (ImportError, ConfigError) as error:
+        missing = error if isinstance(error, ImportError) else error.__cause__
+        if not isinstance(missing, ImportError):
+            raise
+        before = _key_of(kept)
+        found = "there is none" if before is None else f"the one there is of something else (key {_short(before)})"
+        raise ConfigError(
+            f"{kept}: reference '{name}' with key {_short(key)} is needed, {found}, and it cannot be made here: "
+            f"{missing}; run pytest with --msdump-generate where that is installed, and bring the folder here"
+        ) from error
+
+
+def _short(key: str) -> str:
+    return key[:_SHOWN_DIGITS] or "unknown"
+
+
+def _sign(folder: Path, name: str, key: str, root: Path) -> None:
+    """Write the key into the dump's manifest; frameworks' own dumps get one that says no more."""
+    manifest, _ = read_manifest(folder)
+    if manifest is not None:
+        if not manifest.complete:
+            raise MsdumpError(f"reference '{name}': what was built is not complete; close its writer without an error")
+        path = folder / MANIFEST_FILE
+        values = movable(json.loads(read_regular(path, MAX_BYTES)), root) | {"key": key}
+        put(path, json.dumps(values, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+        return
+    if not any(folder.iterdir()):
+        raise MsdumpError(f"reference '{name}': nothing was recorded into the folder that build was given")
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    write_manifest(folder, Manifest(time=now, key=key))
+
+
+def _swap(new: Path, kept: Path) -> None:
+    """Put `new` in the place of `kept`, which nobody ever sees half."""
+    if not kept.exists():
+        new.rename(kept)
+        return
+    old = kept.with_name(f".{kept.name}.{uuid4().hex}.old")
+    kept.rename(old)
+    new.rename(kept)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""What a PyTorch model holds beside what flows through it: parameters, buffers, and the state of its optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_msdump.dtypes.arrays import RawArray
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.record.manifest import digest
+from pytest_msdump.record.torch_choice import plain_name
+
+__all__ = [
+    "array_of",
+    "circumstances",
+    "digests",
+    "dtype_policy",
+    "is_tensor",
+    "optimizer_tensors",
+    "weights",
+]
+
+# Bytes of an element → the type its bits are taken in.
+_BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor of PyTorch."""
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def array_of(tensor: Any) -> Any:
+    """Return a numpy array, or a `RawArray` for types that numpy lacks.
+
+    Sparse tensors are made dense and quantized ones are told in real numbers. On the CPU the memory is shared: write
+    the array before the tensor can change.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        On any device, with or without gradient, in any order in memory.
+
+    Raises
+    ------
+    ConfigError
+        A tensor without numbers of its own: on the device ``meta``, inside of ``vmap``, nested.
+    """
+    try:
+        return _array_of(tensor)
+    except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"a {type(tensor).__name__} of {tensor.dtype} on {tensor.device} cannot be recorded ({reason}); "
+            "leave it out with exclude="
+        ) from error
+
+
+def _array_of(tensor: Any) -> Any:
+    import torch
+
+    dense = tensor.detach()
+    if dense.layout is not torch.strided:
+        dense = dense.to_dense()
+    if dense.is_quantized:
+        dense = dense.dequantize()
+    plain = dense.cpu().resolve_conj().resolve_neg().contiguous()
+    name = str(plain.dtype).removeprefix("torch.")
+    if name in DTYPES and DTYPES[name].native == name:
+        return plain.numpy()
+    bits = plain.view(getattr(torch, _BITS[plain.element_size()]))
+    return RawArray(bits.numpy(), tuple(plain.shape), name)
+
+
+# -- What a PyTorch model holds beside what flows through it ---------------------------------------------------------
+
+
+def weights(model: Any) -> dict[str, Any]:
+    """Return parameters and buffers by name.
+
+    Raises
+    ------
+    ConfigError
+        Some have no shape before the first call.
+    """
+    from torch.nn.parameter import is_lazy
+
+    held = {plain_name(name): tensor for name, tensor in _held(model)}
+    lazy = next((name for name, tensor in held.items() if is_lazy(tensor)), None)
+    if lazy is not None:
+        raise ConfigError(f"{lazy} has no shape before the model is first called; call it once before recording it")
+    return held
+
+
+def _held(model: Any) -> Iterator[tuple[str, Any]]:
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+
+
+def optimizer_tensors(optimizer: Any, names: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
+    """Yield, after a step, each parameter as ``NAME/updated`` and the optimizer's own state of it (``NAME/exp_avg``).
+
+    Parameters
+    ----------
+    optimizer : torch.optim.Optimizer
+        Any that keeps its state by parameter.
+    names : mapping of int to str
+        ``id`` of a parameter → its name in the model.
+    """
+    for number, group in enumerate(optimizer.param_groups):
+        for place, parameter in enumerate(group["params"]):
+            name = names.get(id(parameter), f"group{number}.{place}")
+            yield f"{name}/updated", parameter
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if is_tensor(value):
+                    yield f"{name}/{key}", value
+
+
+def digests(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the digest of each tensor; only one is held as an array at a time."""
+    for name, tensor in tensors.items():
+        yield name, digest(array_of(tensor))
+
+
+def circumstances(model: Any) -> dict[str, Any]:
+    """Return what the manifest says of the framework, the device and the seed."""
+    import torch
+
+    return {
+        "framework": "torch",
+        "version": torch.__version__.partition("+")[0],
+        "device": _device(model),
+        "seeds": {"torch": int(torch.initial_seed())},
+    }
+
+
+def dtype_policy(model: Any) -> str:
+    """Return e.g. ``"autocast bfloat16"`` while such a context is open on the model's device, else an empty text."""
+    import torch
+
+    kind = _device(model).partition(":")[0]
+    try:
+        if torch.is_autocast_enabled(kind):
+            return f"autocast {str(torch.get_autocast_dtype(kind)).removeprefix('torch.')}"
+    except RuntimeError:
+        # Not every device has it.
+        pass
+    return ""
+
+
+def _device(model: Any) -> str:
+    return next((str(tensor.device) for _, tensor in _held(model)), "cpu")

@@ -1,0 +1,242 @@
+"""Which weight of one side is which of the other, and both in the same axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.record.weight_rules import KINDS, Rule, rule_for, same_kind
+from pytest_msdump.record.weight_sources import Weight, Weights
+
+__all__ = ["NameMap", "WeightPair", "pairs"]
+
+NameMap = Mapping[str, str] | Callable[[str], str]
+
+_SHOWN = 8
+
+
+class WeightPair(NamedTuple):
+    """A weight of the left side, its partner, and what arranges either to the same axes (``None``: nothing)."""
+
+    name: str
+    left: Weight
+    right_name: str
+    right: Weight
+    left_rule: Rule | None
+    right_rule: Rule | None
+
+    def right_as_left(self, right: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.generic]:
+        """Return the right side's values, or such an array, in the axes of the left side's."""
+        values = self.right.values if right is None else right
+        values = self.right_rule.neutral(values) if self.right_rule else values
+        return self.left_rule.own(values, self.left.values.shape) if self.left_rule else values
+
+
+def pairs(
+    left: Weights,
+    right: Weights,
+    *,
+    names: NameMap | None = None,
+    types: Mapping[str, str] | None = None,
+    ignore: str | Sequence[str] = (),
+) -> list[WeightPair]:
+    """Pair all weights of two sides.
+
+    Parameters
+    ----------
+    left, right : Weights
+        The run under test, and the reference.
+    names : mapping or callable, optional
+        Name of the left side → of the right side: of weights, or of layers, which then stand for all below them.
+    types : mapping of str to str, optional
+        Layer of the left side → its type, where neither side tells it.
+    ignore : str or sequence of str
+        Globs on names, of either side, that need no partner.
+
+    Raises
+    ------
+    ConfigError
+        Names without a partner, layers of different types, shapes that no rule brings together or several do.
+    """
+    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    renamed = _renamed(left, right, names)
+    known = {alias: name for name, held in right.items() for alias in (_dotted(held.own), *held.also, name) if alias}
+    partners: dict[str, str] = {}
+    for name, held in left.items():
+        found = (known.get(renamed(alias, held.own)) for alias in (name, *held.also))
+        wanted = list(dict.fromkeys(other for other in found if other))
+        _refuse_untied(name, held, {alias: right[alias] for alias in wanted})
+        if wanted:
+            partners[name] = wanted[0]
+            # The others hold the same numbers.
+            known = {alias: name for alias, name in known.items() if name not in wanted[1:]}
+    _refuse_lonely(left, right, partners, known, renamed, ignored)
+    types = _checked_types(types or {}, left)
+    return [_pair(name, left[name], other, right[other], types) for name, other in partners.items()]
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+_Renamed = Callable[[str, str], str]
+
+
+def _renamed(left: Weights, right: Weights, names: NameMap | None) -> _Renamed:
+    """Return a function of a neutral and an own name of the left side, which gives a name of the right side."""
+    if names is None:
+        return lambda name, _: name
+    if callable(names):
+        return lambda name, _: names(name)
+    dotted = {key.replace("/", "."): value.replace("/", ".") for key, value in names.items()}
+    _refuse_unknown(left, [name for name in dotted if name], "left")
+    _refuse_unknown(right, [name for name in dotted.values() if name], "right")
+
+    def renamed(name: str, own: str) -> str:
+        for whole in (name, _dotted(own)):
+            if whole in dotted:
+                return dotted[whole]
+        layer, _, rest = name.rpartition(".")
+        while layer and layer not in dotted:
+            layer, _, more = layer.rpartition(".")
+            rest = f"{more}.{rest}"
+        prefix = dotted.get(layer, layer)
+        return f"{prefix}.{rest}" if prefix else rest
+
+    return renamed
+
+
+def _refuse_unknown(side: Weights, written: Iterable[str], title: str) -> None:
+    known = {part for name, held in side.items() for part in (*_above(name), *_above(_dotted(held.own)))}
+    known |= {part for held in side.values() for name in held.also for part in _above(name)}
+    for name in written:
+        if name not in known:
+            raise UnknownNameError(f"the map names '{name}', which the {title} side lacks; {nearest(name, known)}")
+
+
+def _dotted(own: str) -> str:
+    return own.partition(":")[0].replace("/", ".")
+
+
+def _above(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def _refuse_untied(name: str, held: Weight, partners: Weights) -> None:
+    """Refuse one tensor of the left side that is two on the right side, with other numbers."""
+    (first, *rest) = partners.items() if partners else [("", held)]
+    for other, weight in rest:
+        if not np.array_equal(first[1].values, weight.values):
+            raise ConfigError(
+                f"{' and '.join((name, *held.also))} are one tensor on the left side, and its partners {first[0]} and "
+                f"{other} hold different numbers"
+            )
+
+
+def _refuse_lonely(
+    left: Weights,
+    right: Weights,
+    partners: Mapping[str, str],
+    known: Mapping[str, str],
+    renamed: _Renamed,
+    ignored: Sequence[str],
+) -> None:
+    taken = set(partners.values())
+    free = [name for name in right if name not in taken and name in known.values()]
+    alone = [name for name in left if name not in partners]
+    lines = [
+        f"left {_called(name, left[name])}: right has no '{wanted}'; {nearest(wanted, free or right)}"
+        for name in alone
+        if not _matches(name, left[name], ignored) and (wanted := renamed(name, left[name].own))
+    ]
+    lines += [
+        f"right {_called(name, right[name])}: left has nothing for it; {nearest(name, alone or left)}"
+        for name in free
+        if not _matches(name, right[name], ignored)
+    ]
+    if lines:
+        more = f"\n  … and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+        raise ConfigError(
+            f"{len(lines)} weights have no partner; name it with map={{left: right}}, or leave it with ignore=\n  "
+            + "\n  ".join(lines[:_SHOWN])
+            + more
+        )
+    if not partners:
+        raise ConfigError("there is nothing to pair: a side has no weights (a Keras model has them once it is called)")
+
+
+def _matches(name: str, held: Weight, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(each, glob) for each in (name, held.own) for glob in globs)
+
+
+def _called(name: str, held: Weight) -> str:
+    return name if held.own in ("", name) else f"{name} ({held.own})"
+
+
+# -- axes --------------------------------------------------------------------------------------------------------------
+
+
+def _checked_types(types: Mapping[str, str], left: Weights) -> dict[str, str]:
+    layers = {name.rpartition(".")[0] for name in left}
+    dotted = {layer.replace("/", "."): kind for layer, kind in types.items()}
+    for layer, kind in dotted.items():
+        if layer not in layers:
+            raise UnknownNameError(f"types names '{layer}', no layer of the left side; {nearest(layer, layers)}")
+        if kind not in KINDS:
+            raise UnknownNameError(f"types: '{kind}' of {layer} is unknown; {nearest(kind, KINDS)}")
+    return dotted
+
+
+def _pair(name: str, left: Weight, right_name: str, right: Weight, types: Mapping[str, str]) -> WeightPair:
+    layer, _, role = name.rpartition(".")
+    said = types.get(layer, "")
+    left, right = (replace(held, layer=said) if said and not same_kind(held.layer) else held for held in (left, right))
+    kinds = sorted({kind for held in (left, right) if (kind := same_kind(held.layer))})
+    title = f"{_called(name, left)} ↔ {_called(right_name, right)}"
+    if len(kinds) > 1:
+        raise ConfigError(f"{title}: the layers are {left.layer} and {right.layer}; map each to its own kind of layer")
+    ways = [
+        WeightPair(name, left, right_name, right, ours, theirs)
+        for ours, theirs in _ways(left, right, role, kinds)
+        if _shape(left, ours) == _shape(right, theirs)
+    ]
+    if len(ways) == 1:
+        return ways[0]
+    shapes = f"{left.values.shape} and {right.values.shape}"
+    if ways:
+        raise ConfigError(
+            f"{title}: the axes of {shapes} can be taken in {len(ways)} ways; say what layer it is with "
+            f"types={{'{layer}': 'Dense'}} (known: {', '.join(KINDS)})"
+        )
+    tail = "" if kinds else f"; no type is known of the layer: types={{'{layer}': …}} names one of {', '.join(KINDS)}"
+    raise ConfigError(f"{title}: the shapes {shapes} cannot be brought together{tail}")
+
+
+def _ways(left: Weight, right: Weight, role: str, kinds: Sequence[str]) -> list[tuple[Rule | None, Rule | None]]:
+    # One framework has one order of axes, whatever the layer is.
+    if left.framework == right.framework and not kinds:
+        return [(None, None)]
+    return list(product(_rules(left, role, kinds), _rules(right, role, kinds)))
+
+
+def _rules(held: Weight, role: str, kinds: Sequence[str]) -> list[Rule | None]:
+    """Return the ways in which a weight may be arranged: one where its layer's type is known."""
+    if same_kind(held.layer):
+        return [rule_for(held.framework, held.layer, role, held.values.shape)]
+    if held.layer == "" and kinds:
+        return [rule_for(held.framework, kinds[0], role, held.values.shape)]
+    # Of a class that is not known, also when the partner's is: it may have any axes.
+    found = {rule_for(held.framework, kind, role, held.values.shape) for kind in kinds or KINDS}
+    return [None, *(rule for rule in found - {None} if rule is not None and rule.fits(held.values.shape))]
+
+
+def _shape(held: Weight, rule: Rule | None) -> tuple[int, ...] | None:
+    if rule is None:
+        return held.values.shape
+    return rule.neutral_shape(held.values.shape) if rule.fits(held.values.shape) else None

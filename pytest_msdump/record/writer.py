@@ -1,0 +1,250 @@
+"""Writes dumps: each tensor at once, by the grammar of reference folders, and a manifest that says when it is whole."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from numpy.lib import format as npy_format
+
+from pytest_msdump.dtypes.arrays import RawArray, stored
+from pytest_msdump.dumps.manifest import read_manifest
+from pytest_msdump.dumps.sidefiles import MAPPING
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.record.manifest import add_to_journal, digests, put, write_manifest
+from pytest_msdump.record.names import FileNames
+
+__all__ = ["DumpWriter", "RawArray"]
+
+_IO = ("input", "output")
+
+
+class DumpWriter:
+    """A dump being written. Close it, or use it in a ``with`` statement: only then is the dump complete.
+
+    Until then its manifest says that it is not, and comparisons refuse it: a process that is killed, a full disk or an
+    error of the model leave no dump that is taken for a whole one. It belongs to the process that makes it.
+
+    Parameters
+    ----------
+    directory : path
+        An empty folder, or one that will be made.
+    framework, version, device : str
+        Who runs the model, for the manifest and for headers of comparisons.
+    iterations : bool
+        ``True`` when the run has several iterations: each gets a numbered sub-folder. One iteration is a flat folder.
+
+    Raises
+    ------
+    ConfigError
+        `directory` is not empty: two runs in one folder could be taken for one.
+    MsdumpError
+        It cannot be made.
+
+    Examples
+    --------
+    >>> import numpy, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, DumpWriter(folder, framework="numpy") as writer:
+    ...     path = writer.write("layers.0/relu", numpy.zeros((2, 3), "float32"))
+    >>> path.name.rpartition(".0.")[0]
+    'layers_0_relu'
+    """
+
+    def __init__(
+        self,
+        directory: str | PathLike[str],
+        *,
+        framework: str = "",
+        version: str = "",
+        device: str = "",
+        iterations: bool = False,
+    ) -> None:
+        self.directory = Path(directory)
+        self._said: dict[str, Any] = {"framework": framework, "version": version, "device": device}
+        self._iterations = iterations
+        self._names = FileNames()
+        self._tensors: dict[str, TensorEntry] = {}
+        self._failed = False
+        self._closed = False
+        self._process = os.getpid()
+        # Frameworks call hooks from threads of their own.
+        self._lock = threading.RLock()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            # An empty journal is the mark of who started this program to dump here.
+            names = sorted(path.name for path in self.directory.iterdir() if path.name != JOURNAL_FILE)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if names:
+            known = read_manifest(self.directory)[0] if MANIFEST_FILE in names else None
+            what = (
+                f"it holds e.g. '{names[0]}'" if known is None or known.complete else "a recording that has not ended"
+            )
+            raise ConfigError(
+                f"{self.directory}: is not empty ({what}), and two runs in one folder could be taken for one; "
+                "empty it, or give another folder"
+            )
+        self._write_manifest(complete=False)
+
+    def write(
+        self,
+        op: str,
+        array: Any,
+        *,
+        slot: int = 0,
+        io: str = "output",
+        iteration: int = 0,
+        dtype: str | None = None,
+        op_type: str | None = None,
+        line: str | None = None,
+    ) -> Path:
+        """Write one tensor, at once and whole. The order of the calls is the execution order of the dump.
+
+        Parameters
+        ----------
+        op : str
+            The operator's true name, as the framework calls it. Gradients are operators of their own
+            (``"conv1/grad_output"``, ``"conv1.weight/grad"``).
+        array : array or RawArray
+            A numpy array of any numeric type, or a framework's tensor; `RawArray` for types that numpy does not have.
+            Written as it is now.
+        slot : int
+            Which of the operator's inputs or outputs.
+        io : str
+            ``"input"`` or ``"output"``. Write an operator's inputs before its outputs.
+        iteration : int
+            0 unless the writer was made with ``iterations=True``.
+        dtype : str, optional
+            The logical type, where `array` holds the bit patterns of another one (``uint16`` of bfloat16).
+        op_type : str, optional
+            E.g. ``"Conv2d"``; ``"Parameter"`` for weights, which have no place in the execution order.
+        line : str, optional
+            ``path:line`` of the program that made it.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ConfigError
+            An array without numbers, an iteration in a flat dump, a closed writer, a forked process.
+        MsdumpError
+            The file cannot be written.
+        """
+        self._check(op, slot, io, iteration)
+        values, logical = stored(array, dtype)
+        entry = TensorEntry(op, io, slot, logical, op_type, line)
+        buffer = BytesIO()
+        npy_format.write_array_header_1_0(buffer, npy_format.header_data_from_array_1_0(values))
+        with self._lock:
+            return self._write(entry, buffer.getvalue() + values.tobytes(), iteration)
+
+    def describe(
+        self,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Any] | None = None,
+        seeds: Mapping[str, int] | None = None,
+        **said: Any,
+    ) -> None:
+        """Say more of the run, for the manifest; what was said before under other names stays.
+
+        Parameters
+        ----------
+        inputs, weights : mapping of str to array
+            The network's, by name: kept as digests, so that a comparison can say when two runs had different ones.
+        seeds : mapping of str to int
+            By what they seed.
+        **said : str
+            `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments.
+        """
+        unknown = set(said) - {"framework", "version", "device", "dtype_policy", "key", "command"}
+        if unknown:
+            raise TypeError(f"describe() got an unexpected name '{min(unknown)}'")
+        with self._lock:
+            for name, values in (("inputs", digests(inputs)), ("weights", digests(weights)), ("seeds", seeds)):
+                self._said[name] = {**self._said.get(name, {}), **(values or {})}
+            self._said.update(said)
+
+    def close(self) -> None:
+        """Fold the journal into the manifest. Nothing can be written afterwards; closing again does nothing.
+
+        In a forked process it does nothing either: the dump is its parent's.
+
+        Raises
+        ------
+        MsdumpError
+            The manifest cannot be written.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._process == os.getpid():
+                self._write_manifest(complete=not self._failed)
+                (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
+
+    def _write_manifest(self, *, complete: bool) -> None:
+        said = {**self._said, "command": tuple(map(str, self._said.get("command", ())))}
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        try:
+            write_manifest(self.directory, Manifest(**said, time=now, complete=complete, tensors=self._tensors))
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> MsdumpError:
+        return MsdumpError(f"{self.directory}: cannot be written to: {error.strerror or error}")
+
+    def __enter__(self) -> DumpWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._failed |= kind is not None
+        self.close()
+
+    def _check(self, op: str, slot: int, io: str, iteration: int) -> None:
+        if self._closed:
+            raise ConfigError(f"{self.directory}: this dump is closed; {op} cannot be added to it")
+        if self._process != os.getpid():
+            raise ConfigError(
+                f"{self.directory}: is recorded by process {self._process}, and {op} comes from one that was forked; "
+                "record in one process, or give each its own folder"
+            )
+        if io not in _IO:
+            raise ConfigError(f"io of {op} is {io!r}; it is 'input' or 'output' (a gradient is an operator of its own)")
+        if slot < 0 or iteration < 0:
+            raise ConfigError(f"{op}: slot {slot} and iteration {iteration} count from 0")
+        if iteration and not self._iterations:
+            raise ConfigError(f"{op}: iteration {iteration} needs a writer that is made with iterations=True")
+
+    def _write(self, entry: TensorEntry, content: bytes, iteration: int) -> Path:
+        folder = self.directory / str(iteration) if self._iterations else self.directory
+        long = self._names.name(entry.op, entry.io, entry.slot)
+        name, mapping = self._names.shortened(folder, long)
+        try:
+            folder.mkdir(exist_ok=True)
+            if mapping is not None:
+                put(folder / MAPPING, mapping.encode())
+            path = put(folder / name, content)
+            file = path.relative_to(self.directory).as_posix()
+            add_to_journal(self.directory, file, entry)
+        except OSError as error:
+            self._failed = True
+            raise MsdumpError(f"{folder / name}: cannot be written: {error.strerror or error}") from error
+        self._tensors[file] = entry
+        return path

@@ -1,0 +1,202 @@
+"""A folder for each cause: its tensors of both sides, its limits, and the command that compares just this again."""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.comparison.align_shapes import bring_together
+from pytest_msdump.comparison.opening import open_logical, open_view
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.user_code import Extras
+from pytest_msdump.convert.array_files import whole_file, write_view
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import shell_line, terminal_text
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
+from pytest_msdump.model.tensor import OpKey, TensorRef
+from pytest_msdump.report.causes import role_line, with_causes_first
+from pytest_msdump.report.record_json import to_json
+
+__all__ = ["MOST_CAUSES", "write_bundle"]
+
+MOST_CAUSES = 10
+
+_INDEX = "causes.txt"
+_LONGEST_NAME = 80
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+
+# What a record says of its limits and of what came of them.
+_LIMITS = (
+    "left",
+    "right",
+    "verdict",
+    "role",
+    "suspects",
+    "role_reason",
+    "judged_as",
+    "nan",
+    "known_drift",
+    "rtol",
+    "atol",
+    "checks",
+    "findings",
+    "would_pass",
+    "transform",
+    "worst",
+    "notes",
+)
+
+
+def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | None = MOST_CAUSES) -> list[Path]:
+    """Write what is needed to look into the causes, or to hand them to somebody else.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was compared.
+    report : Report
+        What came of it, with roles.
+    directory : Path
+        Made when it is not there. Files of the same names are replaced, others stay.
+    most : int, optional
+        So many causes at most; ``None`` for all. Where no cause is known, failures of unknown role take their place.
+
+    Returns
+    -------
+    list of Path
+        The index of what was written; empty when nothing failed.
+
+    Raises
+    ------
+    MsdumpError
+        A file cannot be written. A tensor that cannot be read is told in the index.
+    """
+    failing = with_causes_first(record for record in report.records if record.fails)
+    causes = [record for record in failing if record.role == "cause"] or [
+        record for record in failing if record.role == "unknown"
+    ]
+    orders = list(dict.fromkeys(record.order for record in causes))
+    if not orders:
+        return []
+    by_order: dict[int, list[int]] = {}
+    for number, record in enumerate(report.records):
+        by_order.setdefault(record.order, []).append(number)
+    lines: list[str] = []
+    for order in orders[:most]:
+        lines += _write_cause(plan, report, directory, by_order[order])
+    if len(orders) > len(orders[:most]):
+        lines.append(f"{len(orders) - len(orders[:most])} more are left out; --msdump-all (--all) writes them")
+    return [_write_text(directory / _INDEX, lines)]
+
+
+def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[int]) -> Iterator[str]:
+    """Write the folder of one operator, and tell what is in it."""
+    records = [report.records[number] for number in numbers]
+    pairs = [plan.pairing.pairs[number] for number in numbers]
+    op = pairs[0].left.key.op
+    folder = directory / _folder_name(records[0].order, op.label)
+    told = [record for record in records if record.role is not None] or records
+    yield f"{folder.name}  {terminal_text(op.label)}"
+    yield f"  {role_line(told[0])}"
+    for pair in pairs:
+        yield from _written(folder, f"{pair.left.key.io}_{pair.left.key.slot}", pair, plan.extras)
+    for side, dump, keys in (
+        ("left", plan.left, {pair.left.key.op for pair in pairs}),
+        ("right", plan.right, {pair.right.key.op for pair in pairs}),
+    ):
+        compared = {getattr(pair, side).key for pair in pairs}
+        inputs = [ref for ref in dump.refs if ref.key.io == "input" and ref.key.op in keys and ref.key not in compared]
+        yield from _inputs(folder, side, inputs)
+    limits = {"profile": report.profile, "limits": dict(report.limits), "tensors": [_limits(one) for one in records]}
+    _write_text(folder / "limits.json", [json.dumps(limits, indent=1, allow_nan=False)])
+    _write_text(folder / "command.txt", [_command(report, op, pairs)])
+
+
+def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[str]:
+    """Write both tensors as they were compared: one shape, without padding."""
+    paths = (folder / f"{name}_left.npy", folder / f"{name}_right.npy")
+    try:
+        if pair.left.is_unseen or pair.right.is_unseen:
+            raise MsdumpError("only statistics were saved of it")
+        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+            met = bring_together(pair, left, right, extras.converters)
+            for view, path in zip((met.left, met.right), paths, strict=True):
+                _make(folder)
+                write_view(view, path)
+    except (MsdumpError, OSError) as error:
+        _check_folder(folder)
+        yield f"  {name} was not written as it was compared: {terminal_text(str(error))}"
+        for side, ref in (("left", pair.left), ("right", pair.right)):
+            yield from _alone(folder, f"{name}_{side}", ref)
+    else:
+        yield from (f"  {path.name}" for path in paths)
+
+
+def _inputs(folder: Path, side: str, refs: Iterable[TensorRef]) -> Iterator[str]:
+    """Write what the operators of one side were given; several of them are told apart by their numbers."""
+    operators: dict[OpKey, int] = {}
+    for ref in refs:
+        number = operators.setdefault(ref.key.op, len(operators))
+        among = f"_of_{number}" if number else ""
+        yield from _alone(folder, f"input_{ref.key.slot}{among}_{side}", ref)
+
+
+def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:
+    """Write one tensor in its logical shape."""
+    path = folder / f"{name}.npy"
+    try:
+        if ref.is_unseen:
+            raise MsdumpError("only statistics were saved of it")
+        with closing(open_logical(ref)) as view:
+            _make(folder)
+            write_view(view, path)
+    except (MsdumpError, OSError) as error:
+        _check_folder(folder)
+        yield f"  {name} was not written: {terminal_text(str(error))}"
+    else:
+        yield f"  {path.name}"
+
+
+def _check_folder(folder: Path) -> None:
+    """A tensor that cannot be read is left out; a folder that cannot be written ends it all."""
+    _make(folder)
+    with whole_file(folder / "command.txt"):
+        pass
+
+
+def _limits(record: Record) -> dict[str, Any]:
+    entry = to_json(record)
+    return {key: entry[key] for key in _LIMITS if key in entry}
+
+
+def _command(report: Report, op: OpKey, pairs: Sequence[Pair]) -> str:
+    """The command that compares this operator again."""
+    io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
+    return shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
+
+
+def _folder_name(order: int, label: str) -> str:
+    """A name that leads nowhere else, whatever a dump calls its operators; the number tells them apart."""
+    return f"op{order + 1}_{_UNSAFE.sub('_', label)[-_LONGEST_NAME:].strip('_')}"
+
+
+def _write_text(path: Path, lines: Iterable[str]) -> Path:
+    content = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+    _make(path.parent)
+    with whole_file(path) as stream:
+        stream.write(content)
+    return path
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MsdumpError(f"{folder}: cannot be made: {error.strerror or error}; choose another folder") from error

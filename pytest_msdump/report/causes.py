@@ -1,0 +1,287 @@
+"""Which operators started it, in a few lines: causes first, what they brought about folded below them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.numbers import number
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.report.tables import filled
+from pytest_msdump.text import ENGLISH, Phrases
+
+__all__ = [
+    "folded_line",
+    "role_line",
+    "role_lines",
+    "suspicious_line",
+    "suspicious_lines",
+    "with_causes_first",
+]
+
+_ORDER = ("cause", "unknown", "inherited")
+_BY = {"graph": "by_graph", "fusion": "by_fusion", "execution order": "by_order"}
+_MOST_CAUSES = 10
+_MOST_NAMED = 3
+_MOST_AMPLIFYING = 3
+_REMARKABLE = 10.0
+# Below this, relative to the tensor, is what another order of sums makes of correct values.
+_NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
+_ERROR = "relative_euclidean_distance"
+
+
+def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
+    """Return how many operators caused and inherited it, and who they are.
+
+    Parameters
+    ----------
+    report : Report
+        With roles in its records.
+    width : int
+        Columns to fill.
+    unfolded : bool
+        Name every operator.
+    say : Phrases
+        The language.
+    """
+    operators = _operators(report.records)
+    lines: list[str] = []
+    if operators:
+        lines += _wrapped(_headline(operators.values(), report.localised_by, say), width)
+        lines += _causes(operators.values(), report.left.operators, width, unfolded, say)
+        lines += _unknown(operators.values(), width, unfolded, say)
+        lines += _without_cause(operators.values(), width, unfolded, say)
+    return [*lines, *_amplifying(report.records, width, unfolded, say)]
+
+
+def with_causes_first(records: Iterable[Record]) -> list[Record]:
+    """Sort failing records: causes, then unknown ones, then what is inherited; each in execution order."""
+    return sorted(records, key=lambda record: _ORDER.index(record.role or "unknown"))
+
+
+def folded_line(records: Sequence[Record], say: Phrases = ENGLISH) -> str | None:
+    """Return the one line that is enough for an operator whose failures are all inherited; ``None`` for others.
+
+    Examples
+    --------
+    ``inherited from conv2 (relu2 fails because of it); --msdump-all shows it whole``
+    """
+    failing = [record for record in records if record.fails]
+    if not failing or any(record.role != "inherited" or not record.causes for record in failing):
+        return None
+    causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
+    return say("inherited_from", names=say.named(map(_operator_of, causes), _MOST_NAMED))
+
+
+def role_line(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return a failing record's role with its reason; empty where nobody gave it one."""
+    from pytest_msdump.causes.role_reasons import reason_of
+
+    if record.role is None:
+        return ""
+    text = say(f"role_{record.role}")
+    if record.causes:
+        text = say("role_from", role=text, names=say.named(map(_operator_of, record.causes), _MOST_NAMED))
+    because = reason_of(record, say)
+    return say("role_because", role=text, reason=because) if because else text
+
+
+def _operators(records: Iterable[Record]) -> dict[int, Record]:
+    """For each failing operator the record that tells most of its role."""
+    found: dict[int, Record] = {}
+    for record in with_causes_first(record for record in records if record.role is not None):
+        found.setdefault(record.order, record)
+    return dict(sorted(found.items()))
+
+
+def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
+    roles = Counter(record.role for record in operators)
+    text = say.joined(say(f"count_{role}", n=roles[role]) for role in ("cause", "inherited", "unknown") if roles[role])
+    if not by:
+        return text
+    sources = (say(_BY[part]) if part in _BY else part for part in by.split(" and "))
+    return say("told_by", text=text, source=say.joined(sources, "between_sources"))
+
+
+def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Each cause, and below it what it brought about."""
+    from pytest_msdump.causes.role_reasons import reason_of
+
+    entries = list(operators)
+    causes = [record for record in entries if record.role == "cause"]
+    shown = causes if unfolded else causes[:_MOST_CAUSES]
+    followers = _followers(entries)
+    for record in shown:
+        address = record.left.address
+        text = say(
+            "cause_line",
+            operator=_label(record),
+            place=record.order + 1,
+            operators=count,
+            reason=reason_of(record, say),
+        )
+        yield from _indented(text, width, 2)
+        yield from _inherited(followers.get((_where(record), address), []), width, unfolded, say)
+    if len(causes) > len(shown):
+        yield f"  {say('more_causes', n=len(causes) - len(shown))}"
+
+
+def _followers(entries: Iterable[Record]) -> dict[tuple[Coordinates, str], list[Record]]:
+    found: dict[tuple[Coordinates, str], list[Record]] = {}
+    for record in entries:
+        if record.role == "inherited":
+            for cause in record.causes:
+                found.setdefault((_where(record), cause), []).append(record)
+    return found
+
+
+def _where(record: Record) -> Coordinates:
+    """Which part of the run; causes are of the same."""
+    return replace(record.left.at, occurrence=None)
+
+
+def _inherited(followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    if followers:
+        names = say.named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
+        yield from _indented(say("inherited_line", n=len(followers), names=names), width, 9)
+
+
+def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Failures that may be causes, those of one reason together."""
+    from pytest_msdump.causes.role_reasons import reason_of
+
+    entries = list(operators)
+    by_reason: dict[str, list[Record]] = {}
+    for record in entries:
+        if record.role == "unknown":
+            by_reason.setdefault(reason_of(record, say), []).append(record)
+    followers = _followers(entries)
+    reasons = list(by_reason.items())
+    for because, members in reasons if unfolded else reasons[:_MOST_CAUSES]:
+        names = say.named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
+        yield from _indented(say("unknown_line", names=names, reason=because), width, 2)
+        below = {
+            one.order: one for record in members for one in followers.get((_where(record), record.left.address), [])
+        }
+        yield from _inherited([below[order] for order in sorted(below)], width, unfolded, say)
+    if len(reasons) > _MOST_CAUSES and not unfolded:
+        yield f"  {say('more_unknown', n=len(reasons) - _MOST_CAUSES)}"
+
+
+def _without_cause(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Failures whose own inputs fail, while nothing that was compared says where that begins."""
+    alone = [record for record in operators if record.role == "inherited" and not record.causes]
+    if alone:
+        names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
+        yield from _indented(say("without_cause", names=names), width, 2)
+
+
+def _amplifying(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Who makes errors grow most; all of them in execution order when unfolded."""
+    grown = [(record.amplification, record) for record in records if record.amplification is not None]
+    if not unfolded:
+        grown = [(growth, record) for growth, record in grown if growth > _REMARKABLE and not _is_noise(record)]
+        # Of operators that amplify alike the first one counts.
+        grown = sorted(grown, key=lambda one: (-one[0], one[1].order))[:_MOST_AMPLIFYING]
+    if grown:
+        names = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
+        yield from _wrapped(say("amplifying", names=say.joined(names, "between_names")), width)
+
+
+def _is_noise(record: Record) -> bool:
+    error = record.metrics.get(_ERROR)
+    return not isinstance(error, (int, float)) or not isfinite(error) or error <= _NOISE.get(record.judged_as, 0.0)
+
+
+def _label(record: Record) -> str:
+    return _operator_of(record.left.address)
+
+
+def _operator_of(address: str) -> str:
+    """The operator of an address."""
+    parts = address.rsplit(":", 2)
+    return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    first, *others = filled(terminal_text(text), width - 2)
+    return [first, *(f"  {line}" for line in others)]
+
+
+def _indented(text: str, width: int, indent: int) -> Iterator[str]:
+    first, *others = filled(terminal_text(text), width - indent - 2)
+    yield " " * indent + first
+    yield from (" " * (indent + 2) + line for line in others)
+
+
+# -- Pairs that look wrong since another tensor fits far better ------------------------------------------------------
+
+
+_MOST_PAIRS = 5
+
+
+def suspicious_line(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return what fits better than a failing record's partner; empty where nothing does."""
+    found = record.suspicious if record.fails else ()
+    if not found:
+        return ""
+    from pytest_msdump.causes.suggest_partners import fit_text
+
+    names = [terminal_text(one.address) for one in found]
+    first = found[0]
+    fields = {"names": say.joined(names, "between_names"), "why": fit_text(first.apart, first.shape, say=say)}
+    text = say(f"better_{first.side}", **fields)
+    return say("ambiguous", text=text, doubt=say(f"doubt_{first.doubt}")) if first.doubt else text
+
+
+def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
+    """Return which pairs look wrong, and the entries that would set them right; empty where none does.
+
+    Parameters
+    ----------
+    report : Report
+        With `suspicious` in its records.
+    width : int
+        Columns to fill; a line of an entry is never broken.
+    unfolded : bool
+        All of them, not only the first few.
+    say : Phrases
+        The language.
+    """
+    told = [record for record in report.records if suspicious_line(record)]
+    if not told:
+        return []
+    shown = told if unfolded else told[:_MOST_PAIRS]
+    lines = [say("suspicious", n=len(told))]
+    for record in shown:
+        pair = f"{record.left.address} <-> {record.right.address}"
+        lines += _suspicious_lines(say("after_label", label=pair, text=suspicious_line(record, say)), width)
+    if len(told) > len(shown):
+        lines.append(f"  {say('more_suspicious', n=len(told) - len(shown))}")
+    entries = list(_entries(shown, say))
+    return [*lines, *(_suspicious_lines(say("do_map_instead"), width) if entries else []), *entries]
+
+
+def _entries(records: Sequence[Record], say: Phrases) -> Iterator[str]:
+    """Each entry once: of two that were swapped both sides may tell."""
+    from pytest_msdump.report.coverage import map_entry_lines
+
+    seen = set()
+    for record in records:
+        for one in record.suspicious:
+            lines = [] if one.map is None else map_entry_lines(one.map)
+            if lines and tuple(lines) not in seen:
+                seen.add(tuple(lines))
+                if record.how == "mapped" and record.by:
+                    yield f"    # {say('in_place_of', entry=terminal_text(record.by))}"
+                yield from (f"    {line}" for line in lines)
+
+
+def _suspicious_lines(text: str, width: int) -> list[str]:
+    first, *others = filled(terminal_text(text), width - 4)
+    return [f"  {first}", *(f"    {line}" for line in others)]

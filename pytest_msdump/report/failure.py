@@ -1,0 +1,569 @@
+"""What a failing test item says: for a person who has to mend it, with numbers, places and a command."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
+from pytest_msdump.model.graph import KernelArguments
+from pytest_msdump.model.json_values import encode
+from pytest_msdump.model.numbers import beside, index_text, number, plain, told_apart
+from pytest_msdump.model.record import Check, Record, ReportedTensor
+from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
+from pytest_msdump.report.tables import columns, command, filled, labelled, pieces, statistics_table, table
+from pytest_msdump.text import ENGLISH, Phrases
+
+__all__ = [
+    "diagnosis_lines",
+    "failure_text",
+    "metrics_table",
+    "one_line",
+    "other_numbers",
+    "record_text",
+    "sentences",
+    "worst_elements",
+    "would_pass",
+]
+
+# From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
+_WIDE = 100
+
+# In the order they are told.
+_SHOWN = ("fail", "undefined", "warn", "ok", "skipped")
+
+_TOLD = ("fail", "undefined", "error", "warn", "note")
+
+# A limit on these cannot be written in a suite file as one number.
+_FLAG_ONLY = ("allclose", "bitwise_mismatch")
+
+# Counts that the caption of the worst elements tells already.
+_COUNTS = ("allclose", "bitwise_mismatch")
+
+# Enough for numbers that nobody set a limit on.
+_FEW_DIGITS = 4
+
+
+def metrics_table(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the limits one by one, what fails first, then those that hold."""
+    checks = [check for check in record.checks if check.outcome in _SHOWN and check.limit is not None]
+    checks.sort(key=lambda check: _SHOWN.index(check.outcome))
+    if not checks:
+        return []
+    rows = [_table_row(check, width, say) for check in checks]
+    titles = tuple(map(say, ("metric", "value", "limit", "rule", "verdict")))
+    return table(titles, rows, width=width, right=(1,), flexible=3, same=say("same"))
+
+
+def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return what has no limit, in few lines: further metrics, NaN and Inf, overflow."""
+    lines: list[str] = []
+    # What earlier releases wrote has a row without a limit for each of these as well.
+    limited = {check.metric for check in record.checks if check.limit is not None}
+    measured = record.metrics
+    unlimited = [metric for metric in METRICS if metric in measured and metric not in (*limited, *_COUNTS)]
+    told = [_measured(record, metric, width, say) for metric in unlimited]
+    if told:
+        lines += labelled(say("also"), say.joined(told, "between_numbers"), width=width)
+    for label, text in (("NaN/Inf", _nonfinite(record.nonfinite, say)), (say("overflow"), _overflow(record, say))):
+        if text:
+            lines += labelled(label, text, width=width)
+    return lines
+
+
+def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the elements furthest beyond their tolerance, with index and both values."""
+    comparison = record.comparison
+    if comparison is None or not comparison.worst:
+        return []
+    rtol, atol = comparison.rtol, comparison.atol
+    allowed = f"{plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "0"
+    beyond = record.metrics.get("allclose")
+    counted = say("allowed_is" if beyond is None else "exceed", n=beyond, allowed=allowed)
+    title = say("worst_elements", differing=comparison.differing, elements=comparison.elements, counted=counted)
+    lines = [f"  {line}" for line in filled(title, width - 2)]
+    titles = (say("index"), say("left"), say("right"), "|l - r|", say("err_allowed"))
+    rows = [_worst_row(element) for element in comparison.worst]
+    laid_out = table(titles, rows, width=width, right=(1, 2, 3, 4))
+    if max(map(columns, laid_out)) > width:
+        laid_out = table(titles[:3] + titles[4:], [row[:3] + row[4:] for row in rows], width=width, right=(1, 2, 3))
+    if max(map(columns, laid_out)) > width:
+        laid_out = [line for row in rows for line in _stacked(titles, row)]
+    return lines + laid_out
+
+
+def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the findings that the table does not tell already, and the notes."""
+    lines, told = [], set()
+    for finding in record.verdict.findings:
+        sentence = terminal_text(say.of(finding.message))
+        if sentence not in told and not _in_table(finding, record.checks):
+            told.add(sentence)
+            lines += labelled(_told(finding.outcome, say), sentence, width=width)
+    for note in (terminal_text(say.of(note)) for note in record.notes):
+        if note not in told:
+            lines += labelled(say("told_note"), note, width=width)
+    left_out = record.right_zero_mismatch
+    if left_out and not any(finding.metric in RELATIVE_METRICS for finding in record.verdict.findings):
+        lines += labelled(say("told_note"), say("zeros_left_out", n=left_out), width=width)
+    if record.comparison is not None and record.comparison.near_zero:
+        lines += labelled(say("told_note"), say("near_zero", n=record.comparison.near_zero), width=width)
+    return lines
+
+
+def _told(outcome: str, say: Phrases) -> str:
+    """What stands before a sentence; a file of somebody else's may hold any word."""
+    return say(f"told_{outcome}") if outcome in _TOLD else terminal_text(outcome)
+
+
+def would_pass(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the limits that would have let the tensor pass, as they are typed; a hint, no advice."""
+    passing = record.verdict.would_pass
+    if not passing:
+        return []
+    typed = [
+        f"--msdump-threshold={metric}={_typed(bound)}" if metric in _FLAG_ONLY else f"{metric} = {_typed(bound)}"
+        for metric, bound in passing.items()
+    ]
+    failing = [finding for finding in record.verdict.findings if finding.outcome in ("fail", "undefined")]
+    beyond = [finding.metric or say("the_rest") for finding in failing if finding.metric not in passing]
+    text = say("pass_with", limits=say.joined(typed))
+    if beyond:
+        text = say("not_by_limits", names=say.joined(dict.fromkeys(beyond)), text=text)
+    return labelled(say("would_pass"), text, width=width)
+
+
+def _table_row(check: Check, width: int, say: Phrases) -> tuple[str, ...]:
+    """One limit: the value beside it with as many digits as tell them apart."""
+    sign = ">=" if _direction(check.metric) == "high" else "<="
+    limit = 0.0 if check.limit is None else check.limit
+    value, bound = "-", plain(limit)
+    if check.value is not None and not isinstance(check.value, tuple):
+        value, bound = beside(check.value, limit)
+    metric, rule = _named(check.metric, width), terminal_text(check.rule or "")
+    return metric, value, f"{sign} {bound}", rule, say(f"is_{check.outcome}")
+
+
+def _named(metric: str, width: int) -> str:
+    """A metric's id where there is room, else its short form; both can be typed."""
+    fact = METRICS.get(metric)
+    return metric if width >= _WIDE or fact is None else fact.short or metric
+
+
+def _direction(metric: str) -> str:
+    """Which way the metric is good."""
+    fact = METRICS.get(metric)
+    return fact.direction if fact else "low"
+
+
+def _measured(record: Record, metric: str, width: int, say: Phrases) -> str:
+    """A metric without a limit: name, number, place."""
+    value = record.metrics[metric]
+    if isinstance(value, tuple):
+        texts = [number(item, _FEW_DIGITS) for item in value]
+        if len(texts) == 4:
+            return say("moments", mean=texts[0], deviation=texts[1], right_mean=texts[2], right_deviation=texts[3])
+        return f"{_named(metric, width)} {'; '.join(texts)}"
+    place = record.places.get(metric)
+    text = f"{_named(metric, width)} {number(value, _FEW_DIGITS)}"
+    return say("at", text=text, place=index_text(place)) if place else text
+
+
+def _nonfinite(counts: Nonfinite, say: Phrases) -> str:
+    """Which NaN and Inf there are; nothing when there are none."""
+    parts = [
+        say(f"on_{key}", n=getattr(counts, f"{kind}_{key}"), title=title)
+        for kind, title in (("nan", "NaN"), ("inf", "Inf"))
+        for key in ("both", "left", "right")
+        if getattr(counts, f"{kind}_{key}")
+    ]
+    first = counts.first_mismatch
+    if parts and first is not None:
+        parts.append(say("first_differing", place=index_text(first)))
+    return say.joined(parts, "between_clauses")
+
+
+def _overflow(record: Record, say: Phrases) -> str:
+    """How many elements of the left overflowed where the right did not."""
+    count = record.metrics.get("saturated_count")
+    if not isinstance(count, int) or not count:
+        return ""
+    place = record.places.get("saturated_count")
+    text = say("overflowed", n=count, dtype=record.left.dtype or say("number"))
+    return say.joined((text, say("first_at", place=index_text(place))), "between_clauses") if place else text
+
+
+def _worst_row(element: WorstElement) -> tuple[str, ...]:
+    """One element; the difference is exact where both values are integers."""
+    index, left, right, ratio = element
+    return index_text(index), *told_apart(left, right), _difference(left, right), _three_digits(ratio)
+
+
+def _difference(left: Scalar, right: Scalar) -> str:
+    """|l - r|, or a dash where a side is NaN or Inf."""
+    if isinstance(left, int) and isinstance(right, int):
+        return number(abs(int(left) - int(right)))
+    try:
+        distance = abs(left - right)
+    except OverflowError:
+        return "-"
+    return _three_digits(distance) if math.isfinite(distance) else "-"
+
+
+def _three_digits(value: Scalar) -> str:
+    """Enough for a distance or a ratio."""
+    return plain(value, 3)
+
+
+def _stacked(titles: Sequence[str], row: Sequence[str]) -> Iterator[str]:
+    """An element whose numbers are too long for one line: one number a line."""
+    yield f"  {row[0]}"
+    for title, text in zip(titles[1:], row[1:], strict=True):
+        yield f"    {title}{' ' * (13 - columns(title))}  {text}"
+
+
+def _in_table(finding: Finding, checks: Sequence[Check]) -> bool:
+    """Whether the finding says no more than its row: a value beyond its limit."""
+    if finding.outcome not in ("fail", "warn"):
+        return False
+    return any(_beyond(one) for one in checks if one.metric == finding.metric and one.outcome == finding.outcome)
+
+
+def _beyond(check: Check) -> bool:
+    """Whether a row's value lies beyond its limit."""
+    value, limit = check.value, check.limit
+    if value is None or limit is None or isinstance(value, tuple):
+        return False
+    return value < limit if _direction(check.metric) == "high" else value > limit
+
+
+def _typed(bound: float) -> str:
+    """A bound exactly as it has to be typed."""
+    return repr(encode(bound)).strip("'")
+
+
+# -- What a failing tensor's operator was initialised with, in few lines ---------------------------------------------
+
+
+_MOST_LISTED = 12
+
+
+def argument_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the arguments that differ between the sides, then those of the kernels.
+
+    Parameters
+    ----------
+    record : Record
+        Without `kernel_args` and `differing_arguments` there is nothing to print.
+    width : int
+        Columns to fill.
+    say : Phrases
+        The language.
+    """
+    lines: list[str] = []
+    differing = record.differing_arguments
+    for one in differing[:_MOST_LISTED]:
+        both = say("both_sides", left=_value(one.left, say), right=_value(one.right, say))
+        text = say("after_label", label=f"{one.kind} {one.name}", text=both)
+        lines += labelled(say("differs"), terminal_text(text), width=width)
+    if len(differing) > _MOST_LISTED:
+        lines += labelled("", say("more_differ", n=len(differing) - _MOST_LISTED), width=width)
+    for text in _saved(record.kernel_args, say):
+        lines += labelled(say("arguments"), terminal_text(text), width=width)
+    return lines
+
+
+def _saved(sides: Mapping[str, KernelArguments], say: Phrases) -> Iterator[str]:
+    """The arguments of the kernels: of both sides at once where they are the same."""
+    texts = {side: _listed(one, say) for side, one in sides.items()}
+    if len(texts) > 1 and len(set(texts.values())) == 1:
+        yield say("in_brackets", text=next(iter(texts.values())), aside=say("on_both_sides"))
+        return
+    yield from (say("after_label", label=say(side), text=text) for side, text in texts.items())
+
+
+def _listed(one: KernelArguments, say: Phrases) -> str:
+    if one.note:
+        return f"{one.source} {one.note}"
+    return say.named((f"{name} {value}" for name, value in one.values.items()), _MOST_LISTED) or say("none")
+
+
+def _value(value: str | None, say: Phrases) -> str:
+    return say("has_none") if value is None else value
+
+
+# -- What a failing tensor looks like, for its failure text ----------------------------------------------------------
+
+
+_SHOWN_DOUBTFUL = 2
+
+
+def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return a line for the sure diagnosis, or one for each of the likely ones."""
+    found = record.diagnosis
+    told = [one for one in found if one.confidence == "high"]
+    if not told:
+        told = [one for one in found if one.confidence == "medium"][:_SHOWN_DOUBTFUL]
+    lines: list[str] = []
+    if not told:
+        return lines
+    from pytest_msdump.facts.diagnoses import DIAGNOSES
+
+    for one in told:
+        title = say(f"looks_{one.id}") if one.id in DIAGNOSES else one.id
+        title = say("in_brackets", text=title, aside=say(f"confidence_{one.confidence}"))
+        text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
+        lines += labelled(say("looks_like"), text, width=width)
+    return lines
+
+
+# -- What a failing test item says -----------------------------------------------------------------------------------
+
+
+_HOW = {"name": "same_name", "mangled": "same_name_as", "mapped": "by_map", "fused": "by_rule_file"}
+_BY_NAME = ("name", "mangled")
+
+_NARROWEST = 80
+
+
+def failure_text(
+    records: Sequence[Record],
+    *,
+    operators: int,
+    width: int = 80,
+    rerun: Sequence[str] = (),
+    left_root: str = "",
+    right_root: str = "",
+    say: Phrases = ENGLISH,
+) -> str:
+    """Return the text of one test item: its failing tensors in full, the others on a line each.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        The item's records.
+    operators : int
+        Number of left operators, for "op 5 of 14".
+    width : int
+        Columns to fill; less than 80 counts as 80.
+    rerun : sequence of str
+        The words of the shell command that runs just this item.
+    left_root, right_root : str
+        The two dumps as the user named them; they are put before the file names.
+    say : Phrases
+        The language.
+
+    Returns
+    -------
+    str
+        Plain text without colour or a line break at its end. Only a command may hold a line longer than `width`: a
+        word of it is never broken.
+    """
+    width = max(width, _NARROWEST)
+    lines: list[str] = []
+    for record in records:
+        if record.fails:
+            lines += ["", *_block(record, operators, width, (left_root, right_root), say)]
+    others = [one_line(record, say) for record in records if not record.fails]
+    if others:
+        lines.append("")
+        lines += [line for text in others for line in _hanging(text, width)]
+    if rerun:
+        lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
+    return "\n".join(lines[1:])
+
+
+def record_text(
+    record: Record,
+    *,
+    operators: int,
+    width: int = 80,
+    left_root: str = "",
+    right_root: str = "",
+    say: Phrases = ENGLISH,
+) -> str:
+    """Return one record in full, whatever its verdict; parameters as of `failure_text`."""
+    return "\n".join(_block(record, operators, max(width, _NARROWEST), (left_root, right_root), say))
+
+
+def one_line(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return one record as one line, for ``-q``, ``--tb=line`` and JUnit.
+
+    Examples
+    --------
+    ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
+    """
+    verdict, address = record.verdict.outcome, terminal_text(record.left.address)
+    told = [finding for finding in record.verdict.findings if finding.outcome == verdict]
+    parts = [terminal_text(say.of(told[0].message))] if told else []
+    if len(told) > 1:
+        parts.append(say("and_more", n=len(told) - 1))
+    if not told and (record.elements is not None or record.statistics is not None):
+        parts.append(say("equal" if record.equal else "every_limit_met"))
+    if record.statistics is not None:
+        parts.append(say("statistics_only"))
+    parts += _largest_error(record, told, say)
+    text = f"{say(verdict.upper())} {address}"
+    text = f"{_where_in_run(text, record, say)}{_short_line(record)}"
+    return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
+
+
+def _where_in_run(text: str, record: Record, say: Phrases) -> str:
+    """Add the coordinates that a line of its own needs: those beyond the first of everything."""
+    at = record.left.at
+    named = (("rank", at.rank), ("graph", at.graph), ("iteration", at.iteration), ("occurrence", at.occurrence))
+    later = [f"{name} {value}" for name, value in named if value]
+    return say("in_brackets", text=text, aside=say.joined(later)) if later else text
+
+
+def _short_line(record: Record) -> str:
+    """The line of the program, by the bare name of its file."""
+    source = record.left.source
+    return f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
+
+
+def _largest_error(record: Record, told: Sequence[Finding], say: Phrases) -> list[str]:
+    """The greatest difference and its place, unless a sentence has told it."""
+    value = record.metrics.get("max_absolute_error")
+    if value is None or isinstance(value, tuple) or record.equal:
+        return []
+    if any(finding.metric == "max_absolute_error" for finding in told[:1]):
+        return []
+    place = record.places.get("max_absolute_error")
+    text = say("largest_error", value=number(value))
+    return [say("at", text=text, place=index_text(place)) if place else text]
+
+
+def _block(record: Record, operators: int, width: int, roots: tuple[str, str], say: Phrases) -> Iterator[str]:
+    """One failing tensor in full."""
+    yield from _heading(record, operators, width, say)
+    for label, side, root in zip(("left", "right"), (record.left, record.right), roots, strict=True):
+        yield from _side(label, side, root, width, say)
+    beside = statistics_table(record, width, say)
+    if beside:
+        yield from ("", *beside)
+    if record.elements is not None or beside:
+        yield ""
+        yield from metrics_table(record, width, say)
+    yield from other_numbers(record, width, say)
+    worst = list(worst_elements(record, width, say))
+    if worst:
+        yield from ("", *worst)
+    told = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
+    told += [*sentences(record, width, say), *would_pass(record, width, say)]
+    if told:
+        yield from ("", *told)
+
+
+def _heading(record: Record, operators: int, width: int, say: Phrases) -> Iterator[str]:
+    """Verdict and address, place in the run, and why these two met."""
+    from pytest_msdump.report.causes import role_line, suspicious_line
+
+    word = say(record.verdict.outcome.upper())
+    indent = " " * (columns(word) + 2)
+    first, *rest = pieces(terminal_text(record.left.address), width - len(indent))
+    yield f"{word}  {first}"
+    for parts in ((_place(record, operators, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
+        text = say.joined((part for part in parts if part), "between_clauses")
+        rest += filled(terminal_text(text), width - len(indent)) if text else []
+    rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
+    rest += filled(role_line(record, say), width - len(indent)) if record.role is not None else []
+    rest += filled(suspicious_line(record, say), width - len(indent)) if record.suspicious else []
+    yield from (indent + line for line in rest)
+
+
+def _place(record: Record, operators: int, say: Phrases) -> str:
+    """Where in the run the operator is; two loose files are in no run."""
+    return "" if record.how == "file" else say("place", place=record.order + 1, operators=operators)
+
+
+def _at(record: Record, say: Phrases) -> str:
+    """Which run of the operator."""
+    return say.joined(f"{name} {value}" for name, value in _shown(record, say))
+
+
+def _paired(record: Record, say: Phrases) -> str:
+    """Why these two met; that two loose files were given together needs no words."""
+    how = record.how
+    if how == "file":
+        return ""
+    if how in _BY_NAME or (how in _HOW and not record.by):
+        return say("paired", by=say(_HOW[how], name=mangle(record.left.key.op.label)))
+    return say("paired", by=record.by or how)
+
+
+def _made_by(record: Record, say: Phrases) -> Iterator[str]:
+    """The line of the user's program, to go to and to read; the right side's too where it has one of its own."""
+    source, other = record.left.source, record.right.source
+    if source:
+        yield from _line(say("made_by"), source)
+    if other and other != source:
+        yield from _line(say("right_made_by"), other)
+
+
+def _line(label: str, source: SourceFrame) -> Iterator[str]:
+    """Place and code of a line of a program."""
+    yield f"{label} {source.file}:{source.line}"
+    if source.text:
+        yield f"  {source.text}"
+
+
+def _shown(record: Record, say: Phrases) -> Iterator[tuple[str, Any]]:
+    """The coordinates to tell: those the left side has, and where the right side's differ, those too."""
+    for name in COORDINATES:
+        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
+        # The first occurrence is the ordinary case and would only be noise.
+        if value is not None and (name != "occurrence" or value or other):
+            is_other = other is not None and other != value
+            yield name, say("right_is", value=value, other=other) if is_other else value
+
+
+def _transform(record: Record, say: Phrases) -> str:
+    """How the right side was brought to the left; an axis order concerns 4-D tensors alone."""
+    transform, shape = record.transform, record.right.shape
+    formats = (("left", transform.left_format), ("right", transform.right_format))
+    parts = []
+    if shape is None or len(shape) == 4:
+        parts += [say(f"{side}_read_as", memory_format=name) for side, name in formats if name is not None]
+    if transform.transpose is not None:
+        parts.append(say("right_transposed", axes=index_text(transform.transpose)))
+    if transform.reshape:
+        parts.append(say("right_reshaped"))
+    return say.joined(parts)
+
+
+def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
+    """One side: its file, whole, and what is in it."""
+    title = say(label)
+    start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
+    path = terminal_text(_path(root, side.file))
+    path = path if side.row is None else say("row_of_file", file=path, row=side.row)
+    described = [side.dtype or say("dtype_unknown")]
+    described += [side.memory_format] if side.memory_format else []
+    described.append(say("shape_unknown") if side.shape is None else _shape(side.shape))
+    if side.logical_shape is not None:
+        described.append(f"-> {_shape(side.logical_shape)}")
+    lines = [*pieces(path, width - column), *filled(terminal_text(" ".join(described)), width - column)]
+    yield start + lines[0]
+    yield from (" " * column + line for line in lines[1:])
+
+
+def _path(root: str, file: str) -> str:
+    """The file below its dump; a dump that is one file is that file."""
+    if not root or file.startswith("/") or root == file or root.endswith(f"/{file}"):
+        return root if root.endswith(file) else file
+    return f"{root.rstrip('/')}/{file}"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    """A shape as Python writes tuples."""
+    return str(tuple(shape))
+
+
+def _hanging(text: str, width: int) -> list[str]:
+    """A line that, when it is too long, goes on indented."""
+    first, *rest = filled(text, width - 2)
+    return [first, *(f"  {line}" for line in rest)]

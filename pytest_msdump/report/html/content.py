@@ -1,0 +1,419 @@
+"""What the page is drawn from: results.json by columns, each number with the digits that a person reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.comparison import Finding
+from pytest_msdump.model.json_values import encode
+from pytest_msdump.model.record import Record, ReportedTensor
+from pytest_msdump.model.report import Report, UnmatchedTensor
+from pytest_msdump.model.tensor import COORDINATES, SourceFrame
+from pytest_msdump.report.json_report import missing_json, outline, unmatched_json
+from pytest_msdump.report.record_json import to_json
+from pytest_msdump.text import Message, say
+
+__all__ = ["Pool", "column", "content", "file_columns", "front_coded", "short"]
+
+# Enough to tell a number from its limit by eye; the digits that programs need are in results.json.
+_DIGITS = 6
+_LARGEST_EXACT = 2**53
+
+# Marks in the template of a file's name: the operator's name, and the time.
+_NAME_MARK, _TIME_MARK = "\x01", "\x02"
+_TIME = re.compile(r"(?<![0-9])[1-9][0-9]{11,15}(?![0-9])")
+
+
+class Pool:
+    """Texts, or other JSON values, each kept once and named by a number."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[str | tuple[str], int] = {}
+
+    def add(self, value: Any) -> int:
+        """Return the number of `value`; ``None`` is -1."""
+        if value is None:
+            return -1
+        # Of texts there are most; a number and a text that reads like it stay apart.
+        key = value if isinstance(value, str) else (json.dumps(value),)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.values)
+            self.values.append(value)
+        return self._numbers[key]
+
+
+def short(value: Any) -> Any:
+    """Return a number with no more digits than a person reads; lists by their parts, anything else as it is."""
+    if isinstance(value, (list, tuple)):
+        return [short(part) for part in value]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if isinstance(value, int) and abs(value) < _LARGEST_EXACT:
+        return value
+    try:
+        rounded = float(f"{float(value):.{_DIGITS}g}")
+    except OverflowError:
+        return str(value)
+    if not math.isfinite(rounded):
+        return str(value)
+    return int(rounded) if rounded.is_integer() and abs(rounded) < _LARGEST_EXACT else rounded
+
+
+def column(values: Iterable[Any]) -> Any:
+    """Return a list, or ``{"all": value}`` where every row has the same one."""
+    listed = list(values)
+    if listed and all(type(value) is type(listed[0]) and value == listed[0] for value in listed):
+        return {"all": listed[0]}
+    return listed
+
+
+def front_coded(texts: Iterable[str]) -> dict[str, Any]:
+    """Return how much of the text before each one begins with, and the rest: names of one network begin alike."""
+    shared, rest, before = [], [], ""
+    for text in texts:
+        same = _common(before, text)
+        # A pair of surrogates stays whole: programs of a page count it as two.
+        shared.append(_units(text[:same]))
+        rest.append(text[same:])
+        before = text
+    return {"shared": column(shared), "rest": column(rest)}
+
+
+def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict[str, Any]:
+    """Return file names as folder, template and time; most templates are shared once the operator's name is out.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Forward slashes.
+    names : sequence of str
+        The name of each file's operator as its file has it; where it does not occur nothing is replaced.
+    pool : Pool
+        Where folders and templates go.
+    """
+    folders, templates, times, before = [], [], [], 0
+    for path, name in zip(paths, names, strict=True):
+        folder, slash, base = path.rpartition("/")
+        folders.append(pool.add(folder + slash))
+        found = _TIME.search(base)
+        time = int(found[0]) if found and int(found[0]) < _LARGEST_EXACT else None
+        if found and time is not None:
+            base = base[: found.start()] + _TIME_MARK + base[found.end() :]
+        if len(name) > 1:
+            base = base.replace(name, _NAME_MARK, 1)
+        templates.append(pool.add(base))
+        times.append(0 if time is None else time - before)
+        before = before if time is None else time
+    return {"folder": column(folders), "template": column(templates), "time": column(times)}
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with alike; by halves, since names are long and many."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _units(text: str) -> int:
+    """The length of a text in UTF-16 units, as the page's program counts."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+# -- What the page tells of one tensor only when asked ---------------------------------------------------------------
+
+
+# Two million bytes for five thousand tensors, of which the columns take more than half.
+_ROOM_BYTES = 550_000
+# Less than this is not worth looking for something that fits.
+_LITTLE_BYTES = 100
+
+_ROLES = {"cause": 0, "unknown": 1}
+_AS_SAVED = ("differing_arguments", "kernel_args", "custom", "statistics", "spread")
+_NONFINITE = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
+
+
+def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[Message]]:
+    """Return what only the drawer shows, and the messages in it.
+
+    The first has ``of``: record number → what only the drawer shows, and ``left_out``: the records that have more in
+    results.json.
+
+    Two tiers: sentences, causes and lines of the program of every record before any worst elements and small arrays,
+    so that what matters most is never what there was no room for.
+    """
+    ranked = sorted(range(len(records)), key=lambda number: _rank(records[number], number))
+    kept: dict[int, dict[str, Any]] = {}
+    messages: set[Message] = set()
+    room, left_out = _ROOM_BYTES, set()
+    for told, said in ((_sentences, _messages), (_elements, _notes)):
+        for number in ranked:
+            found = {} if room < _LITTLE_BYTES else _said(told(records[number], pool))
+            new = {one for one in said(records[number]) if one not in messages} if found else set()
+            size = len(json.dumps(found)) + 12 + sum(len(json.dumps(say(one, "zh"))) for one in new) if found else 0
+            if room < _LITTLE_BYTES or size > room:
+                left_out.add(number)
+            elif found:
+                room -= size
+                messages |= new
+                kept.setdefault(number, {}).update(found)
+    return {"of": {str(number): kept[number] for number in sorted(kept)}, "left_out": sorted(left_out)}, messages
+
+
+def _said(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what has something to say."""
+    return {key: value for key, value in told.items() if value not in (None, [], {}, "")}
+
+
+def _rank(record: Record, number: int) -> tuple[int, int, int]:
+    """Causes, then what else fails, then warnings, then the rest; each in execution order."""
+    severity = 0 if record.fails else 1 if record.verdict.outcome == "warn" else 2
+    return severity, _ROLES.get(record.role or "", 2), number
+
+
+def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
+    """Why it fails, and where to look."""
+    entry = to_json(record)
+    return {
+        "findings": [[one.outcome, one.sentence] for one in record.verdict.findings if not _in_table(one)],
+        "undefined_in": entry["undefined"],
+        "causes": [pool.add(cause) for cause in record.causes],
+        "suspects": [pool.add(suspect) for suspect in record.suspects],
+        **_reason(record, pool),
+        "suspicious": [{key: one[key] for key in one if key != "why"} for one in entry.get("suspicious", ())],
+        "diagnosis": entry.get("diagnosis"),
+        "amplification": short(entry.get("amplification")),
+        "source": _source(record.left.source, pool),
+        "right_source": _source(record.right.source, pool),
+    }
+
+
+def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
+    """Worst elements, places, arguments, small arrays."""
+    entry = to_json(record)
+    return {
+        "notes": list(dict.fromkeys(map(say, _notes(record)))),
+        "overflows": entry["left"].get("overflows"),
+        "transform": entry["transform"],
+        "would_pass": entry["would_pass"],
+        "where": entry["where"],
+        "moments": short(entry["metrics"].get("standard_deviation")),
+        "nonfinite": {key: entry["nonfinite"][key] for key in _NONFINITE if entry["nonfinite"].get(key)},
+        "worst": [[one["index"], *(short(one[key]) for key in ("left", "right", "ratio"))] for one in entry["worst"]],
+        **{key: entry.get(key) for key in _AS_SAVED},
+    }
+
+
+def _messages(record: Record) -> Iterator[Message]:
+    """What `_sentences` says."""
+    yield from (one.message for one in record.verdict.findings if not _in_table(one))
+    yield from (one.evidence for one in record.diagnosis)
+    if record.comparison is not None:
+        yield from filter(None, record.comparison.undefined.values())
+
+
+def _notes(record: Record) -> Iterator[Message]:
+    yield from record.notes
+    if record.pair_note is not None:
+        yield record.pair_note
+
+
+def _reason(record: Record, pool: Pool) -> dict[str, Any]:
+    """Why it has its role: what the sentence is made from, or the sentence where an older release left no more."""
+    why = record.role_why
+    if why is None:
+        return {"role_reason": record.role_reason}
+    suspects = [
+        [pool.add(one.operator), pool.add(one.state), *([] if one.before is None else [one.before])]
+        for one in why.suspects
+    ]
+    names = {"given": [pool.add(name) for name in why.given], "before": [pool.add(name) for name in why.before]}
+    told = {"why": why.why, "suspects": suspects, **names}
+    return {"role_why": _said(told)}
+
+
+def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
+    """A line of the program; its file is that of many others."""
+    return None if source is None else [pool.add(source.file), source.line, source.text]
+
+
+def _in_table(finding: Finding) -> bool:
+    """Whether the table of limits says it: a number beside the limit that it does not meet."""
+    is_known = finding.metric is not None and finding.value is not None and finding.limit is not None
+    return is_known and finding.outcome in ("fail", "warn")
+
+
+# -- What the page is drawn from -------------------------------------------------------------------------------------
+
+
+_OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
+
+# Told as they stand in results.json; a key that is not there is not told.
+_HEAD = (
+    "left",
+    "right",
+    "profile",
+    "limits",
+    "complete",
+    "counts",
+    "coverage",
+    "missing",
+    "notes",
+    "rerun",
+    "localised_by",
+)
+
+# A list that nobody would read to its end; results.json has all of it.
+_MOST_UNMATCHED = 10_000
+
+
+def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the page's data, and what its English sentences are in Chinese.
+
+    Parameters
+    ----------
+    report : Report
+        Of one suite.
+    problems : mapping of str to sequence of str
+        Why the item `coverage` fails, by language.
+    """
+    pool = Pool()
+    values, records = outline(report), report.records
+    numbers = [record.metrics for record in records]
+    metrics = _metrics(numbers)
+    data: dict[str, Any] = {
+        **{key: values[key] for key in _HEAD if key in values},
+        "missing": list(map(missing_json, report.missing)),
+        "problems": {language: list(listed) for language, listed in problems.items()},
+        "metrics": [[name, *_fact(name)] for name in metrics],
+        "rows": len(records),
+        "tensors": {
+            **_counts(records),
+            **{key: column(map(pool.add, texts)) for key, texts in _words(records)},
+            "left": _side([record.left for record in records], pool),
+            "right": _side([record.right for record in records], pool),
+            "values": {name: column(_number(one.get(name)) for one in numbers) for name in metrics},
+            "limits": column(pool.add(_limits(record)) for record in records),
+            "outcomes": column(pool.add(_outcomes(record)) for record in records),
+        },
+        "unmatched": _unmatched(report.unmatched, pool),
+        **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
+    }
+    told, messages = details(records, pool)
+    messages |= {one.why for one in report.missing} | {one.why for one in report.unmatched[:_MOST_UNMATCHED]}
+    chinese = {say(message): say(message, "zh") for message in messages}
+    differing = {english: chinese[english] for english in sorted(chinese) if chinese[english] != english}
+    return {**data, "details": told, "pool": pool.values}, differing
+
+
+def _counts(records: Sequence[Record]) -> dict[str, Any]:
+    """The columns of whole numbers; of records without numbers empty."""
+    measured = [record.comparison for record in records]
+    return {
+        "order": column(record.order for record in records),
+        "elements": column(None if one is None else one.elements for one in measured),
+        "differing": column(None if one is None else one.differing for one in measured),
+        "right_zero_mismatch": column(None if one is None else one.right_zero_mismatch for one in measured),
+        "equal": column(None if one is None else int(one.equal) for one in measured),
+        "total_elements": column(None if one is None else one.total_elements for one in measured),
+    }
+
+
+def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
+    """Yield the columns of which few values differ."""
+    yield "verdict", [record.verdict.outcome for record in records]
+    for name in ("role", "how", "by", "judged_as", "known_drift"):
+        yield name, [getattr(record, name) for record in records]
+    for name in ("rtol", "atol"):
+        measured = [record.comparison for record in records]
+        yield name, [None if one is None else encode(getattr(one, name)) for one in measured]
+    for name in COORDINATES:
+        yield name, [getattr(record.left.at, name) for record in records]
+
+
+def _metrics(numbers: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The metrics that are single numbers, those that the tool knows first, in its order."""
+    found = {name for one in numbers for name, value in one.items() if not isinstance(value, tuple)}
+    return [*(name for name in METRICS if name in found), *sorted(found - METRICS.keys())]
+
+
+def _fact(name: str) -> tuple[str, str]:
+    """A metric's title, and which way it is good."""
+    fact = METRICS.get(name)
+    return (fact.title, fact.direction) if fact else (name, "low")
+
+
+def _number(value: Any) -> Any:
+    """A metric's number; means and deviations stand in the drawer."""
+    return None if isinstance(value, tuple) else short(encode(value))
+
+
+def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
+    """One side of all records: which tensor it is, what it holds, which file."""
+    addresses = [side.address for side in sides]
+    return {
+        "label": front_coded(map(_label, addresses)),
+        "slot": column(pool.add(_slot(address)) for address in addresses),
+        "name": column(pool.add(_other_name(side)) for side in sides),
+        **{key: column(pool.add(getattr(side, key)) for side in sides) for key in _OF_A_SIDE},
+        **file_columns([side.file for side in sides], list(map(_in_file, addresses)), pool),
+    }
+
+
+def _label(address: str) -> str:
+    """The operator's name."""
+    return address.rsplit(":", 2)[0]
+
+
+def _slot(address: str) -> str:
+    """The rest of the address."""
+    return address[len(_label(address)) :]
+
+
+def _in_file(address: str) -> str:
+    """The operator's name as file names have it."""
+    return _label(address).replace("/", "_")
+
+
+def _other_name(side: ReportedTensor) -> str | None:
+    """The dump's own name where it does not follow from the address."""
+    return None if side.name in (None, _label(side.address), _in_file(side.address)) else side.name
+
+
+def _limits(record: Record) -> list[list[Any]]:
+    """Metric, limit, level and rule of every limit of a record; most records have the same ones."""
+    limited = [check for check in record.checks if check.limit is not None]
+    return [[check.metric, encode(check.limit), check.level, check.rule] for check in limited]
+
+
+def _outcomes(record: Record) -> list[str]:
+    """What came of each of these limits, in their order."""
+    return [check.outcome for check in record.checks if check.limit is not None]
+
+
+def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
+    """The tensors without a partner."""
+    listed = tensors[:_MOST_UNMATCHED]
+    entries = list(map(unmatched_json, listed))
+    addresses = [one.tensor.address for one in listed]
+    return {
+        "rows": len(listed),
+        "all": len(tensors),
+        "label": front_coded(map(_label, addresses)),
+        "slot": column(pool.add(_slot(address)) for address in addresses),
+        **{
+            key: column(pool.add(entry.get(key)) for entry in entries)
+            for key in ("side", "op_type", "dtype", "shape", "reason", "candidates", "suggestions", "order")
+        },
+        **file_columns([one.tensor.file for one in listed], list(map(_in_file, addresses)), pool),
+    }

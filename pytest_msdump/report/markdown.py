@@ -1,0 +1,124 @@
+"""summary.md: the result on half a page, for the summary of a CI job and for comments on a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import markdown_code
+from pytest_msdump.model.comparison import FAILING
+from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.report.coverage import counts, coverage_problems, incomplete_sides, partial_runs, percent
+from pytest_msdump.report.failure import one_line
+from pytest_msdump.storage.files import in_utf8, write_file
+
+__all__ = ["append_summary", "markdown_text", "write_markdown"]
+
+_LISTED = 10
+_TITLES = {"pass": "pass", "warn": "warn", "fail": "fail", "undefined": "undefined", "error": "error"}
+
+
+def write_markdown(report: Report, directory: Path) -> Path:
+    """Write summary.md into `directory` and return its path.
+
+    Raises
+    ------
+    MsdumpError
+        The file cannot be written.
+    """
+    return write_file(directory, "summary.md", in_utf8(markdown_text(report)))
+
+
+def append_summary(report: Report, file: Path) -> None:
+    """Append the text to a file that a CI service shows, ``$GITHUB_STEP_SUMMARY``.
+
+    Raises
+    ------
+    MsdumpError
+        It cannot be written.
+    """
+    try:
+        with file.open("ab") as stream:
+            stream.write(in_utf8(markdown_text(report)) + b"\n")
+    except OSError as error:
+        raise MsdumpError(
+            f"the summary cannot be appended to {file}: {error.strerror or error}; "
+            "that is what GITHUB_STEP_SUMMARY names; unset it, or ask for no md"
+        ) from error
+
+
+def markdown_text(report: Report) -> str:
+    """Return the summary: how it came out, what started it or fails first, and what was compared.
+
+    Parameters
+    ----------
+    report : Report
+        The whole result of one suite.
+
+    Returns
+    -------
+    str
+        Markdown as GitHub and GitLab show it; names stand in code spans, so that nothing in them is markup.
+    """
+    return "\n".join([*_verdict(report), *_failing(report), *_compared(report), ""])
+
+
+def _verdict(report: Report) -> Iterator[str]:
+    """The heading, how many came out how, and what is wrong with the whole."""
+    found, problems = counts(report), coverage_problems(report)
+    failing = sum(found[verdict] for verdict in FAILING)
+    word = "FAIL" if failing or (problems and report.ended) else "PASS" if report.complete else "INCOMPLETE"
+    told = [f"{found[verdict]} {title}" for verdict, title in _TITLES.items() if found[verdict]]
+    told += [f"{found['not_run']} not run"] if found["not_run"] else []
+    yield f"## msdump: {word}"
+    yield ""
+    total = len(report.records)
+    yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(told) or 'nothing was compared'}."
+    yield from (
+        f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {markdown_code(problem)}" for problem in problems
+    )
+    yield from (f"\n**{sentence}**" for sentence in (*incomplete_sides(report), *partial_runs(report)))
+
+
+def _failing(report: Report) -> Iterator[str]:
+    """The causes where they are known, else what fails first in execution order."""
+    failing = [record for record in report.records if record.fails]
+    causes = [record for record in failing if record.role == "cause"]
+    listed = causes or failing
+    if not listed:
+        return
+    yield ""
+    by = f" (found by {report.localised_by})" if report.localised_by else ""
+    yield f"### What started it{by}" if causes else "### What fails first"
+    yield ""
+    yield "| op | tensor | line |"
+    yield "|---:|---|---|"
+    for record in listed[:_LISTED]:
+        source = record.left.source
+        line = markdown_code(source.place) if source else ""
+        yield f"| {record.order + 1} | {markdown_code(one_line(record))} | {line} |"
+    if len(listed) > _LISTED:
+        yield ""
+        yield f"and {len(listed) - _LISTED} more"
+    inherited = sum(record.role == "inherited" for record in failing)
+    if causes and inherited:
+        yield ""
+        yield f"{inherited} inherited the error."
+
+
+def _compared(report: Report) -> Iterator[str]:
+    """Both sides, how much of them met, and by which limits."""
+    coverage = report.coverage
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| left, under test | {_side(report.left)} |"
+    yield f"| right, reference | {_side(report.right)} |"
+    yield f"| matched | {coverage.right_paired} of {coverage.right_total} right tensors ({percent(coverage.value)}) |"
+    yield f"| profile | {markdown_code(report.profile)} |"
+
+
+def _side(side: SideInfo) -> str:
+    known = ", ".join(f"{name} {value}" for name, value in side.labels.items())
+    return markdown_code(side.directory) + (f" {markdown_code(known)}" if known else "")

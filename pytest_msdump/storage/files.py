@@ -1,0 +1,220 @@
+"""Files on this disk: read ones that others wrote without trust, and write ours whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
+from pytest_msdump.storage.remote import RemotePath
+
+__all__ = [
+    "in_utf8",
+    "irregular",
+    "make_directory",
+    "open_descriptor",
+    "open_regular",
+    "read_given",
+    "read_regular",
+    "write_file",
+]
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_READ_BYTES = 2**20
+
+_KINDS = (
+    (stat.S_ISDIR, "it is a directory, not a file"),
+    (stat.S_ISFIFO, "it is a pipe, not a file"),
+    (stat.S_ISSOCK, "it is a socket, not a file"),
+    (stat.S_ISCHR, "it is a device, not a file"),
+    (stat.S_ISBLK, "it is a device, not a file"),
+)
+
+
+def open_descriptor(path: Path | str) -> tuple[int, os.stat_result]:
+    """Open a file of this machine.
+
+    Returns
+    -------
+    tuple of int and os.stat_result
+        The descriptor, which the caller closes, and what the system says of the file.
+
+    Raises
+    ------
+    OSError
+        It is not there, may not be read, or is no regular file; `strerror` is always a text for people.
+    """
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, f"its path is none ({error})", str(path)) from error
+    except OSError as error:
+        # A socket cannot be opened at all, and the reason that the system gives names another thing.
+        if error.errno == errno.ENXIO:
+            _refuse_irregular(os.stat(path), path)  # noqa: PTH116 - the path may be a text
+        raise
+    try:
+        status = os.fstat(descriptor)
+        _refuse_irregular(status, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor, status
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file, here or on object storage, as a stream of bytes; raises as `open_descriptor`."""
+    if isinstance(path, RemotePath):
+        return path.open("rb")
+    descriptor, _ = open_descriptor(path)
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """Return all of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file, here or on object storage.
+    most_bytes : int
+        How many bytes it may have; of a larger one nothing is kept.
+
+    Raises
+    ------
+    OSError
+        As `open_descriptor`, or the file is larger (``EFBIG``).
+    """
+    with open_regular(path) as file:
+        # What it says is not relied on: a file grows, and the kernel makes some up that claim to be empty.
+        size = path.stat().st_size
+        pieces, left = [], most_bytes + 1 if size <= most_bytes else 0
+        while left and (piece := file.read(min(left, size + _READ_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+    if not left:
+        raise OSError(errno.EFBIG, f"it is larger than {_shown(most_bytes)}", str(path))
+    return b"".join(pieces)
+
+
+def read_given(path: Path, most_bytes: int, *, name: str | None = None, want: str) -> bytes:
+    """Return all of a file that a user named.
+
+    Parameters
+    ----------
+    path, most_bytes
+        As for `read_regular`.
+    name : str, optional
+        What messages call it, by default its path.
+    want : str
+        What to give instead, as the end of a sentence: ``"give the JSON of a compiled model"``.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is no such file.
+    ConfigError
+        It cannot be read for another reason, which the text says.
+    """
+    name = str(path) if name is None else name
+    try:
+        return read_regular(path, most_bytes)
+    except FileNotFoundError as error:
+        raise DumpNotFoundError(f"{name}: there is no such file; {want}") from error
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read: {error.strerror or error}; {want}") from error
+
+
+def irregular(status: os.stat_result) -> str | None:
+    """Say what it is that is no regular file; ``None`` of a regular file."""
+    if stat.S_ISREG(status.st_mode):
+        return None
+    return next((text for is_kind, text in _KINDS if is_kind(status.st_mode)), "it is not a regular file")
+
+
+def _refuse_irregular(status: os.stat_result, path: Path | str) -> None:
+    kind = irregular(status)
+    if kind is not None:
+        raise OSError(errno.EINVAL, kind, str(path))
+
+
+def _shown(count: int) -> str:
+    return f"{count // 2**20} MiB" if count >= 2**20 else f"{count} bytes"
+
+
+# -- Writing report files --------------------------------------------------------------------------------------------
+
+
+def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> Path:
+    """Write ``directory/name``, whole or piece by piece, so that a reader sees the old file or the new one.
+
+    The directory is made when it is not there, then with a ``.gitignore`` of its own; one that exists is not touched,
+    it may be the user's.
+
+    Raises
+    ------
+    MsdumpError
+        The directory or the file cannot be written.
+    """
+    target = directory / name
+    temporary = directory / f".{name}.{os.urandom(16).hex()}.tmp"
+    try:
+        make_directory(directory)
+        try:
+            with temporary.open("wb") as file:
+                file.writelines([content] if isinstance(content, bytes) else content)
+            temporary.replace(target)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise MsdumpError(
+            f"the report {target} cannot be written: {reason}; name another directory with --msdump-report-dir"
+        ) from error
+    return target
+
+
+def in_utf8(text: str) -> bytes:
+    r"""Return a text as files hold it.
+
+    Bytes of file names that are no characters are what they were. Any other half of a character, as a name in a JSON
+    file may have it, is written like JSON does.
+
+    Examples
+    --------
+    >>> in_utf8("n\u00e4me"), in_utf8("n\udce4me"), in_utf8("n\ud800me")
+    (b'n\xc3\xa4me', b'n\xe4me', b'n\\ud800me')
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        whole = "".join([f"\\u{ord(one):04x}" if _is_half(one) else one for one in text])
+        return whole.encode("utf-8", "surrogateescape")
+
+
+def _is_half(one: str) -> bool:
+    """Whether it is half of a character, and no byte of a file name."""
+    return "\ud800" <= one <= "\udfff" and not "\udc80" <= one <= "\udcff"
+
+
+def make_directory(directory: Path) -> None:
+    """Make the report directory; only a new one is marked as generated.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        if not directory.is_dir():
+            raise
+        return
+    (directory / ".gitignore").write_text("*\n", encoding="utf-8")

@@ -1,0 +1,124 @@
+"""The confusion matrix of the benchmark, in a size for every run of the tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.diagnosis.diagnose import diagnose
+from pytest_msdump.text import say
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "diagnosis.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark_module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("diagnosis_benchmark", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_sure_diagnosis_is_wrong_and_nearly_every_pattern_is_found(benchmark_module):
+    matrix = benchmark_module.judge(benchmark_module.trials(2, 120, seed=20, sizes=(600,)))
+    assert matrix.precision == 1, matrix.wrong
+    found = sum(count for (kind, told), count in matrix.counts.items() if kind is not None and kind == told)
+    asked = sum(count for (kind, _), count in matrix.counts.items() if kind is not None)
+    assert found >= 0.95 * asked, matrix.wrong
+
+
+def test_every_pattern_has_a_diagnosis_of_its_name(benchmark_module):
+    from pytest_msdump.facts.diagnoses import DIAGNOSES
+
+    assert set(benchmark_module.PATTERNS) == set(DIAGNOSES) - {"constant", "nonfinite"}
+
+
+SMALL = (*((size,) for size in range(1, 17)), (2, 2), (3, 3), (2, 5), (2, 8), (4, 4), (1, 3, 2, 2), (1, 1, 4, 4))
+
+
+def small_values(random: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+    """Values of any distribution, mean and type, as small tensors have them: logits, biases, counts, masks."""
+    plain = random.normal(size=shape)
+    way = random.integers(8)
+    if way == 0:
+        return random.integers(-4, 5, shape).astype(np.int8)
+    if way == 1:
+        return random.integers(-120, 120, shape).astype(np.int32)
+    if way == 2:
+        return plain > 0
+    values = (plain, plain + 100, random.uniform(10, 11, shape), np.maximum(plain, 0), np.exp(3 * plain))[way - 3]
+    return values.astype(random.choice(["float16", "float32", "float64"]))
+
+
+def test_nothing_is_said_of_small_tensors_of_unrelated_values():
+    random = np.random.default_rng(20)
+    for number in range(200):
+        shape = SMALL[number % len(SMALL)]
+        left, right = small_values(random, shape), small_values(random, shape)
+        found = {entry.id for entry in diagnose(ArrayView(left), ArrayView(right))}
+        is_constant = left.size >= 4 and left.min() == left.max()
+        assert found <= ({"constant"} if is_constant else set()), (left, right)
+
+
+def test_a_border_of_zeros_is_no_padding_when_most_of_the_error_is_elsewhere():
+    right = np.random.default_rng(1).normal(size=(2, 3, 10, 12)).astype(np.float32)
+    left = right.copy()
+    left[..., -2:] = 0
+    border = np.sum(np.square(left - right, dtype=np.float64))
+    left[0, 0, :5, :5] += 7
+    whole = np.sum(np.square(left - right, dtype=np.float64))
+    assert 1 - border / whole > 0.9
+    assert diagnose(ArrayView(left), ArrayView(right)) == ()
+
+
+@pytest.mark.parametrize("shift", [3, 9, 1000])
+def test_what_lies_beyond_the_right_without_stopping_anywhere_is_not_clipped(shift):
+    right = np.array([1, 2, 3, 4], np.float32)
+    left = shift + np.array([1, 0.5, 2.2, 1.4], np.float32)
+    assert diagnose(ArrayView(left), ArrayView(right)) == ()
+
+
+@pytest.mark.parametrize("size", [17, 60, 600])
+def test_another_mean_alone_is_no_constant_shift_of_unrelated_values(size):
+    """A constant explains 99.98 % of the squared difference, and no element."""
+    random = np.random.default_rng(size)
+    left, right = random.normal(100, 1, size), random.normal(0, 1, size)
+    assert [entry.id for entry in diagnose(ArrayView(left), ArrayView(right)) if entry.id != "unrelated"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("sign_flipped", np.negative),
+        ("scaled", lambda x: 1.5 * x),
+        ("offset", lambda x: x + 0.25),
+        ("clipped", lambda x: np.maximum(x, 0)),
+        ("shifted_by_one", lambda x: np.roll(x, 1)),
+    ],
+)
+def test_ten_logits_still_have_a_diagnosis(kind, change):
+    right = np.array([1.2, -0.7, 3.1, -2.4, 0.3, -1.9, 2.2, -0.1, -3.3, 0.8], np.float32)
+    noise = 1 + 1e-6 * np.random.default_rng(2).normal(size=10)
+    (found, *_) = diagnose(ArrayView((change(right) * noise).astype(np.float32)), ArrayView(right))
+    assert (found.id, found.confidence) == (kind, "medium")
+
+
+def test_the_share_that_is_told_is_of_the_whole_error():
+    right = np.random.default_rng(3).normal(size=2000).astype(np.float32)
+    left = -right
+    left[:40] += 4
+    error = np.square(left - right, dtype=np.float64).sum()
+    explained = 1 - np.square(left + right, dtype=np.float64).sum() / error
+    (found, *_) = diagnose(ArrayView(left), ArrayView(right))
+    assert found.id == "sign_flipped"
+    assert f"explains {100 * explained:.4g} % of the squared difference" in say(found.evidence)

@@ -1,0 +1,101 @@
+"""Fingerprints do not depend on where values stand; disagreement does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.causes.suggest import disagreement, distances, fingerprint
+from pytest_msdump.comparison.operands import ArrayView
+
+
+def print_of(values):
+    return fingerprint(ArrayView(np.asarray(values)))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["float64", "float32", "float16", "int32"]))
+def test_a_transposed_tensor_has_the_same_fingerprint(seed, dtype):
+    values = (np.random.default_rng(seed).standard_normal((3, 5, 7)) * 40).astype(dtype)
+    assert distances(print_of(values), [print_of(values.T.copy()), print_of(values.ravel())]).max() < 1e-12
+
+
+def test_quantiles_are_those_of_numpy_to_a_bin():
+    values = np.random.default_rng(0).standard_normal(300_000)
+    expected = np.quantile(values, np.linspace(0, 1, 33), method="inverted_cdf")
+    assert np.abs(print_of(values).values[3:] - expected).max() <= np.ptp(values) / 2048 * 1.01
+    assert print_of(values).scale == pytest.approx(np.sqrt(np.mean(values**2)), rel=1e-12)
+    assert print_of(values).values[:2] == pytest.approx([values.mean(), np.abs(values).mean()], abs=1e-12)
+
+
+def test_drift_moves_it_little_and_other_values_move_it_far():
+    draw = np.random.default_rng(1)
+    values = draw.standard_normal(5000)
+    drifted = values * (1 + 1e-3 * draw.standard_normal(5000))
+    near, scaled, relu = distances(
+        print_of(values), [print_of(drifted), print_of(values * 1.5), print_of(np.maximum(values, 0))]
+    )
+    assert near < 0.01
+    assert min(scaled, relu) > 0.1
+
+
+def test_another_size_is_infinitely_far():
+    assert distances(print_of(np.ones(5)), [print_of(np.ones(6))]).tolist() == [np.inf]
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_neither_overflows_nor_underflows(factor):
+    values = np.random.default_rng(2).standard_normal(100)
+    found = print_of(values * factor)
+    assert found.scale == pytest.approx(np.sqrt(np.mean(values**2)) * factor, rel=1e-12)
+    apart = disagreement(ArrayView(values * factor * 1.01), ArrayView(values * factor))
+    assert apart == pytest.approx(0.01, rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [np.zeros(20), np.full(20, np.nan), np.ones(3), np.arange(20) % 2, np.zeros(0)])
+def test_what_many_tensors_hold_tells_nothing(values):
+    assert not print_of(values).is_telling
+
+
+def test_nan_and_inf_are_left_out():
+    values = np.arange(12.0)
+    odd = np.concatenate([values, [np.nan, np.inf, -np.inf]])
+    assert print_of(odd).values == pytest.approx(print_of(values).values)
+    assert print_of(odd).finite == 12
+
+
+def test_disagreement_is_the_relative_norm_of_the_difference():
+    draw = np.random.default_rng(3)
+    left, right = draw.standard_normal((2, 200_000))
+    expected = np.linalg.norm(left - right) / np.linalg.norm(right)
+    assert disagreement(ArrayView(left), ArrayView(right)) == pytest.approx(expected, rel=1e-12)
+    turned = right + 1j * left
+    assert disagreement(ArrayView(turned.conj()), ArrayView(turned)) == pytest.approx(
+        np.linalg.norm(2 * left) / np.linalg.norm(turned), rel=1e-12
+    )
+
+
+def test_zeros_agree_with_zeros_only():
+    zeros = ArrayView(np.zeros(9))
+    assert disagreement(zeros, zeros) == 0.0
+    assert disagreement(ArrayView(np.ones(9)), zeros) == np.inf
+    assert disagreement(ArrayView(np.full(9, np.nan)), zeros) == np.inf
+
+
+HUGEST = np.finfo(np.float64).max
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_at_the_edge_of_float64_tell_as_much_as_their_like_in_the_middle():
+    random = np.random.default_rng(3)
+    even, zeros = np.linspace(-1.0, 1.0, 400), np.repeat([0.0, 0.3, 1.0], 200)
+    for values in (even, zeros, np.tile([1.0, -1.0], 50)):
+        huge, small = print_of(random.permutation(values) * HUGEST), print_of(values)
+        assert np.isfinite(huge.values).all()
+        assert huge.is_telling == small.is_telling
+        assert huge.values / HUGEST == pytest.approx(small.values, abs=1e-9)
+        assert distances(huge, [print_of(values * HUGEST), print_of(values * HUGEST / 4)]) == pytest.approx(
+            distances(small, [print_of(values), print_of(values / 4)]), abs=1e-9
+        )

@@ -1,0 +1,425 @@
+"""Pairs that are far off while another tensor fits: swapped, off by one; and what is no wrong pair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pytest_msdump.causes import mispaired
+from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, _sample, better_fits, sample, sampled_distance
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.model.comparison import Verdict
+from pytest_msdump.report.causes import suspicious_line
+from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.json_report import document, read_json, report_from
+from pytest_msdump.report.summary import summary_lines
+from pytest_msdump.suite import load_suite
+from pytest_msdump.testing.builder import write_mindspore, write_reference
+from pytest_msdump.text import Phrases
+
+Array = npt.NDArray[Any]
+Told = dict[str, list[tuple[str, str, str]]]
+
+
+def values(count: int, shape: tuple[int, ...] = (4, 10)) -> list[Array]:
+    """Tensors that have nothing in common."""
+    numbers = np.random.default_rng(86)
+    return [numbers.standard_normal(shape).astype("f4") for _ in range(count)]
+
+
+def near(array: Array) -> Array:
+    """The same within any limit."""
+    return (array * (1 + 1e-6)).astype(array.dtype)
+
+
+def write(folder: Path, left: Mapping[str, Array], right: Mapping[str, Array], **where: Any) -> None:
+    write_mindspore(folder / "left", [("Op", name, "output", 0, array) for name, array in left.items()], **where)
+    write_reference(folder / "right", right)
+
+
+def report(folder: Path, mapping: Mapping[str, str] | None = None, *, ran: Any = None, **table: Any) -> Any:
+    entries = [{"left": left, "right": right} for left, right in (mapping or {}).items()]
+    table = {"left": "left", "right": "right", **({"map": entries} if entries else {}), **table}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    numbers = range(len(planned.pairing.pairs)) if ran is None else ran
+    return gathered(planned, {number: record for number, record in measured(planned).items() if number in numbers})
+
+
+def told(found: Any) -> Told:
+    """By left operator: side, address and confidence of what fits better."""
+    return {
+        record.left.address.removesuffix(":output:0"): [
+            (one.side, one.address.removesuffix(":output:0"), one.doubt or one.confidence) for one in record.suspicious
+        ]
+        for record in found.records
+        if record.suspicious
+    }
+
+
+# -- what is a wrong pair --------------------------------------------------------------------------------------------
+
+
+def test_two_that_were_swapped_are_told_with_the_entries_that_set_them_right(tmp_path: Path) -> None:
+    a, b, c = values(3)
+    write(tmp_path, {"a": near(a), "b": near(b), "c": near(c)}, {"a": a, "b": b, "c": c})
+    assert told(report(tmp_path)) == {}
+    found = report(tmp_path, {"a": "b", "b": "a"})
+    assert told(found) == {"a": [("right", "a", "clear")], "b": [("right", "b", "clear")]}
+    assert told(report(tmp_path, {"a": "a", "b": "b"})) == {}
+    maps = [one.map for record in found.records for one in record.suspicious]
+    assert maps == [{"left": f"{name}:output:0", "right": f"{name}:output:0"} for name in "ab"]
+    set_right = report(tmp_path, {entry["left"]: entry["right"] for entry in maps})
+    assert [record.verdict.outcome for record in set_right.records] == ["pass"] * 3
+
+
+def test_names_that_meet_wrongly_are_told_where_both_are_far_off(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"a": near(b), "b": near(a)}, {"a": a, "b": b})
+    assert told(report(tmp_path)) == {"a": [("right", "b", "clear")], "b": [("right", "a", "clear")]}
+
+
+def test_a_map_that_is_off_by_one_layer_is_told_layer_by_layer(tmp_path: Path) -> None:
+    layers = values(6)
+    write(
+        tmp_path,
+        {f"op{number}": near(layer) for number, layer in enumerate(layers)},
+        {f"layer{number}": layer for number, layer in enumerate(layers)},
+    )
+    off = report(tmp_path, {f"op{number}": f"layer{number + 1}" for number in range(5)})
+    assert told(off) == {f"op{number}": [("right", f"layer{number}", "clear")] for number in range(5)}
+
+
+def test_where_only_the_right_tensor_has_a_better_partner_that_one_is_told(tmp_path: Path) -> None:
+    a, b, c = values(3)
+    write(tmp_path, {"x": near(a), "y": near(b)}, {"b": b})
+    found = report(tmp_path, {"x": "b"})
+    assert told(found) == {"x": [("left", "y", "clear")]}
+    (one,) = found.records[0].suspicious
+    assert one.map == {"left": "y:output:0", "right": "b:output:0"}
+    assert told(report(tmp_path, {"y": "b"})) == {}
+    write(tmp_path / "other", {"x": near(a), "y": near(c)}, {"b": b})
+    assert told(report(tmp_path / "other", {"x": "b"})) == {}
+
+
+def test_shapes_that_do_not_meet_are_looked_at_too_and_the_entry_says_how_they_do(tmp_path: Path) -> None:
+    a, b = values(1, (2, 3, 4, 5))[0], values(1, (7, 3))[0]
+    write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a.transpose(0, 2, 3, 1), "b": b.reshape(21)})
+    found = report(tmp_path, {"x": "b", "y": "a"})
+    entries = {record.left.address: record.suspicious[0] for record in found.records}
+    assert entries["x:output:0"].map == {"left": "x:output:0", "right": "a:output:0", "transpose": [0, 3, 1, 2]}
+    assert entries["y:output:0"].map == {"left": "y:output:0", "right": "b:output:0", "reshape": True}
+    assert [entries[key].shape for key in ("x:output:0", "y:output:0")] == ["transposed", "reshaped"]
+
+
+def test_an_entry_of_a_run_with_several_parts_is_for_one_of_them(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"a": near(a), "b": near(b)}, {"a": a, "b": b})
+    write_mindspore(tmp_path / "left", [("Op", "a", "output", 0, near(b)), ("Op", "b", "output", 0, a)], rank=1)
+    found = report(tmp_path)
+    assert {record.left.at.rank for record in found.records if record.verdict.outcome == "fail"} == {1}
+    maps = [one.map for record in found.records for one in record.suspicious]
+    parts = {"rank": 1, "net": "Net", "graph": 0, "iteration": 0}
+    assert maps == [{"left": f"{one}:output:0", "right": f"{other}:output:0", **parts} for one, other in ("ab", "ba")]
+    set_right = report(tmp_path, map=maps)
+    assert [record.verdict.outcome for record in set_right.records] == ["pass"] * 4
+
+
+def test_of_many_tensors_those_come_first_that_have_no_partner_that_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mispaired, "_MOST_OPENED", 3)
+    first, *between, last = values(12)
+    many = {f"m{number}": layer for number, layer in enumerate(between)}
+    write(
+        tmp_path,
+        {"x": near(first), **{name: near(layer) for name, layer in many.items()}, "y": near(last)},
+        {"a": first, **many, "b": last},
+    )
+    found = report(tmp_path, {"x": "b", "y": "a"})
+    assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
+    # Of those that have none either the nearest are looked at, and of the first pairs alone.
+    assert told(report(tmp_path, {f"m{number}": f"m{9 - number}" for number in range(10)})) == {
+        "m4": [("right", "m4", "clear")],
+        "m5": [("right", "m5", "clear")],
+    }
+    monkeypatch.setattr(mispaired, "_MOST_PAIRS", 5)
+    assert list(told(report(tmp_path, {f"m{number}": f"m{9 - number}" for number in range(10)}))) == ["m4"]
+
+
+# -- what is none ----------------------------------------------------------------------------------------------------
+
+
+def test_an_operator_that_repeats_another_one_is_at_fault_and_not_its_pair(tmp_path: Path) -> None:
+    conv, relu = values(2)
+    write(tmp_path, {"conv": near(conv), "relu": near(conv)}, {"conv": conv, "relu": relu})
+    found = report(tmp_path)
+    assert [record.verdict.outcome for record in found.records] == ["pass", "fail"]
+    assert told(found) == {}
+
+
+def test_what_names_pair_is_doubted_but_no_entry_is_offered_for_a_tensor_that_nobody_has(tmp_path: Path) -> None:
+    conv, relu = values(2)
+    write(tmp_path, {"relu": near(conv)}, {"conv": conv, "relu": relu})
+    found = report(tmp_path)
+    assert told(found) == {"relu": [("right", "conv", "names")]}
+    assert found.records[0].suspicious[0].map is None
+    assert told(report(tmp_path, {"relu": "relu"})) == {"relu": [("right", "conv", "clear")]}
+
+
+def test_values_that_several_tensors_have_are_ambiguous(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"x": near(a)}, {"b": b, "a1": a, "a2": a})
+    assert told(report(tmp_path, {"x": "b"})) == {"x": [("right", "a1", "several"), ("right", "a2", "several")]}
+    write(tmp_path / "twins", {"x": near(a), "y": near(a)}, {"b": b, "a": a})
+    assert told(report(tmp_path / "twins", {"x": "b"})) == {"x": [("right", "a", "several")]}
+
+
+def test_a_pair_that_holds_makes_a_free_tensor_of_the_same_values_ambiguous(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"x": near(a), "y": near(a)}, {"b": b, "a1": a, "a2": a})
+    assert told(report(tmp_path, {"x": "b", "y": "a1"})) == {"x": [("right", "a2", "several")]}
+
+
+def test_few_different_values_tell_no_tensor_from_another(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1)
+    mask, other = ((numbers.random((20, 20)) < share).astype("f4") for share in (0.5, 0.5))
+    write(tmp_path, {"x": mask, "y": other}, {"a": other, "b": mask})
+    found = told(report(tmp_path, {"x": "a", "y": "b"}))
+    assert found == {"x": [("right", "b", "values")], "y": [("right", "a", "values")]}
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
+def test_a_constant_is_nobody_s_partner(tmp_path: Path, value: float) -> None:
+    (a,) = values(1)
+    constant = np.full_like(a, value)
+    write(tmp_path, {"x": constant, "y": near(a)}, {"a": a, "b": constant})
+    assert told(report(tmp_path, {"x": "a"})).get("x", []) == [("left", "y", "clear")]
+    write(tmp_path / "alone", {"x": constant}, {"a": a, "b": constant})
+    assert told(report(tmp_path / "alone", {"x": "a"})) == {}
+
+
+def test_what_is_only_like_it_is_no_partner(tmp_path: Path) -> None:
+    a, b = values(2)
+    noise = values(3)[2]
+    write(tmp_path, {"x": (a + 0.03 * noise).astype("f4")}, {"b": b, "a": a})
+    assert told(report(tmp_path, {"x": "b"})) == {}
+
+
+def test_a_pair_that_is_not_far_off_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = values(2)
+    write(tmp_path, {"a": (a * 1.05).astype("f4"), "b": near(b)}, {"a": a, "b": b, "c": (a * 1.05).astype("f4")})
+    monkeypatch.setattr(mispaired, "_Search", None)
+    found = report(tmp_path)
+    assert [record.verdict.outcome for record in found.records] == ["fail", "pass"]
+
+
+def test_where_the_distance_is_left_out_the_cosine_tells_what_is_far_off(tmp_path: Path) -> None:
+    a, b, c = values(3)
+    write(tmp_path, {"x": near(a), "y": near(b), "z": (c * 1.01).astype("f4")}, {"a": a, "b": b, "c": c})
+    mapping = {"x": "b", "y": "a", "z": "c"}
+    for without in (["rel_euclid"], ["rel_euclid", "kld"]):
+        found = report(tmp_path, mapping, profile="torch", without=without)
+        assert "relative_euclidean_distance" not in found.records[0].metrics
+        assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
+    assert told(report(tmp_path, mapping, profile="torch", without=["rel_euclid", "cosine"])) == {}
+
+
+def test_other_parts_of_the_run_and_inputs_are_no_candidates(tmp_path: Path) -> None:
+    a, b = values(2)
+    (tmp_path / "right").mkdir()
+    for side, bad in (("left", b), ("right", a)):
+        write_mindspore(tmp_path / side, [("Op", "a", "output", 0, bad)], iteration=0)
+        write_mindspore(tmp_path / side, [("Op", "a", "output", 0, b), ("Op", "a", "input", 0, b)], iteration=1)
+    assert told(report(tmp_path, io="all")) == {}
+
+
+def test_a_pair_that_was_not_run_is_not_known_to_be_wrong(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
+    assert told(report(tmp_path, {"x": "b", "y": "a"}, ran=[0])) == {}
+    assert told(report(tmp_path, {"x": "b", "y": "a"}, select=["x"])) == {}
+
+
+def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
+    (next((tmp_path / "right").glob("a.*"))).write_bytes(b"\x93NUMPY")
+    assert told(report(tmp_path, {"x": "b", "y": "a"})) == {}
+
+
+# -- the parts -------------------------------------------------------------------------------------------------------
+
+
+def test_the_least_effort_wins_and_standing_decides() -> None:
+    rivals = [Rival(0, 1e-7, FAR), Rival(1, 0.0, FAR, effort=2)]
+    clear = better_fits(rivals, is_telling=True, was_asked_for=False)
+    assert ([rival.number for rival in clear.rivals], clear.doubt) == ([0], "")
+    assert better_fits([Rival(0, 0.0, TAKEN)], is_telling=True, was_asked_for=True).rivals == ()
+    assert better_fits([Rival(0, 0.0, FREE)], is_telling=True, was_asked_for=True).doubt == ""
+    assert better_fits([Rival(0, 0.0, FREE)], is_telling=True, was_asked_for=False).doubt == "names"
+    assert better_fits([Rival(0, 0.0, FAR)], is_telling=False, was_asked_for=True).doubt == "values"
+    many = better_fits(
+        [Rival(number, 0.1 / (number + 1), FAR) for number in range(9)], is_telling=True, was_asked_for=True
+    )
+    assert ([rival.number for rival in many.rivals], many.doubt) == ([8, 7, 6], "several")
+
+
+class Counting:
+    """A view that tells what was read."""
+
+    def __init__(self, array: Array) -> None:
+        self.array, self.size, self.seen = array, array.size, 0
+
+    def read(self, start: int, stop: int) -> Array:
+        self.seen += stop - start
+        return self.array[start:stop]
+
+
+def test_a_sample_is_small_and_reaches_both_ends() -> None:
+    view: Any = Counting(np.arange(10_000_000))
+    found = sample(view).values
+    assert (found.size, view.seen, found[0], found[-1]) == (1024, 1024, 0, 9_999_999)
+    assert len(set(found.tolist())) == 1024
+    assert sample(Counting(np.arange(7))).values.tolist() == list(range(7))  # type: ignore[arg-type]
+
+
+def test_samples_of_huge_numbers_and_of_nan() -> None:
+    def distance(one: Array, other: Array) -> float:
+        return sampled_distance(_sample(one), _sample(other))
+
+    big = np.array([1e300, -2e300])
+    assert distance(big, big) == pytest.approx(0, abs=1e-7)
+    assert distance(big, -big) == pytest.approx(2)
+    assert distance(big, big * 1e-3) == pytest.approx(0.999)
+    assert distance(big, big * 1j) == pytest.approx(np.sqrt(2))
+    holes = np.array([1.0, np.nan, np.inf, 2.0])
+    assert distance(holes, holes) == pytest.approx(0, abs=1e-7)
+    assert distance(holes, np.array([1.0, 5.0, 5.0, -2.0])) == pytest.approx(np.sqrt(16 / 5))
+    assert distance(holes[:3], holes[:3]) == np.inf
+    assert distance(np.zeros(3), np.zeros(3)) == 0
+    assert distance(np.zeros(3), np.ones(3)) == 1
+    assert distance(np.array([]), np.array([])) == 0
+
+
+def test_the_distance_of_samples_is_that_of_their_elements() -> None:
+    numbers = np.random.default_rng(5)
+    for scale in (1e-3, 1.0, 7.0):
+        one, other = numbers.standard_normal(50), scale * numbers.standard_normal(50)
+        norms = [float(np.linalg.norm(part)) for part in (one, other, one - other)]
+        assert sampled_distance(_sample(one), _sample(other)) == pytest.approx(norms[2] / max(norms[:2]), rel=1e-12)
+
+
+# -- what is said ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def swapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    a, b = values(2)
+    write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
+    pairs = "".join(f'[[msdump.map]]\nleft = "{left}"\nright = "{right}"\n' for left, right in ("xb", "ya"))
+    (tmp_path / "msdump.toml").write_text(f'[msdump]\nleft = "left"\nright = "right"\n{pairs}', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("swapped")
+def test_the_command_tells_both_pairs_and_each_entry_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare"]) == 1
+    text = capsys.readouterr().out
+    assert "2 suspicious pairs: another tensor fits far better" in text
+    joined = " ".join(text.split())
+    assert "x:output:0 <-> b:output:0: fits a:output:0 of the right far better (values agree to 1e-06" in joined
+    entry = '# in place of msdump.toml [[msdump.map]] #1 [[msdump.map]] left = "x:output:0" right = "a:output:0"'
+    assert joined.count(entry) == 1
+    assert joined.count("[[msdump.map]] left") == 2
+    assert joined.count("a wrong pair, unless the left put that out in its place") == 4
+
+
+@pytest.mark.e2e
+def test_in_pytest_the_failing_items_and_the_summary_tell_it_with_workers_too(
+    swapped: Path, pytester: pytest.Pytester
+) -> None:
+    options = (str(swapped / "msdump.toml"), f"--rootdir={swapped}", "--msdump-report=json,html")
+    kept = {}
+    runs = {"alone": (pytester.runpytest, ()), "spread": (pytester.runpytest_subprocess, ("-n2",))}
+    for name, (run, workers) in runs.items():
+        result = run(*options, f"--msdump-report-dir={pytester.path / name}", *workers)
+        result.assert_outcomes(failed=2, passed=1)
+        text = " ".join(result.stdout.str().split())
+        assert text.count("fits a:output:0 of the right far better") == 2
+        assert text.count("2 suspicious pairs") == 1
+        kept[name] = [(pytester.path / name / file).read_bytes() for file in ("results.json", "index.html")]
+    assert kept["alone"] == kept["spread"]
+    assert b'"suspicious"' in kept["alone"][0]
+
+
+def test_the_same_in_chinese_and_no_more_than_a_few_unless_asked(tmp_path: Path) -> None:
+    layers = values(9)
+    write(
+        tmp_path,
+        {f"op{number}": near(layer) for number, layer in enumerate(layers)},
+        {f"layer{number}": layer for number, layer in enumerate(layers)},
+    )
+    found = report(tmp_path, {f"op{number}": f"layer{number + 1}" for number in range(8)})
+    lines = summary_lines(found, width=100)
+    assert sum("<->" in line for line in lines) == 5
+    assert "  and 3 more suspicious pairs; --msdump-all shows them" in lines
+    assert sum("<->" in line for line in summary_lines(found, width=100, unfolded=True)) == 8
+    chinese = "\n".join(summary_lines(found, width=100, say=Phrases("zh")))
+    assert "8 个可疑配对" in chinese
+    assert "数值相差" in chinese
+    assert "suspicious" not in chinese
+
+
+def test_an_entry_that_two_pairs_ask_for_stands_there_once(tmp_path: Path) -> None:
+    a, b, c = values(3)
+    write(tmp_path, {"x": near(c), "y": near(b)}, {"a": a, "b": b})
+    found = report(tmp_path, {"x": "b", "y": "a"})
+    assert told(found) == {"x": [("left", "y", "clear")], "y": [("right", "b", "clear")]}
+    assert sum(line.strip() == "[[msdump.map]]" for line in summary_lines(found)) == 1
+
+
+def test_of_a_pair_that_passes_when_it_is_judged_again_nothing_is_said(tmp_path: Path) -> None:
+    a, b = values(2)
+    write(tmp_path, {"a": near(b), "b": near(a)}, {"a": a, "b": b})
+    first, second = report(tmp_path).records
+    assert suspicious_line(first)
+    assert suspicious_line(replace(first, verdict=Verdict("pass"))) == ""
+    assert suspicious_line(replace(second, verdict=Verdict("warn"))) == ""
+
+
+def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> None:
+    assert main(["compare"]) == 1
+    saved = read_json(swapped / "msdump-report" / "results.json")
+    assert document(report_from(saved))["tensors"][0]["suspicious"][0]["map"]["right"] == "a:output:0"
+    for key, value in (("side", "top"), ("shape", 3), ("doubt", "none"), ("map", {"left": 1}), ("why", None)):
+        damaged = json.loads(json.dumps(saved))
+        damaged["tensors"][0]["suspicious"][0][key] = value
+        with pytest.raises(Exception, match="suspicious"):
+            report_from(damaged)
+
+
+def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path: Path) -> None:
+    one, other, third = values(3)
+    operators = [
+        ("Conv2D", "x", "output", 0, one),
+        ("BiasAdd", "x", "output", 0, other),
+        ("Add", "w", "output", 0, third),
+    ]
+    write_mindspore(tmp_path / "left", operators)
+    write_reference(tmp_path / "right", {"y": near(other), "z": near(one), "v": near(third)})
+    swapped = {"Conv2D.x": "y", "BiasAdd.x": "z", "w": "v"}
+    records = report(tmp_path, swapped).records
+    entries = [fit.map for record in records for fit in record.suspicious if fit.side == "right"]
+    assert sorted((entry["left"], entry["right"]) for entry in entries) == [
+        ("BiasAdd.x:output:0", "y:output:0"),
+        ("Conv2D.x:output:0", "z:output:0"),
+    ]

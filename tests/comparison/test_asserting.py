@@ -1,0 +1,225 @@
+"""The helpers judge as the gate does and say the same."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dumps.dumpmade import one_output, put
+
+from pytest_msdump import assert_close, assert_dumps_close, assert_no_overflow, compare, open_dump
+from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownNameError
+from pytest_msdump.testing.builder import write_mindspore, write_reference
+
+
+def test_equal_arrays_are_close():
+    assert_close(np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3))
+
+
+def test_a_drift_tells_values_limits_and_what_would_pass():
+    with pytest.raises(AssertionError) as failure:
+        assert_close(np.float32([1, 2, 3]), np.float32([1, 2, 4]), name="logits")
+    text = str(failure.value)
+    assert "DRIFT  logits:output:0" in text
+    assert "profile default (float32)" in text
+    assert "would pass" in text
+    assert "[2]" in text
+
+
+def test_shapes_must_agree():
+    assert compare(np.zeros((3, 1)), np.zeros(3)).verdict.outcome == "error"
+    with pytest.raises(AssertionError, match="reshape"):
+        assert_close(np.zeros((3, 1)), np.zeros(3))
+    assert_close(np.zeros((3, 1)), np.zeros(3), reshape=True)
+
+
+def test_a_transposed_reference_is_brought_to_the_left():
+    nchw = np.random.default_rng(1).random((2, 3, 4, 5), dtype=np.float32)
+    nhwc = nchw.transpose(0, 2, 3, 1)
+    assert_close(nchw, nhwc, transpose=(0, 3, 1, 2))
+    with pytest.raises(AssertionError, match=r"transpose = \[0, 3, 1, 2\]"):
+        assert_close(nchw, nhwc)
+
+
+def test_limits_by_name_win_over_the_profile():
+    left, right = np.float32([1, 2, 3]), np.float32([1, 2, 3.3])
+    assert_close(left, right, max_abs=0.4, rel_euclid=1, norm_max=1, cosine=0.9)
+    with pytest.raises(AssertionError, match=r"marker msdump\(max_abs=0.2\)"):
+        assert_close(left, right, max_abs=0.2, rel_euclid=1, norm_max=1, cosine=0.9)
+
+
+def test_unknown_words_are_refused():
+    with pytest.raises(UnknownNameError, match="did you mean 'cosine'"):
+        assert_close([1.0], [1.0], cosin=1)
+    with pytest.raises(UnknownNameError, match="unknown profile"):
+        assert_close([1.0], [1.0], profile="lenient")
+    with pytest.raises(ConfigError, match="no right side"):
+        assert_close([1.0])
+
+
+def test_files_and_references_stand_for_tensors(lenet):
+    good, bad = open_dump(lenet / "target"), open_dump(lenet / "target_bad")
+    address = "Default/conv2-Conv2d/BiasAdd-op0:output:0"
+    assert_close(good[address], next((lenet / "reference").glob("conv2.*")))
+    with pytest.raises(AssertionError, match="DRIFT"):
+        assert_close(bad[address], good.open(address))
+
+
+def test_a_whole_dump_passes_and_gives_its_report(lenet):
+    report = assert_dumps_close(lenet / "target", lenet / "target")
+    assert len(report.records) == 23
+
+
+def test_a_whole_dump_fails_with_the_first_operator_first(lenet):
+    with pytest.raises(AssertionError) as failure:
+        assert_dumps_close(lenet / "target_bad", lenet / "target", profile="strict")
+    text = str(failure.value)
+    assert text.index("DRIFT  Default/conv2-Conv2d/Conv2D-op0") < text.index("DRIFT  Default/conv2-Conv2d/BiasAdd-op0")
+    assert "profile strict (float32)" in text
+
+
+def test_a_map_can_be_given_as_a_dict(lenet):
+    pairs = {"Default/conv1-Conv2d/BiasAdd-op0": "conv1"}
+    assert len(assert_dumps_close(lenet / "target", lenet / "reference", map=pairs).records) == 1
+    with pytest.raises(AssertionError, match="coverage is 10 %"):
+        assert_dumps_close(lenet / "target", lenet / "reference", map=pairs, min_coverage=0.5)
+    with pytest.raises(AssertionError, match="1 map entry was not paired"):
+        assert_dumps_close(lenet / "target", lenet / "reference", map={**pairs, "gone": "conv2"})
+
+
+def test_nothing_in_common_is_no_success(lenet):
+    with pytest.raises(AssertionError, match="nothing was compared"):
+        assert_dumps_close(lenet / "target", lenet / "reference")
+
+
+def test_limits_of_a_whole_dump(lenet):
+    limits = {"cosine": -0.99, "rel_euclid": 9, "norm_max": 9}
+    assert_dumps_close(lenet / "target_bad", lenet / "target", limits=limits)
+
+
+def test_an_nhwc_reference_meets_an_nchw_run(tmp_path):
+    values = np.random.default_rng(2).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    write_mindspore(tmp_path / "run", [("Conv2D", "Default/conv", "output", 0, values)])
+    write_reference(tmp_path / "tf", {"conv": values.transpose(0, 2, 3, 1)})
+    pairs = {"Default/conv": "conv"}
+    report = assert_dumps_close(tmp_path / "run", tmp_path / "tf", map=pairs, right_format="NHWC")
+    assert report.records[0].equal is True
+    with pytest.raises(AssertionError, match=r"transpose = \[0, 3, 1, 2\]"):
+        assert_dumps_close(tmp_path / "run", tmp_path / "tf", map=pairs)
+
+
+def test_no_overflow_looks_at_one_side(lenet, tmp_path):
+    assert_no_overflow(lenet / "target")
+    assert_no_overflow(np.ones(3))
+    with pytest.raises(AssertionError, match=r"1 NaN, 1 Inf of 4 elements; first at \[0, 1\]"):
+        assert_no_overflow(np.array([[1, np.nan], [np.inf, 0]], np.float32))
+    with pytest.raises(AssertionError, match="1 at the dtype's maximum"):
+        assert_no_overflow(np.array([65504, 1], np.float16))
+    write_reference(tmp_path / "dump", {"fine": np.ones(3), "over": np.float32([np.inf])})
+    with pytest.raises(AssertionError, match="over:output:0: 1 Inf"):
+        assert_no_overflow(open_dump(tmp_path / "dump"))
+
+
+def test_no_overflow_does_not_pass_over_what_it_cannot_read(lenet, tmp_path):
+    shutil.copytree(lenet / "reference", tmp_path / "dump")
+    file = next((tmp_path / "dump").glob("fc1.*"))
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(AssertionError, match=r"fc1:output:0: .*cut off"):
+        assert_no_overflow(tmp_path / "dump")
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(AssertionError, match="nothing was checked"):
+        assert_no_overflow(tmp_path / "nothing")
+    with pytest.raises(DumpNotFoundError):
+        assert_no_overflow(tmp_path / "gone")
+
+
+def test_an_array_librarys_numbers_are_limits(lenet):
+    assert_close(np.float32([1, 2]), np.float32([1, 2.3]), cosine=np.float32(0.5), rel_euclid=np.int64(1), norm_max=1)
+    limits = {"cosine": np.float64(-0.99), "rel_euclid": np.int32(9), "norm_max": 9}
+    assert_dumps_close(lenet / "target_bad", lenet / "target", limits=limits)
+
+
+def test_an_empty_path_is_not_the_current_folder(lenet):
+    for use in (open_dump, assert_no_overflow, lambda path: compare(path, lenet / "target")):
+        with pytest.raises(ConfigError, match="path of a dump is empty"):
+            use("")
+
+
+@pytest.mark.e2e
+def test_the_helpers_work_without_pytest():
+    code = (
+        "import sys; from pytest_msdump import assert_close; assert_close([1.0, 2.0], [1.0, 2.0]);"
+        "sys.exit('pytest' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ASCEND = Path(__file__).parents[2] / "example_suites" / "04_ascend_fused_conv"
+
+
+def test_a_compiled_model_is_one_call_with_its_json():
+    report = assert_dumps_close(ASCEND / "run", ASCEND / "reference", fusion=ASCEND / "fusion.json")
+    assert {record.how for record in report.records} == {"fused"}
+    with pytest.raises(AssertionError, match=r"conv1 \+ bn1 \+ relu1"):
+        assert_dumps_close(ASCEND / "drifted", ASCEND / "reference", fusion=ASCEND / "fusion.json")
+
+
+def test_a_name_of_several_tensors_names_none_of_them(tmp_path):
+    for slot in (0, 1):
+        np.save(tmp_path / f"split.{slot}.{1600000000000000 + slot}.npy", np.full(2, slot, np.float32))
+    np.save(tmp_path / "add.0.1600000000000002.npy", np.full(2, 2, np.float32))
+    dump = open_dump(tmp_path)
+    assert [dump.read(name)[0] for name in ("split:output:0", "split:output:1", "add")] == [0, 1, 2]
+    with pytest.raises(UnknownNameError, match="'split' is the name of 2 tensors; say which: split:output:0, split"):
+        dump["split"]
+    for name in ("a/b_c", "a_b/c"):
+        put(tmp_path / "ascend", f"Add.a_b_c.{len(name)}.{ord(name[1])}.1600000000000000", dumped(name))
+    alike = open_dump(tmp_path / "ascend")
+    assert {alike.read(f"{name}:output:0")[0] for name in ("a/b_c", "a_b/c")} == {ord("/"), ord("_")}
+    with pytest.raises(UnknownNameError, match="'a_b_c:output:0' is the name of 2 tensors"):
+        alike["a_b_c:output:0"]
+
+
+def dumped(name):
+    """A dump file of an operator of this name, whose first element is its second letter."""
+    return one_output(np.full(3, ord(name[1]), np.float32), op_name=name)
+
+
+def test_padding_of_a_device_dump_is_no_overflow(tmp_path):
+    # All padding in these files is NaN.
+    assert_no_overflow(ASCEND / "run")
+    assert open_dump(ASCEND / "run").read("conv1bn1relu1").shape == (2, 19, 8, 8)
+    run = tmp_path / "run"
+    shutil.copytree(ASCEND / "run", run)
+    (file,) = run.rglob("MatMulV2.fc1.*")
+    content = bytearray(file.read_bytes())
+    # The first value of the matrix becomes Inf; it is the first of the raw bytes behind the header.
+    begin = 8 + int.from_bytes(content[:8], "little")
+    content[begin : begin + 2] = np.float16(np.inf).tobytes()
+    file.write_bytes(content)
+    with pytest.raises(AssertionError, match=r"fc1:output:0: 1 Inf of 42 elements; first at \[0, 0\]"):
+        assert_no_overflow(run)
+
+
+def test_several_map_entries_of_one_right_tensor_are_each_judged_and_it_counts_once(tmp_path):
+    gradient = np.random.default_rng(0).random((3, 4), dtype=np.float32)
+    write_reference(tmp_path / "left", {"leaves": gradient, "enters": gradient, "state": gradient})
+    write_reference(tmp_path / "right", {"g": gradient, "alone": gradient})
+    one_right = {"leaves": "g", "enters:output:0": "g", "state": "g:output:0"}
+    report = assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.5)
+    addresses = ["leaves:output:0", "enters:output:0", "state:output:0"]
+    assert [record.left.address for record in report.records] == addresses
+    assert {record.right.address for record in report.records} == {"g:output:0"}
+    assert (report.coverage.right_paired, report.coverage.right_total) == (1, 2)
+    with pytest.raises(AssertionError, match="coverage is 50 %, below the 51 %"):
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right, min_coverage=0.51)
+    # A drift of the last is not hidden by the first.
+    write_reference(tmp_path / "left", {"leaves": gradient, "enters": gradient, "state": -gradient})
+    with pytest.raises(AssertionError, match="3 tensors: 2 pass, 1 fail") as failure:
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right)
+    assert "DRIFT  state:output:0" in str(failure.value)

@@ -1,0 +1,159 @@
+"""A plan reads names only, and names its items as people can type them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.suite import load_suite
+from pytest_msdump.testing.builder import START, write_mindspore, write_reference
+
+
+def planned(left: Path, right: Path, **table):
+    suite = load_suite(file=None, table={"left": str(left), "right": str(right), **table}, options={}, directory=left)
+    return plan(suite)
+
+
+def names(left: Path, **table) -> list[str]:
+    return [group.name for group in planned(left, left, **table).groups]
+
+
+def run(root: Path, *ops: str, **where) -> Path:
+    values = np.ones(3, np.float32)
+    write_mindspore(root, [("Add", op, "output", 0, values) for op in ops], **where)
+    return root
+
+
+def test_items_are_named_by_the_true_name(tmp_path):
+    assert names(run(tmp_path / "run", "Default/a/b_c")) == ["Default/a/b_c"]
+
+
+def test_an_unknown_true_name_leaves_the_mangled_one(tmp_path):
+    assert names(run(tmp_path / "run", "Default/a/b_c", execution_order=False)) == ["Default_a_b_c"]
+
+
+def test_only_coordinates_that_vary_are_named(tmp_path):
+    run(tmp_path / "run", "Default/a", iteration=0)
+    run(tmp_path / "run", "Default/a", iteration=2, start=START + 10**6)
+    assert names(tmp_path / "run") == ["Default/a[iter0]", "Default/a[iter2]"]
+    run(tmp_path / "run", "Default/a", rank=1)
+    assert "Default/a[rank1-iter0]" in names(tmp_path / "run")
+
+
+def test_nets_and_graphs_are_named_in_their_order(tmp_path):
+    run(tmp_path / "run", "Default/a", net="First", graph=0)
+    run(tmp_path / "run", "Default/a", net="Second", graph=1)
+    assert names(tmp_path / "run") == ["Default/a[First-graph0]", "Default/a[Second-graph1]"]
+
+
+def test_a_loop_names_its_occurrences():
+    loop = Path(__file__).parents[1] / "data" / "hazards" / "while_loop"
+    found = names(loop, iteration="0")
+    assert [name for name in found if "Less" in name] == [
+        f"Default/Less-op0[graph0-iter0-occ{number}]" for number in range(4)
+    ]
+
+
+def test_names_are_made_fit_to_type_and_to_print(tmp_path):
+    write_reference(tmp_path / "run", {"a::b": np.ones(2), "esc\x1b[31m": np.ones(2)})
+    assert names(tmp_path / "run") == ["a:_:b", "esc\\x1b[31m"]
+
+
+def test_two_types_of_one_name_get_their_types(tmp_path):
+    values = np.ones(2, np.float32)
+    write_mindspore(
+        tmp_path / "run",
+        [("Add", "fc1", "output", 0, values), ("Parameter", "fc1", "output", 0, values)],
+        execution_order=False,
+    )
+    assert sorted(names(tmp_path / "run")) == ["Add.fc1", "Parameter.fc1"]
+
+
+def test_the_digest_knows_files_and_options(lenet, tmp_path):
+    shutil.copytree(lenet / "reference", tmp_path / "right")
+    before = planned(lenet / "target", tmp_path / "right").digest
+    assert planned(lenet / "target", tmp_path / "right").digest == before
+    assert planned(lenet / "target", tmp_path / "right", profile="strict").digest != before
+    file = next((tmp_path / "right").iterdir())
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes() + b"\0")
+    assert planned(lenet / "target", tmp_path / "right").digest != before
+
+
+def test_planning_opens_no_tensor(lenet, tmp_path):
+    shutil.copytree(lenet / "target", tmp_path / "left")
+    for file in (tmp_path / "left").rglob("*.npy"):
+        file.chmod(0o600)
+        file.write_bytes(b"no tensor at all")
+    assert len(planned(tmp_path / "left", lenet / "target").pairing.pairs) == 23
+
+
+def test_a_side_may_choose_its_coordinates(tmp_path):
+    for iteration in (0, 2, 3):
+        run(tmp_path / "run", "Default/a", iteration=iteration)
+    left = {"path": str(tmp_path / "run"), "iteration": "2-3"}
+    suite = load_suite(file=None, table={"left": left, "right": str(tmp_path / "run")}, options={}, directory=tmp_path)
+    assert [pair.left.key.op.at.iteration for pair in plan(suite).pairing.pairs] == [2, 3]
+
+
+def test_an_execution_order_kept_elsewhere_gives_names(tmp_path):
+    run(tmp_path / "run", "Default/b", "Default/a", execution_order=False)
+    order = tmp_path / "ms_execution_order_graph_0.csv"
+    order.write_text("NodeExecutionOrder-FullNameWithScope\nDefault/a\nDefault/b\n", "utf-8")
+    assert names(tmp_path / "run", graph_files=[str(order)]) == ["Default/a", "Default/b"]
+
+
+@pytest.mark.parametrize("name", ["trace_code_graph_0.ir", "ms_execution_order_graph_0.csv"])
+def test_a_graph_file_that_cannot_be_used_is_refused(tmp_path, name):
+    run(tmp_path / "run", "Default/a")
+    with pytest.raises(ConfigError, match="graph_files"):
+        names(tmp_path / "run", graph_files=[str(tmp_path / name)])
+
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+
+
+def by_fusion(case: str, **table):
+    return planned(GOLDEN / case / "left", GOLDEN / case / "right", fusion=str(GOLDEN / case / "fusion.json"), **table)
+
+
+def test_the_fusion_file_pairs_names_and_orders():
+    found = by_fusion("a_fusion_nchw", io="output")
+    assert [group.name for group in found.groups][:3] == [
+        "trans_TransData_0[occ0]",
+        "conv1conv1/bnconv1/relu[occ0]",
+        "split1[occ0]",
+    ]
+    by_left = {pair.left.key.address: pair for pair in found.pairing.pairs}
+    conv = by_left["conv1conv1/bnconv1/relu:output:0"]
+    assert (conv.how, conv.right.key.op.name) == ("fused", "conv1_relu")
+    assert "fusion.json names 15 operators" in found.left.notes
+
+
+def test_without_the_fusion_file_the_header_says_what_is_lacking():
+    found = planned(GOLDEN / "a_fusion_nchw" / "left", GOLDEN / "a_fusion_nchw" / "right")
+    assert any("--msdump-fusion" in note for note in found.left.notes)
+
+
+def test_a_rule_file_that_cannot_serve_is_refused():
+    with pytest.raises(ConfigError, match="needs the model's JSON"):
+        planned(
+            GOLDEN / "a_fusion_nchw" / "left",
+            GOLDEN / "a_fusion_nchw" / "right",
+            quant_fusion=str(GOLDEN / "a_fusion_nchw" / "fusion.json"),
+        )
+
+
+def test_another_rule_file_makes_another_plan(tmp_path):
+    rules = tmp_path / "rules.json"
+    text = (GOLDEN / "a_fusion_nchw" / "fusion.json").read_text()
+    sides = (GOLDEN / "a_fusion_nchw" / "left", GOLDEN / "a_fusion_nchw" / "right")
+    rules.write_text(text)
+    before = planned(*sides, fusion=str(rules)).digest
+    rules.write_text(text + "\n")
+    assert planned(*sides, fusion=str(rules)).digest != before

@@ -1,0 +1,175 @@
+"""A sample is compared with the same part of the other side, and is never taken for the whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from semantics.gate import Answer, ask
+
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.align_shapes import LeadingRows
+from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.testing.builder import write_mindspore
+
+OP = "Default/fc-Dense/MatMul-op0"
+WHOLE = np.arange(30, dtype=np.float32).reshape(10, 3) + 1
+
+
+def write(
+    root: Path,
+    values: npt.ArrayLike,
+    *,
+    sample: int | None = None,
+    device: str = "Ascend",
+    memory_format: str = "DefaultFormat",
+) -> Path:
+    write_mindspore(root, [("MatMul", OP, "output", 0, values)])
+    for path in root.rglob("*.npy"):
+        path.rename(path.with_name(path.name.replace("DefaultFormat", memory_format)))
+    folder = root / "rank_0" / ".dump_metadata"
+    folder.mkdir(parents=True)
+    e2e: dict[str, Any] = {} if sample is None else {"sample_mode": 1, "sample_num": sample}
+    document = {"common_dump_settings": {"iteration": "all"}, "e2e_dump_settings": e2e}
+    (folder / "data_dump.json").write_text(json.dumps(document))
+    (folder / "config.json").write_text(json.dumps({"device_target": device}))
+    return root
+
+
+def verdict(answer: Answer) -> tuple[str, str]:
+    return answer.record["verdict"], answer.sentences
+
+
+def test_the_same_rows_are_compared_and_the_report_says_how_many(tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE))
+    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more of them")
+    assert answer.code == 0
+    record = answer.record
+    assert (record["elements"], record["total_elements"], record["sampled"], record["equal"]) == (12, 30, True, True)
+    assert "a sampled dump: of each tensor at most 4 elements along its first axis were saved" in answer.text
+    assert "sampled 12 of 30 elements" in answer.text
+
+
+@pytest.mark.parametrize(("row", "outcome"), [(3, "fail"), (4, "warn")])
+def test_a_difference_counts_where_it_is_within_the_sample(row: int, outcome: str, tmp_path: Path) -> None:
+    other = WHOLE.copy()
+    other[row, 1] += 50
+    answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", other))
+    assert answer.record["verdict"] == outcome
+    if outcome == "fail":
+        assert answer.record["worst"][0]["index"] == [3, 1]
+        # numpy's word beside the engine's.
+        assert answer.metrics["max_absolute_error"] == float(np.abs(WHOLE[:4] - other[:4]).max())
+
+
+def test_either_side_may_be_the_sample(tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", WHOLE), write(tmp_path / "r", WHOLE[:4], sample=4))
+    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more of them")
+
+
+def test_a_tensor_that_the_sample_holds_whole_passes(tmp_path: Path) -> None:
+    assert verdict(ask(write(tmp_path / "l", WHOLE, sample=11), write(tmp_path / "r", WHOLE)))[0] == "pass"
+    # As long as a sample, and so is the whole one beside it.
+    assert verdict(ask(write(tmp_path / "a", WHOLE, sample=10), write(tmp_path / "b", WHOLE)))[0] == "pass"
+    scalar = np.float32(3)
+    assert verdict(ask(write(tmp_path / "c", scalar, sample=1), write(tmp_path / "d", scalar)))[0] == "pass"
+
+
+def test_two_samples_are_of_nobody_knows_how_many(tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE[:4], sample=4))
+    unknown = "sampled 12 of an unknown number of elements: the run saved no more of them"
+    assert verdict(answer) == ("warn", unknown)
+    assert "identical" not in answer.text
+    answer = ask(write(tmp_path / "a", WHOLE[:4], sample=4), write(tmp_path / "b", WHOLE[:6], sample=6))
+    assert verdict(answer) == ("warn", unknown)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [WHOLE.reshape(-1)[:4], WHOLE[:4, :2], WHOLE.T[:3][:, :4].T.reshape(4, 3, 1)],
+    ids=["flat", "narrow", "deep"],
+)
+def test_what_no_known_rule_made_is_undefined(left: npt.NDArray[Any], tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", left, sample=4), write(tmp_path / "r", WHOLE))
+    outcome, sentence = verdict(answer)
+    assert (answer.code, outcome, answer.record["elements"]) == (1, "undefined", None)
+    assert "the rule by which it was taken is not known, so nothing was compared" in sentence
+
+
+def test_a_device_s_memory_format_is_undefined(tmp_path: Path) -> None:
+    blocks = np.zeros((4, 1, 5, 5, 16), np.float32)
+    left = write(tmp_path / "l", blocks, sample=4, memory_format="NC1HWC0")
+    answer = ask(left, write(tmp_path / "r", np.zeros((9, 3, 5, 5), np.float32)))
+    assert verdict(answer)[0] == "undefined"
+    assert "in NC1HWC0" in verdict(answer)[1]
+
+
+def test_another_shape_without_a_sample_stays_an_error(tmp_path: Path) -> None:
+    assert verdict(ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE)))[0] == "error"
+    # Shorter than the sample would be: it is whole.
+    assert verdict(ask(write(tmp_path / "a", WHOLE[:4], sample=5), write(tmp_path / "b", WHOLE)))[0] == "error"
+    # Longer than the sample can be: it is none.
+    assert verdict(ask(write(tmp_path / "c", WHOLE[:6], sample=5), write(tmp_path / "d", WHOLE)))[0] == "error"
+
+
+def test_a_whole_tensor_shorter_than_a_sample_is_no_part_of_it(tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE, sample=10))
+    assert verdict(answer)[0] == "undefined"
+
+
+class _Whole:
+    """A view in memory, as far as the part of it needs one."""
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        self._values = values
+        self.spec, self.dtype = TensorSpec(), "float32"
+        self.shape, self.size = values.shape, values.size
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        return self._values.reshape(-1)[start:stop]
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        yield self.read(0, block_elements)
+
+    def permuted(self, axes: tuple[int, ...]) -> _Whole:
+        return _Whole(self._values.transpose(axes))
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_part_ends_where_its_rows_end_and_keeps_its_first_axis() -> None:
+    part = LeadingRows(_Whole(WHOLE), 2)
+    assert (part.shape, part.size) == ((2, 3), 6)
+    assert part.read(0, 100).tolist() == WHOLE[:2].reshape(-1).tolist()
+    assert [block.tolist() for block in part.blocks(4)] == [[1, 2, 3, 4], [5, 6]]
+    with pytest.raises(TensorShapeError, match="move the first axis of a sample"):
+        part.permuted((1, 0))
+
+
+def test_a_cpu_takes_no_samples_whatever_it_is_told(tmp_path: Path) -> None:
+    answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4, device="CPU"), write(tmp_path / "r", WHOLE))
+    assert verdict(answer)[0] == "error"
+
+
+def test_channels_last_meets_a_sample(tmp_path: Path) -> None:
+    whole = np.arange(120, dtype=np.float32).reshape(5, 2, 3, 4)
+    left = write(tmp_path / "l", whole[:2], sample=2)
+    right = write(tmp_path / "r", np.ascontiguousarray(whole.transpose(0, 2, 3, 1)))
+    suite = tmp_path / "msdump.toml"
+    suite.write_text('[msdump]\nright_format = "NHWC"\n')
+    answer = ask(left, right, "--config", str(suite))
+    assert verdict(answer) == ("warn", "sampled 48 of 120 elements: the run saved no more of them")
+
+
+def test_judging_again_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE))
+    capsys.readouterr()
+    assert main(["check", str(tmp_path / "reports" / "results.json"), "--profile", "strict"]) == 0
+    assert "sampled 12 of 30 elements" in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,154 @@
+"""Statistics beside the tensors of a run, and in their place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from semantics.ascend_made import device
+from semantics.statistic_files import ALL, write_statistics
+
+from pytest_msdump.comparison.indexing import index, readers
+from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.testing.builder import write_mindspore, write_reference
+
+ONES = np.ones((2, 3), "f4")
+G4 = Path(__file__).parents[1] / "data" / "generations" / "g4"
+
+
+def tensors(root, *ops, start=1_700_000_000_000_000):
+    write_mindspore(
+        root, [("Add", f"Default/{op}", "output", 0, ONES) for op in ops], execution_order=False, start=start
+    )
+    return root
+
+
+def names(dump):
+    return [(ref.key.op.name, ref.reader, ref.place) for ref in dump.refs]
+
+
+def test_tensors_have_the_statistics_of_their_run(tmp_path):
+    tensors(tmp_path, "a", "b")
+    path = write_statistics(tmp_path, [("Default/b", ONES)])
+    first, second = index(tmp_path).refs
+    assert first.statistics is None
+    assert second.reader == "mindspore"
+    assert (second.statistics.values["maximum"], second.statistics.source.part) == (1, 2)
+    assert (second.statistics.spec.shape, second.statistics.source.path) == ((2, 3), path)
+    assert len({*index(tmp_path).refs}) == 2
+
+
+def test_rows_without_a_tensor_are_tensors_in_the_order_of_time(tmp_path):
+    tensors(tmp_path, "a", "c", start=1_700_000_000_000_050)
+    write_statistics(tmp_path, [("Default_a", ONES), ("Default_b", ONES), ("Default_d", ONES)])
+    dump = index(tmp_path)
+    assert names(dump) == [
+        ("Default_a", "mindspore", 0),
+        ("Default_b", "statistics", 1),
+        ("Default_c", "mindspore", 2),
+        ("Default_d", "statistics", 3),
+    ]
+    assert dump.reader == "mindspore"
+    assert "2 tensors were saved as statistics only, e.g. Default_b:output:0" in dump.notes
+
+
+def test_the_execution_order_of_a_run_orders_its_statistics(tmp_path):
+    write_mindspore(tmp_path, [("Add", f"Default/{op}", "output", 0, ONES) for op in ("x", "y", "z")])
+    shutil.rmtree(tmp_path / "rank_0" / "Net")
+    write_statistics(tmp_path, [("Default_z", ONES), ("Default_y", ONES), ("Default_x", ONES)])
+    dump = index(tmp_path)
+    assert names(dump) == [(f"Default_{op}", "statistics", place) for place, op in enumerate("xyz")]
+    assert [ref.key.op.true_name for ref in dump.refs] == ["Default/x", "Default/y", "Default/z"]
+
+
+def test_a_dump_of_statistics_alone_has_a_reader_of_its_own(tmp_path):
+    path = write_statistics(tmp_path, [("Default_a", ONES)])
+    for root in (tmp_path, tmp_path / "rank_0/Net/0", path.parent, path):
+        dump = index(root)
+        assert (dump.reader, len(dump.refs), dump.unexplained) == ("statistics", 1, ())
+    assert index(path.parent).refs[0].key.op.at.iteration == 0
+
+
+def test_tables_of_a_device_alone_are_a_dump_too(tmp_path):
+    folder = tmp_path / "20260131235959/1/Model/8/2"
+    folder.mkdir(parents=True)
+    text = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\nOutput,0,8,DT_FLOAT,ND,2,1\n"
+    (folder / "Conv2D.conv.1.2.1700000000000000.csv").write_text(text)
+    (folder / "notes.txt").write_text("x")
+    for root in (tmp_path, folder):
+        dump = index(root)
+        assert (dump.reader, [ref.key.op.name for ref in dump.refs]) == ("statistics", ["conv"])
+        assert [path.name for path in dump.unexplained] == ["notes.txt"]
+    assert index(tmp_path).refs[0].key.op.at == Coordinates(1, "Model", 8, 2, 0)
+
+
+def test_a_real_tree_with_statistics_beside_it_has_no_file_unexplained(tmp_path):
+    root = shutil.copytree(G4, tmp_path / "g4")
+    before = index(root)
+    folder = before.refs[0].source.path.parent
+    (folder / "Add.x.1.2.1700000000000000.csv").write_text("Input/Output,Index,Shape,Max Value\nOutput,0,2,1\n")
+    after = index(root)
+    assert after.unexplained == before.unexplained
+    assert len(after.refs) == len(before.refs) + 1
+
+
+def test_a_table_beside_dumps_of_a_device_is_explained_by_its_tensors(tmp_path):
+    device(tmp_path, "Conv2D", "conv", ONES)
+    text = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\nOutput,0,24,DT_FLOAT,ND,2x3,1\n"
+    (tmp_path / "Conv2D.conv.1.1.1600000000000000.csv").write_text(text)
+    dump = index(tmp_path)
+    assert (dump.reader, dump.unexplained, len(dump.refs)) == ("ascend", (), 1)
+    assert dump.refs[0].statistics.values == {"maximum": 1}
+
+
+def test_what_was_not_saved_cannot_be_opened_and_that_is_said(tmp_path):
+    write_statistics(tmp_path, [("Default_a", ONES)])
+    (ref,) = index(tmp_path).refs
+    with pytest.raises(TensorFileError, match=r"statistic\.csv: line 2 has statistics of Default_a:output:0"):
+        open_view(ref)
+
+
+def test_a_run_before_into_the_same_directory_keeps_its_statistics_apart(tmp_path):
+    tensors(tmp_path, "a", "b")
+    tensors(tmp_path, "a", "b", start=1_700_000_100_000_000)
+    path = write_statistics(tmp_path, [("Default_a", ONES), ("Default_b", ONES)])
+    later = [line.replace(",17000000000", ",17000001000") for line in path.read_text().splitlines()[1:]]
+    path.write_text(path.read_text() + "".join(f"{line}\n" for line in later))
+    dump = index(tmp_path)
+    assert [ref.statistics.source.part for ref in dump.refs] == [4, 5]
+    assert [ref.statistics.source.part for ref in dump.older] == [2, 3]
+
+
+def test_occurrences_of_a_loop_have_each_their_own_row(tmp_path):
+    for turn in range(2):
+        tensors(tmp_path, "a", "b", start=1_700_000_000_000_000 + 1000 * turn)
+    tensors(tmp_path, "c", start=1_700_000_000_002_000)
+    path = write_statistics(tmp_path, [("Default_a", ONES), ("Default_b", ONES)])
+    more = [line.replace("000000,output", "001000,output") for line in path.read_text().splitlines()[1:2]]
+    path.write_text(path.read_text() + "".join(f"{line}\n" for line in more))
+    rows = {(ref.key.op.name, ref.key.op.at.occurrence): ref.statistics for ref in index(tmp_path).refs}
+    assert rows["Default_b", 1] is None
+    assert rows["Default_b", 0].source.part == 3
+    # By themselves the three rows look like the begin of a second run.
+    assert [rows["Default_a", turn].source.part for turn in range(2)] == [2, 4]
+
+
+def test_a_table_in_a_folder_of_references_is_not_about_them(tmp_path):
+    write_reference(tmp_path, {"Default_a": ONES})
+    shutil.copy(write_statistics(tmp_path / "x", [("Default_a", ONES)], ALL), tmp_path)
+    shutil.rmtree(tmp_path / "x")
+    dump = index(tmp_path)
+    assert dump.reader == "npy-folder"
+    assert [ref.statistics for ref in dump.refs] == [None]
+
+
+def test_any_other_file_is_no_table(tmp_path):
+    (tmp_path / "numbers.csv").write_text("IO,Slot\noutput,0\n")
+    assert not readers()["statistics"].recognises(tmp_path / "numbers.csv")
+    for root in (tmp_path, tmp_path / "numbers.csv"):
+        with pytest.raises(UnknownDumpFormatError, match=r"statistics: tables of statistics"):
+            index(root)

@@ -1,0 +1,432 @@
+"""What MindSpore 2.10 on CPU answered to each of these configurations, and what the documents say of other modes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from pytest_msdump.configs.check import check_config
+from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, chosen, parse_version
+from pytest_msdump.configs.new import around_step, explain, new_config, script_lines
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.config_keys import MODES
+
+COMMON: dict[str, Any] = {
+    "dump_mode": 0,
+    "path": "/data/dump",
+    "net_name": "Net",
+    "iteration": "all",
+    "input_output": 0,
+    "kernels": [],
+    "support_device": [0],
+    "op_debug_mode": 0,
+}
+E2E: dict[str, Any] = {"enable": True, "trans_flag": True}
+ABSENT = object()
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    """A configuration that MindSpore takes, but for `changes`; names that begin with e2e_ are of the second section."""
+    common, e2e = copy.deepcopy(COMMON), copy.deepcopy(E2E)
+    for name, value in changes.items():
+        section, key = (e2e, name[4:]) if name.startswith("e2e_") else (common, name)
+        if value is ABSENT:
+            section.pop(key, None)
+        else:
+            section[key] = value
+    return {"common_dump_settings": common, "e2e_dump_settings": e2e}
+
+
+def told(document: object, mode: str | None = "cpu", version: str = "2.10", **more: Any) -> list[tuple[str, str]]:
+    findings = check_config(document, Setting(parse_version(version), mode), environ=more.pop("environ", {}), **more)
+    assert all("\n" not in finding.sentence for finding in findings)
+    return [(finding.level, finding.sentence) for finding in findings]
+
+
+def refusals(document: object, mode: str | None = "cpu", version: str = "2.10", **more: Any) -> list[str]:
+    return [sentence for level, sentence in told(document, mode, version, **more) if level == REFUSED]
+
+
+def test_the_plain_configuration_has_nothing_to_be_said_of():
+    assert told(config()) == []
+
+
+# Each ran with MindSpore 2.10 on CPU, which refused it.
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"saved_data": "statistic"}, "statistics are refused on CPU"),
+        ({"saved_data": "full"}, "statistics are refused on CPU"),
+        ({"saved_data": "tensors"}, "saved_data knows tensor, statistic, full; here it is the text 'tensors'"),
+        ({"dump_mode": 3}, "dump_mode knows 0, 1, 2; here it is the number 3"),
+        ({"dump_mode": "0"}, "dump_mode must be a whole number, 0 or more; here it is the text '0'"),
+        ({"dump_mode": -1}, "dump_mode must be a whole number, 0 or more; here it is the number -1"),
+        ({"dump_mode": 2}, "dump_mode 2 (set_dump) is refused on CPU"),
+        ({"path": "data/dump"}, "path must be absolute"),
+        ({"path": "/data/my.dump dir"}, "here it has ' .'"),
+        ({"path": ""}, "MS_DIAGNOSTIC_DATA_PATH is not set"),
+        ({"path": ABSENT}, "MS_DIAGNOSTIC_DATA_PATH is not set"),
+        ({"path": 3}, "path must be a text"),
+        ({"net_name": "a.b"}, "net_name may hold letters"),
+        ({"net_name": ""}, "net_name may hold letters"),
+        ({"net_name": 3}, "net_name must be a text"),
+        ({"iteration": 0}, "iteration must be a string since 1.5"),
+        ({"iteration": True}, "iteration must be a string since 1.5"),
+        ({"iteration": ""}, "iteration may hold digits"),
+        ({"iteration": "0,1"}, "iteration may hold digits"),
+        ({"iteration": "0 | 2"}, "iteration may hold digits"),
+        ({"iteration": "all|1"}, "iteration may hold digits"),
+        ({"iteration": "ALL"}, "iteration may hold digits"),
+        ({"input_output": 3}, "input_output knows 0, 1, 2"),
+        ({"input_output": "0"}, "input_output must be a whole number"),
+        ({"kernels": "x"}, "kernels must be an array"),
+        ({"kernels": ["name-regex(()"]}, "no regular expression"),
+        ({"support_device": "0"}, "support_device must be an array"),
+        ({"support_device": ["0"]}, "support_device must be an array"),
+        ({"op_debug_mode": 5}, "op_debug_mode knows 0, 3, 4"),
+        ({"op_debug_mode": "0"}, "op_debug_mode must be a whole number"),
+        ({"overflow_number": 2}, "overflow_number goes with op_debug_mode 3 only"),
+        ({"op_debug_mode": 3, "overflow_number": -1}, "overflow_number must be a whole number"),
+        ({"initial_iteration": "1"}, "initial_iteration must be a whole number"),
+        ({"initial_iteration": -1}, "initial_iteration must be a whole number"),
+        ({"e2e_enable": "true"}, "enable must be true or false, without quotes"),
+        ({"e2e_trans_flag": "x"}, "trans_flag must be true or false"),
+        ({"e2e_stat_calc_mode": "gpu"}, "stat_calc_mode knows host, device"),
+        ({"e2e_stat_calc_mode": 1}, "stat_calc_mode must be a text"),
+        ({"e2e_device_stat_precision_mode": "x"}, "device_stat_precision_mode knows high, low"),
+        ({"e2e_sample_mode": 2}, "sample_mode knows 0, 1"),
+        ({"e2e_sample_mode": 1, "e2e_sample_num": 0}, "sample_num must be 1 or more"),
+        ({"e2e_sample_mode": 1, "e2e_sample_num": "5"}, "sample_num must be a whole number"),
+        ({"e2e_save_kernel_args": 1}, "save_kernel_args must be true or false"),
+        *(({key: ABSENT}, f"{key} is missing") for key in COMMON if key not in ("path", "op_debug_mode")),
+    ],
+)
+def test_what_mindspore_refuses_is_refused(changes, says):
+    assert any(says in sentence for sentence in refusals(config(**changes)))
+
+
+# Each ran with MindSpore 2.10 on CPU, which took it; the sentence is what it keeps to itself.
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"op_debug_mode": ABSENT}, None),
+        ({"op_debug_mode": 1}, "op_debug_mode 1 is taken for 3"),
+        ({"op_debug_mode": 3}, "every tensor is dumped as with 0"),
+        ({"op_debug_mode": 4}, "only Parameter files are written"),
+        ({"op_debug_mode": 3, "overflow_number": 2}, "overflow_number has no effect in mode cpu"),
+        ({"file_format": "csv"}, "file_format knows npy, bin"),
+        ({"support_device": [7]}, "it dumps although 0 is not in it"),
+        ({"support_device": [0, 0]}, None),
+        ({"e2e_trans_flag": ABSENT}, None),
+        ({"e2e_trans_flag": False}, "trans_flag has no effect in mode cpu"),
+        ({"e2e_enable": False}, "enable: false does not switch the dump off"),
+        ({"colour": 3}, "unknown key 'colour' is passed over in silence"),
+        ({"dump_mod": 3}, "did you mean 'dump_mode'"),
+        ({"iteration": "5-1"}, "matches no iteration, so nothing would be dumped"),
+        ({"iteration": "1-"}, "matches no iteration"),
+        ({"iteration": "0|"}, "'' in '0|' is accepted and matches no iteration"),
+        ({"iteration": "0|2-3"}, None),
+        ({"iteration": "9" * 20}, "matches no iteration"),
+        ({"statistic_category": ["bogus"]}, "no effect while saved_data is tensor"),
+        ({"statistic_category": "max"}, "statistic_category must be an array"),
+        ({"e2e_sample_mode": 1, "e2e_sample_num": 1}, "sample_mode has no effect in mode cpu"),
+        ({"e2e_sample_num": 0}, "sample_num has no effect"),
+        ({"e2e_stat_calc_mode": "device"}, "stat_calc_mode has no effect without statistics"),
+        ({"dump_mode": 1}, "dump_mode 1 dumps every operator"),
+        ({"kernels": ["Default/Conv2D-op1"]}, "kernels counts with dump_mode 1 only"),
+        ({"kernels": [1], "dump_mode": 1}, "1 is no text and matches no operator"),
+        ({"initial_iteration": 100}, None),
+    ],
+)
+def test_what_mindspore_takes_in_silence_is_taken_with_a_warning(changes, says):
+    found = told(config(**changes))
+    assert not [sentence for level, sentence in found if level == REFUSED]
+    if says is None:
+        assert not found
+    else:
+        assert any(says in sentence for _, sentence in found)
+
+
+def test_without_its_second_section_it_runs():
+    document = config()
+    del document["e2e_dump_settings"]
+    assert told(document) == [("warning", "e2e_dump_settings is missing; MindSpore asks for it in this mode")]
+
+
+def test_an_empty_path_is_made_up_for_by_the_environment():
+    assert refusals(config(path=""), environ={"MS_DIAGNOSTIC_DATA_PATH": "/data"}) == []
+
+
+@pytest.mark.parametrize("document", [[1], 3, None, {}, {"other": {}}])
+def test_what_is_no_configuration_says_so(document):
+    with pytest.raises(ConfigError, match="dump configuration"):
+        told(document)
+
+
+@pytest.mark.parametrize("document", [{"e2e_dump_settings": {}}, {"common_dump_settings": 3}, {"dump": 3}])
+def test_sections_of_another_kind_are_refused(document):
+    assert refusals(document)
+
+
+# The rules of other modes, as the documents of 2.x state them.
+@pytest.mark.parametrize(
+    ("mode", "changes", "level", "says"),
+    [
+        ("o2", {"saved_data": "statistic"}, REFUSED, "statistics need file_format npy"),
+        ("o2", {"saved_data": "statistic", "file_format": "npy"}, None, "statistics need file_format npy"),
+        ("o2", {"op_debug_mode": 3, "overflow_number": 1}, REFUSED, "overflow_number counts with file_format npy only"),
+        ("o2", {}, "warning", "sink size of the script must be 1"),
+        ("o2", {"file_format": "csv"}, REFUSED, "file_format knows npy, bin"),
+        ("o0", {"dump_mode": 2}, REFUSED, "needs the asynchronous dump"),
+        ("o0", {"dump_mode": 2, "e2e_enable": False}, None, "asynchronous"),
+        ("gpu", {"dump_mode": 2}, None, "set_dump"),
+        ("ge", {"op_debug_mode": 4}, REFUSED, "op_debug_mode 4 is not there for the GE dump"),
+        ("o1", {"op_debug_mode": 4, "iteration": "3"}, "warning", "looks at all iterations"),
+        ("o1", {"op_debug_mode": 3, "input_output": 1}, "warning", "saves inputs and outputs alike"),
+        ("o1", {"op_debug_mode": 3, "dump_mode": 1}, "warning", "dump_mode counts as 0"),
+        ("o0", {"e2e_sample_mode": 1}, "warning", "at most 100 elements along the first axis"),
+        ("o0", {"e2e_sample_mode": 1, "op_debug_mode": 3}, "warning", "samples are taken with op_debug_mode 0 only"),
+        (
+            "o0",
+            {"saved_data": "full", "e2e_stat_calc_mode": "device", "statistic_category": ["max", "md5"]},
+            "warning",
+            "md5 cannot be had from the device",
+        ),
+        ("o0", {"saved_data": "full", "statistic_category": ["mex"]}, REFUSED, "statistic_category knows no 'mex'"),
+        ("o0", {"e2e_save_kernel_args": True, "e2e_enable": False}, "warning", "with enable: true only"),
+        ("o0", {"support_device": []}, "warning", "no device dumps"),
+    ],
+)
+def test_rules_of_other_modes(mode, changes, level, says):
+    found = [(was, sentence) for was, sentence in told(config(**changes), mode) if says in sentence]
+    assert [was for was, _ in found] == ([] if level is None else [level])
+
+
+# The examples that each document gives for its own version.
+R1_SYNC = {
+    "common_dump_settings": {
+        "dump_mode": 0,
+        "path": "/absolute_path",
+        "net_name": "ResNet50",
+        "iteration": 0,
+        "input_output": 0,
+        "kernels": ["Default/Conv-op12"],
+        "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
+    },
+    "e2e_dump_settings": {"enable": True, "trans_flag": True},
+}
+R1_ASYNC = {
+    "common_dump_settings": {**R1_SYNC["common_dump_settings"], "iteration": 0},
+    "async_dump_settings": {"enable": True, "op_debug_mode": 0},
+}
+R15_SYNC = {
+    "common_dump_settings": {**R1_SYNC["common_dump_settings"], "iteration": "0|5-8|100-120"},
+    "e2e_dump_settings": {"enable": True, "trans_flag": True},
+}
+R15_ASYNC = {"common_dump_settings": {**R15_SYNC["common_dump_settings"], "op_debug_mode": 0}}
+MASTER = {
+    "common_dump_settings": {
+        **R15_ASYNC["common_dump_settings"],
+        "saved_data": "tensor",
+        "statistic_category": ["max", "min", "l2norm"],
+    },
+    "e2e_dump_settings": {"enable": True, "trans_flag": True, "stat_calc_mode": "host"},
+}
+MASTER_O2 = {"common_dump_settings": {**MASTER["common_dump_settings"], "file_format": "npy"}}
+ACL = {
+    "dump": {
+        "dump_list": [{"model_name": "ResNet-101"}, {"model_name": "ResNet-50", "layer": ["conv1conv1_relu", "pool1"]}],
+        "dump_path": "$HOME/output",
+        "dump_mode": "output",
+        "dump_op_switch": "off",
+        "dump_data": "tensor",
+    }
+}
+ACL_OPS = {"dump": {"dump_path": "output", "dump_list": [], "dump_op_switch": "on", "dump_data": "tensor"}}
+
+
+@pytest.mark.parametrize(
+    ("document", "version", "mode"),
+    [
+        (R1_SYNC, "1.3", "r1-sync"),
+        (R1_SYNC, "r1.2", "r1-sync"),
+        (R1_ASYNC, "1.3", "r1-async"),
+        (R15_SYNC, "1.5", "gpu"),
+        (R15_SYNC, "1.5", "cpu"),
+        (R15_ASYNC, "1.5", "r1-async"),
+        (MASTER, "2.10", "o0"),
+        (MASTER, "2.10", "cpu"),
+        (MASTER, "2.10", None),
+        (MASTER_O2, "2.10", "o2"),
+        (ACL, "2.10", None),
+        (ACL_OPS, "2.10", None),
+    ],
+)
+def test_the_documents_own_examples_are_taken_and_explained(document, version, mode):
+    setting = Setting(parse_version(version), mode)
+    assert refusals(document, mode, version) == []
+    lines = list(explain(document, setting))
+    said = {key for key, _, _ in lines}
+    section = document.get("common_dump_settings", document.get("dump"))
+    assert len(said & {f"{name}.{key}" for name in document for key in section}) >= 4
+    assert all(meaning for _, _, meaning in lines)
+
+
+def test_what_a_version_means_by_iteration_is_told():
+    (first,) = [meaning for key, _, meaning in explain(R1_SYNC, Setting((1, 3))) if key.endswith("iteration")]
+    assert first == "every iteration"
+    (later,) = [meaning for key, _, meaning in explain(R15_SYNC, Setting((1, 5))) if key.endswith("iteration")]
+    assert later.startswith("step 1, steps 6 to 9, steps 101 to 121 of the script")
+
+
+def test_a_newer_configuration_on_an_older_version_is_told_apart():
+    found = told(MASTER, "gpu", "2.0")
+    assert any("statistic_category is known since 2.3; 2.0 reads on without it" in sentence for _, sentence in found)
+    assert "iteration must be a whole number" in " ".join(refusals(R15_SYNC, "r1-sync", "1.3"))
+
+
+def test_before_1_5_one_of_two_dumps_has_to_be_enabled():
+    both = {**R1_SYNC, "async_dump_settings": {"enable": True}}
+    assert any("the synchronous one alone" in sentence for _, sentence in told(both, "r1-sync", "1.3"))
+    neither = {"common_dump_settings": R1_SYNC["common_dump_settings"]}
+    assert refusals(neither, "r1-sync", "1.3") == ["neither dump is enabled, so nothing would be dumped"]
+    assert "before 1.5 there is no dump on CPU" in refusals(R1_SYNC, "cpu", "1.3")
+
+
+# -- acl.json ---------------------------------------------------------------------------------------------------------
+
+
+def acl(**changes: Any) -> dict[str, Any]:
+    dump = {**copy.deepcopy(ACL["dump"]), **changes}
+    return {"dump": {key: value for key, value in dump.items() if value is not ABSENT}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "says"),
+    [
+        ({"dump_path": ABSENT}, REFUSED, "dump_path is missing"),
+        ({"dump_list": ABSENT}, REFUSED, "dump_list is missing"),
+        ({"dump_list": [{"model_name": "a"}, {"model_name": "a"}]}, REFUSED, "model 'a' is there 2 times"),
+        ({"dump_list": [{"model_name": "a", "layer": ["Data"]}]}, "warning", "Data runs on no core"),
+        ({"dump_list": [{"model_name": "a", "layers": ["x"]}]}, "warning", "unknown key 'layers'"),
+        ({"dump_list": [{"model_name": "a", "layer": "x"}]}, REFUSED, "layer must be an array"),
+        ({"dump_list": [{"model_name": "a", "layer": ["x", "x"]}]}, "warning", "layer 'x' is there 2 times"),
+        ({"dump_list": []}, REFUSED, "nothing would be dumped"),
+        ({"dump_op_switch": "on"}, "warning", "dump_list should be empty"),
+        ({"dump_op_switch": "On"}, REFUSED, "dump_op_switch knows on, off"),
+        ({"dump_debug": "on"}, REFUSED, "cannot be combined"),
+        ({"dump_mode": "both"}, REFUSED, "dump_mode knows input, output, all"),
+        ({"dump_step": 3}, REFUSED, "dump_step must be a string"),
+        ({"dump_step": "5-3"}, "warning", "matches no iteration"),
+        ({"dump_stats": ["Max"]}, "warning", "no effect unless dump_data is stats"),
+        ({"dump_data": "stats", "dump_stats": ["Median"]}, "warning", "dump_stats knows Max"),
+        ({"dump_path": "$NOWHERE_SET/x"}, "warning", "NOWHERE_SET is not set here"),
+        ({"dump_path": "/no/such/folder"}, "warning", "/no/such/folder is not there"),
+    ],
+)
+def test_rules_of_acl_json(changes, level, says):
+    found = [was for was, sentence in told(acl(**changes), None) if says in sentence]
+    assert found == [level]
+
+
+def test_overflow_detection_alone_is_taken(tmp_path):
+    assert told({"dump": {"dump_path": str(tmp_path), "dump_debug": "on"}}, None) == []
+
+
+def test_layers_are_looked_for_in_the_model():
+    found = told(acl(), None, names=["conv1conv1_relu", "pool2"], environ={"HOME": "/"})
+    assert any("layer 'pool1' matches no operator; did you mean 'pool2'" in sentence for _, sentence in found)
+    assert not any("conv1conv1_relu" in sentence for _, sentence in found)
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+NAMES = [
+    "Default/conv1-Conv2d/Conv2D-op1",
+    "Default/ReLU-op1",
+    "Gradients/ReluGrad-op3",
+    "Default/fc-Dense/BiasAdd-op0",
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ("conv", NAMES[:1]),
+        ("ReLU", NAMES[1:3]),
+        ("add", NAMES[3:]),
+        ("Default/ReLU-op1", NAMES[1:2]),
+        ('" Default/ReLU-op1 "', NAMES[1:2]),
+        ("Default/fc-Dense", []),
+        ("name-regex(Default/.+)", [NAMES[0], NAMES[1], NAMES[3]]),
+        ("ReLU-op", []),
+    ],
+)
+def test_kernels_name_operators_as_mindspore_takes_them(entry, found):
+    assert chosen(entry, NAMES) == found
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("ReLU", "'ReLU' also matches ReluGrad"),
+        ("Nope", "'Nope' matches no operator of the graph"),
+        ("Default/fc-Dense", "write name-regex(Default/fc-Dense.*)"),
+    ],
+)
+def test_odd_kernels_are_told(entry, says):
+    assert any(says in sentence for _, sentence in told(config(dump_mode=1, kernels=[entry]), names=NAMES))
+
+
+# -- new --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if not mode.startswith("r1")])
+def test_a_new_configuration_is_one_that_is_taken(mode):
+    made = new_config(path="/data/dump", net="Net", mode=mode, iteration=around_step(10), kernels=["Conv2D"])
+    assert refusals(made, mode) == []
+    assert made["common_dump_settings"]["iteration"] == "8|9"
+    lines = "\n".join(script_lines("/data/d.json", mode=mode, last_step=10))
+    assert "export MINDSPORE_DUMP_CONFIG=/data/d.json" in lines
+    assert "request_stop" in lines
+    assert ("sink_size=1" in lines) == (mode == "o2")
+
+
+@pytest.mark.parametrize("step", [0, -3])
+def test_steps_are_counted_from_1(step):
+    with pytest.raises(ConfigError, match="counted from 1"):
+        around_step(step)
+
+
+@pytest.mark.parametrize("text", ["", "two", "2.x", "2..1", "²"])
+def test_a_version_that_is_none_is_refused(text):
+    with pytest.raises(ConfigError, match="--version"):
+        parse_version(text)
+
+
+def test_an_unknown_mode_is_refused_with_all_there_are():
+    with pytest.raises(ConfigError, match=r"unknown mode 'npu'; known: cpu, gpu"):
+        checked_mode("npu")
+
+
+@pytest.mark.parametrize("steps", ["9" * 5000, "0-" + "9" * 5000, "\N{SUPERSCRIPT TWO}", "1-\N{SUPERSCRIPT TWO}"])
+def test_steps_that_are_no_numbers_mean_nothing(steps):
+    document = copy.deepcopy(R15_SYNC)
+    document["common_dump_settings"]["iteration"] = steps
+    (told,) = [meaning for key, _, meaning in explain(document, Setting((1, 5))) if key.endswith("iteration")]
+    assert "(nothing)" in told
+    assert len(told) < 300
+
+
+@pytest.mark.parametrize("layers", [[["a"]], [3], ["a", None]])
+def test_layers_that_are_no_names_are_refused(layers):
+    document = {"dump": {"dump_path": "/d", "dump_list": [{"model_name": "m", "layer": layers}]}}
+    said = [(one.level, one.sentence) for one in check_config(document, Setting(), names=["a"])]
+    assert (REFUSED, "layer must be an array of operator names") in said
+
+
+def test_a_folder_that_cannot_be_one_is_said_not_to_be_there():
+    document = {"dump": {"dump_path": "x" * 5000, "dump_list": []}}
+    assert any("is not there" in one.sentence for one in check_config(document, Setting()))

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_input, op_output, put
+
+from pytest_msdump import registry
+from pytest_msdump.dumps.ascend import AscendReader
+from pytest_msdump.dumps.base import index_dump
+from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.testing.conformance import ReaderConformance
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+READERS = registry.load("dumps", "Reader")
+ONES = np.ones(3, "<f4")
+
+
+def index(root):
+    return index_dump(root, READERS)
+
+
+def addresses(dump):
+    return [(ref.key.address, ref.key.op.at.occurrence) for ref in dump.refs]
+
+
+def values(ref):
+    view = READERS[ref.reader].open(ref)
+    try:
+        return view.read(0, view.size).reshape(view.shape).copy()
+    finally:
+        view.close()
+
+
+def reason_of(ref):
+    """Why a tensor cannot be read; empty when it can."""
+    try:
+        values(ref)
+    except TensorFileError as error:
+        return str(error)
+    return ""
+
+
+class TestAscendReader(ReaderConformance):
+    # Nothing but the header tells which tensors a file holds, so these laws of other readers cannot hold; what holds
+    # instead is below.
+    test_index_opens_no_tensor_file = None
+    test_index_does_not_depend_on_the_content = None
+
+    @pytest.fixture
+    def reader(self):
+        return AscendReader()
+
+    @pytest.fixture(params=["a_fusion_nchw", "b_npu_vs_npu", "i_l1_and_multi", "j2_name_matching", "m_nano"])
+    def dump_root(self, request):
+        return GOLDEN / request.param / "left"
+
+
+def test_index_reads_headers_and_no_data(tmp_path, monkeypatch):
+    path = put(tmp_path, f"Add.op.1.1.{TIME}", one_output(np.ones(100_000, "<f4")))
+    read = []
+    pread = os.pread
+
+    def counting(descriptor, count, offset):
+        read.append((offset, count))
+        return pread(descriptor, count, offset)
+
+    def refused(*_):
+        raise AssertionError("data was read")
+
+    monkeypatch.setattr(os, "pread", counting)
+    monkeypatch.setattr(os, "preadv", refused)
+    assert index(tmp_path).refs[0].spec.shape == (100_000,)
+    # One short read for a header of any usual size.
+    assert read == [(0, 4096)]
+    assert path.stat().st_size > 4096
+
+
+def test_a_reference_is_made_for_each_input_and_output(tmp_path):
+    outputs, inputs = [op_output(FLOAT, (1,), 4)] * 2, [op_input(FLOAT, (1,), 4)] * 2
+    content = dump2(message(outputs=outputs, inputs=inputs, op_name="a/b"), np.arange(4, dtype="<f4").tobytes())
+    put(tmp_path, f"Add.a_b.1.1.{TIME}", content)
+    refs = index(tmp_path).refs
+    assert [ref.key.address for ref in refs] == ["a/b:input:0", "a/b:input:1", "a/b:output:0", "a/b:output:1"]
+    assert [values(ref).tolist() for ref in refs] == [[0.0], [1.0], [2.0], [3.0]]
+    assert {(ref.key.op.name, ref.key.op.op_type, ref.source.timestamp) for ref in refs} == {("a_b", "Add", TIME)}
+
+
+@pytest.mark.parametrize(("header_name", "label"), [("a/b", "a/b"), ("a_b", "a_b"), ("other", "a_b"), ("", "a_b")])
+def test_the_headers_name_is_the_true_one_when_it_is_mangled_to_the_files(tmp_path, header_name, label):
+    put(tmp_path, f"Add.a_b.1.1.{TIME}", one_output(ONES, op_name=header_name))
+    assert index(tmp_path).refs[0].key.op.label == label
+
+
+def test_what_a_header_claims_is_in_the_reference():
+    (ref,) = (one for one in index(GOLDEN / "b_npu_vs_npu" / "left").refs if one.key.address == "nhwc_origin:output:0")
+    assert ref.spec.dtype == "float16"
+    assert (ref.spec.memory_format, ref.spec.shape) == ("NC1HWC0", (2, 2, 5, 7, 16))
+    assert ref.spec.logical_shape == (2, 5, 7, 19)
+
+
+def test_an_unreadable_file_is_one_output_whose_opening_tells_why():
+    dump = index(GOLDEN / "b5_broken_files" / "left")
+    reasons = {ref.key.op.name: reason for ref in dump.refs if (reason := reason_of(ref))}
+    assert {ref.key.op.name for ref in dump.refs} == {"ok", "trunc", "empty", "shortdata", "int4", "zz_last"}
+    assert {"ok", "zz_last"}.isdisjoint(reasons)
+    assert "is empty (0 bytes)" in reasons["empty"]
+    assert "cut off, 755 of its 1554 bytes" in reasons["trunc"]
+    assert "needs 1554 bytes, the header gives it 100" in reasons["shortdata"]
+    assert dump.notes == ("1 file of which the header cannot be read, e.g. Add.empty.7.3.1600000000000003",)
+
+
+def test_names_of_every_kind_are_read_and_the_rest_is_told():
+    dump = index(GOLDEN / "b2_names" / "left")
+    assert {ref.key.op.label for ref in dump.refs} == {
+        "a_very_long_name",
+        "bad name",
+        "ffts_like",
+        "no_stream",
+        "short_ts",
+        "with_stream",
+    }
+    assert dump.unexplained == (Path("nodots"),)
+
+
+@pytest.mark.parametrize("mapping", [None, "", "nothing to see\n", "999,Add.x.1.1.1600000000000001\n"])
+def test_a_number_for_a_name_that_nothing_explains_is_unexplained(tmp_path, mapping):
+    put(tmp_path, "123456789", one_output(ONES))
+    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+    if mapping is not None:
+        (tmp_path / "mapping.csv").write_text(mapping)
+    dump = index(tmp_path)
+    assert addresses(dump) == [("op:output:0", 0)]
+    assert dump.unexplained == (Path("123456789"),)
+    assert "1 file with a number for a name that no mapping.csv explains, e.g. 123456789" in dump.notes
+
+
+def test_the_name_that_a_mapping_file_gives_tells_all_that_a_name_tells(tmp_path):
+    put(tmp_path, "123456789", one_output(ONES))
+    (tmp_path / "mapping.csv").write_text(f"123456789,Conv2D.conv1.3.1.{TIME}\n")
+    (ref,) = index(tmp_path).refs
+    assert (ref.key.op.op_type, ref.key.address, ref.source.timestamp) == ("Conv2D", "conv1:output:0", TIME)
+    assert ref.source.path == tmp_path / "123456789"
+
+
+def test_where_a_tensor_was_on_the_device_is_in_the_reference(tmp_path):
+    outputs, inputs = [op_output(FLOAT, (1,), 4, address=2**40)], [op_input(FLOAT, (1,), 4, address=2**41)]
+    put(tmp_path, f"Add.op.1.1.{TIME}", dump2(message(outputs=outputs, inputs=inputs), bytes(8)))
+    put(tmp_path, f"Add.unreadable.1.1.{TIME + 1}", b"")
+    assert [ref.source.device_address for ref in index(tmp_path).refs] == [2**41, 2**40, None]
+
+
+def test_a_mapping_file_explains_numbers_alone(tmp_path):
+    put(tmp_path, "123456789", one_output(ONES))
+    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+    (tmp_path / "mapping.csv").write_text(
+        f"123456789,Add.{'long' * 80}.1.1.{TIME}\nAdd.op.1.1.{TIME},Add.never.1.1.{TIME}\n"
+    )
+    assert {ref.key.op.name for ref in index(tmp_path).refs} == {"long" * 80, "op"}
+
+
+def test_an_odd_task_type_is_told_and_stops_nothing(tmp_path):
+    put(tmp_path, f"Add.odd.1.1.{TIME}.9.1.0.0", one_output(ONES))
+    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+    dump = index(tmp_path)
+    assert addresses(dump) == [("op:output:0", 0)]
+    assert dump.unexplained == (Path(f"Add.odd.1.1.{TIME}.9.1.0.0"),)
+    assert any("a task type other than 0 to 4" in note for note in dump.notes)
+
+
+@pytest.mark.parametrize("op", ["-minus", "=SUM(A1)", "+plus", "@at", "%percent", "a b", "層", "a.b"])
+def test_names_that_trouble_others_are_names(tmp_path, op):
+    put(tmp_path, f"Add.{op}.1.1.{TIME}", one_output(ONES))
+    assert addresses(index(tmp_path)) == [(f"{op}:output:0", 0)]
+
+
+def test_files_of_other_formats_beside_are_told(tmp_path):
+    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+    np.save(tmp_path / f"conv1.0.{TIME}.npy", ONES)
+    put(tmp_path, f"conv1.0.{TIME}.pb", b"")
+    dump = index(tmp_path)
+    assert (dump.reader, addresses(dump)) == ("ascend", [("op:output:0", 0)])
+    assert dump.unexplained == (Path(f"conv1.0.{TIME}.npy"), Path(f"conv1.0.{TIME}.pb"))
+    assert any(note.startswith("2 files of another dump format beside Ascend dumps") for note in dump.notes)
+
+
+def test_overflow_records_are_no_tensors(tmp_path):
+    put(tmp_path, f"Opdebug.Node_OpDebug.1.1.{TIME}", one_output(ONES))
+    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+    dump = index(tmp_path)
+    assert (addresses(dump), dump.unexplained) == ([("op:output:0", 0)], ())
+    assert any("overflow check" in note for note in dump.notes)
+
+
+def test_what_is_more_than_tensors_is_told(tmp_path):
+    put(
+        tmp_path, f"Add.buffers.1.1.{TIME}", dump2(message(outputs=[op_output(FLOAT, (1,), 4)], buffers=[8]), bytes(12))
+    )
+    put(tmp_path, f"Add.trailing.2.1.{TIME + 1}", one_output(ONES) + b"more")
+    put(tmp_path, f"Add.nothing.3.1.{TIME + 2}", dump2(message(op_name="nothing")))
+    dump = index(tmp_path)
+    assert {ref.key.op.name for ref in dump.refs} == {"buffers", "trailing"}
+    assert values(dump.refs[1]).tolist() == [1.0, 1.0, 1.0]
+    notes = " | ".join(dump.notes)
+    for sentence in ("buffers or workspaces", "more bytes than the header tells of", "without a tensor"):
+        assert f"{sentence}" in notes
+    assert len(dump.notes) == 3
+
+
+def test_two_files_of_one_operator_are_two_occurrences_never_the_newest_alone():
+    dump = index(GOLDEN / "b_npu_vs_npu" / "left")
+    assert [one for one in addresses(dump) if one[0].startswith("two_iters")] == [
+        ("two_iters:output:0", 0),
+        ("two_iters:output:0", 1),
+    ]
+
+
+def test_a_second_run_into_the_same_directory_is_the_one_that_counts(tmp_path):
+    for run in (0, 10**9):
+        for number, op in enumerate("abc"):
+            put(tmp_path, f"Add.{op}.1.1.{TIME + run + number * 1000}", one_output(ONES * np.float32(run or 1)))
+    dump = index(tmp_path)
+    assert addresses(dump) == [("a:output:0", 0), ("b:output:0", 0), ("c:output:0", 0)]
+    assert len(dump.older) == 3
+    assert values(dump.refs[0]).tolist() == [1e9] * 3
+    assert any("re-run" in note for note in dump.notes)
+
+
+def test_operators_whose_files_have_one_name_are_both_there(tmp_path):
+    for number, name in enumerate(("a/b_c", "a_b/c")):
+        put(tmp_path, f"Add.a_b_c.{number}.1.{TIME + number}", one_output(ONES * np.float32(number), op_name=name))
+    dump = index(tmp_path)
+    assert addresses(dump) == [("a/b_c:output:0", 0), ("a_b/c:output:0", 0)]
+    assert not dump.older
+    assert not dump.notes
+
+
+def test_the_tree_of_a_device_gives_coordinates_and_labels(tmp_path):
+    for device in (0, 1):
+        for step in (0, 3):
+            folder = tmp_path / "20260131235959" / str(device) / "resnet50" / "7" / str(step)
+            put(folder, f"Add.op.1.1.{TIME + device * 10 + step}", one_output(ONES))
+    dump = index(tmp_path)
+    assert {ref.key.op.at for ref in dump.refs} == {
+        Coordinates(device, "resnet50", 7, step, 0) for device in (0, 1) for step in (0, 3)
+    }
+    assert dict(dump.labels) == {"time": "20260131235959", "device": "0, 1", "model": "resnet50", "model id": "7"}
+
+
+def test_several_models_are_kept_apart(tmp_path):
+    for model in ("resnet50", "bert"):
+        put(tmp_path / "20260131235959" / "0" / model / "1" / "0", f"Add.op.1.1.{TIME}", one_output(ONES))
+    assert {ref.key.op.at.net for ref in index(tmp_path).refs} == {"resnet50", "bert"}
+
+
+def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path):
+    put(tmp_path / "rank_2" / "Net" / "1" / "5", f"Add.Default_Add-op0.1.1.{TIME}", one_output(ONES))
+    put(tmp_path / "rank_2" / "execution_order", "ms_execution_order_graph_1.csv", b"x\n")
+    dump = index(tmp_path)
+    assert dump.refs[0].key.op.at == Coordinates(2, "Net", 1, 5, 0)
+    assert dump.unexplained == ()
+
+
+def test_dumps_where_no_dump_belongs_are_unexplained(tmp_path):
+    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+    put(tmp_path / "some" / "where", f"Add.lost.1.1.{TIME}", one_output(ONES))
+    dump = index(tmp_path)
+    assert dump.unexplained == (Path(f"some/where/Add.lost.1.1.{TIME}"),)
+
+
+def test_one_file_is_a_dump_of_its_tensors():
+    dump = index(GOLDEN / "m_nano" / "left" / "Add.nano_op.1.2.1600000000000001")
+    assert [ref.key.address for ref in dump.refs] == ["nano_op:input:0", "nano_op:output:0"]
+    assert dump.refs[0].key.op.at == Coordinates()
+
+
+@pytest.mark.parametrize("name", ["libx.so.1.2.3", "notes.txt", "a.b.c", "123"])
+def test_other_folders_are_not_taken_for_dumps(tmp_path, name):
+    put(tmp_path, name, b"text")
+    with pytest.raises(UnknownDumpFormatError, match=r"OP_TYPE.OP.TASK\[.STREAM\].TIMESTAMP"):
+        index(tmp_path)
+
+
+GOLDEN_FILES = sorted(
+    path
+    for side in ("left", "right")
+    for path in GOLDEN.glob(f"*/{side}/*")
+    if path.suffix not in (".npy", ".csv", ".txt", ".pb") and path.name != "nodots"
+)
+
+
+def test_every_golden_dump_file_is_indexed():
+    indexed = {
+        piece
+        for root in {path.parent for path in GOLDEN_FILES}
+        for ref in index(root).refs
+        for piece in (ref.source.path, *ref.source.pieces)
+    }
+    assert set(GOLDEN_FILES) == indexed
+    assert len(GOLDEN_FILES) > 130

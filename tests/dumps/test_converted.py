@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dumps.dumpmade import TIME, one_output, put
+
+from pytest_msdump import registry
+from pytest_msdump.dumps.ascend_names import parse_converted
+from pytest_msdump.dumps.base import index_dump
+from pytest_msdump.dumps.converted import ConvertedReader
+from pytest_msdump.dumps.mindspore import MindSporeReader
+from pytest_msdump.errors import UnknownDumpFormatError
+from pytest_msdump.testing.conformance import ReaderConformance
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+READERS = registry.load("dumps", "Reader")
+FILE = f"Conv2D.conv1.3.1.{TIME}"
+ONES = np.ones((1, 2), "<f4")
+
+
+def save(folder, name, values=ONES):
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "array.npy", values)
+    (folder / "array.npy").rename(folder / name)
+
+
+def index(root):
+    return index_dump(root, READERS)
+
+
+class TestConvertedReader(ReaderConformance):
+    @pytest.fixture
+    def reader(self):
+        return ConvertedReader()
+
+    @pytest.fixture(params=["b5_broken_files/expected/convert_dir/out", "m_nano/expected/convert/out"])
+    def dump_root(self, request):
+        return GOLDEN / request.param
+
+    def is_side_file(self, relative):
+        return relative.name == "convert_failed_file_list.txt"
+
+
+@pytest.mark.parametrize(
+    ("behind", "tensor"),
+    [
+        ("output.0.npy", ("output", 0, None, False, None)),
+        ("input.12.npy", ("input", 12, None, False, None)),
+        ("output.0.2x19x5x7.npy", ("output", 0, "2x19x5x7", True, None)),
+        ("output.1.7.npy", ("output", 1, "7", True, None)),
+        ("output.0.NC1HWC0.npy", ("output", 0, "NC1HWC0", False, "NC1HWC0")),
+    ],
+)
+@pytest.mark.parametrize("file", [FILE, f"Conv2D.conv1.3.{TIME}", f"Conv2D.conv1.3.1.{TIME}.4.11.0.2"])
+def test_a_name_is_a_dumps_with_the_tensor_behind_it(file, behind, tensor):
+    parsed = parse_converted(f"{file}.{behind}")
+    assert (parsed.io, parsed.slot, parsed.form, parsed.has_shape, parsed.memory_format) == tensor
+    assert (parsed.dump.op_type, parsed.dump.op, parsed.dump.task, parsed.dump.timestamp) == (
+        "Conv2D",
+        "conv1",
+        3,
+        TIME,
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        FILE,
+        f"{FILE}.output.0.bin",
+        f"{FILE}.output.npy",
+        f"{FILE}.space.0.npy",
+        f"{FILE}.output.0.a.b.npy",
+        "conv1.output.0.npy",
+        f"conv1.0.{TIME}.npy",
+    ],
+)
+def test_other_names_are_no_arrays_made_of_dumps(name):
+    assert parse_converted(name) is None
+
+
+def test_a_memory_format_behind_a_name_without_a_stream_is_not_mindspores(tmp_path):
+    save(tmp_path, f"SplitD.split1.4.{TIME}.output.0.NC1HWC0.npy")
+    dump = index(tmp_path)
+    assert dump.reader == "converted"
+    (ref,) = dump.refs
+    assert (ref.key.op.op_type, ref.key.address, ref.spec.memory_format) == ("SplitD", "split1:output:0", "NC1HWC0")
+
+
+def test_arrays_made_of_dumps_are_a_dump_again(tmp_path):
+    save(tmp_path, f"{FILE}.input.0.npy")
+    save(tmp_path, f"{FILE}.output.0.1x2.npy", ONES * 2)
+    save(tmp_path, f"Add.add.4.{TIME + 1}.output.1.npy", ONES * 3)
+    (tmp_path / "convert_failed_file_list.txt").write_text("x")
+    (tmp_path / "notes.txt").write_text("x")
+    dump = index(tmp_path)
+    assert (dump.reader, dump.unexplained) == ("converted", (Path("notes.txt"),))
+    found = [(ref.key.op.op_type, ref.key.address, ref.source.timestamp, ref.place) for ref in dump.refs]
+    assert found == [
+        ("Conv2D", "conv1:input:0", TIME, 0),
+        ("Conv2D", "conv1:output:0", TIME, 0),
+        ("Add", "add:output:1", TIME + 1, 1),
+    ]
+    views = [READERS["converted"].open(ref) for ref in dump.refs]
+    assert [view.read(0, 2).tolist() for view in views] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
+    # A shape in a name is no memory format.
+    assert {view.spec.memory_format for view in views} == {None}
+    for view in views:
+        view.close()
+
+
+def test_names_that_were_too_long_are_found_through_the_mapping_file(tmp_path):
+    save(tmp_path, "3bc9dc4b55ad3d5e92e6ad7fa2a6b6b7.npy")
+    save(tmp_path, "unknown.npy")
+    (tmp_path / "mapping.csv").write_text(f"3bc9dc4b55ad3d5e92e6ad7fa2a6b6b7.npy,{FILE}.output.0.npy\n")
+    dump = index(tmp_path)
+    assert [ref.key.address for ref in dump.refs] == ["conv1:output:0"]
+    assert dump.unexplained == (Path("unknown.npy"),)
+
+
+def test_no_file_is_lost_when_two_names_stand_for_one(tmp_path):
+    save(tmp_path, "1.npy")
+    save(tmp_path, "2.npy")
+    (tmp_path / "mapping.csv").write_text(f"1.npy,{FILE}.output.0.npy\n2.npy,{FILE}.output.0.npy\n")
+    dump = index(tmp_path)
+    assert len(dump.refs) + len(dump.older) == 2
+
+
+def test_coordinates_are_those_of_the_dumps_tree(tmp_path):
+    save(tmp_path / "20260131235959" / "2" / "resnet" / "7" / "3", f"{FILE}.output.0.npy")
+    at = index(tmp_path).refs[0].key.op.at
+    assert (at.rank, at.net, at.graph, at.iteration) == (2, "resnet", 7, 3)
+
+
+def test_a_devices_own_count_below_a_step_numbers_occurrences(tmp_path):
+    for index_in_step in (0, 1):
+        folder = tmp_path / "4" / "20260131235959" / "2" / "resnet" / "7" / str(index_in_step)
+        save(folder, f"Conv2D.conv1.3.1.{TIME + index_in_step}.output.0.npy")
+    seen = [(ref.key.op.at.iteration, ref.key.op.at.occurrence) for ref in index(tmp_path).refs]
+    assert seen == [(4, 0), (4, 1)]
+
+
+def test_arrays_in_a_place_where_no_dump_belongs_are_unexplained(tmp_path):
+    save(tmp_path, f"{FILE}.output.0.npy")
+    save(tmp_path / "some" / "where", f"{FILE}.output.0.npy")
+    assert index(tmp_path).unexplained == (Path(f"some/where/{FILE}.output.0.npy"),)
+
+
+@pytest.mark.parametrize("form", ["", ".1x2", ".NC1HWC0"])
+@pytest.mark.parametrize("file", [FILE, f"Conv2D.1600000000000001.3.1.{TIME}"])
+def test_beside_the_dumps_they_were_made_of_the_dumps_are_read(tmp_path, form, file):
+    put(tmp_path, FILE, one_output(np.zeros(1, "<f4")))
+    save(tmp_path, f"{file}.output.0{form}.npy")
+    dump = index(tmp_path)
+    assert (dump.reader, [ref.source.path.name for ref in dump.refs], dump.unexplained) == ("ascend", [FILE], ())
+    assert dump.notes == (
+        f"1 file made of dumps that are still beside them, which are read instead, e.g. {file}.output.0{form}.npy",
+    )
+
+
+def test_beside_other_dumps_they_are_left_out_and_that_is_told(tmp_path):
+    put(tmp_path, f"Add.add.4.1.{TIME + 1}", one_output(ONES))
+    save(tmp_path, f"{FILE}.output.0.npy")
+    dump = index(tmp_path)
+    assert (dump.reader, dump.unexplained) == ("ascend", (Path(f"{FILE}.output.0.npy"),))
+    assert "another dump format beside Ascend dumps" in dump.notes[0]
+
+
+@pytest.mark.parametrize("behind", ["DefaultFormat.npy", "DefaultFormat.Float32.npy"])
+def test_where_mindspore_wrote_arrays_itself_dumps_and_what_was_made_of_others_are_read_too(tmp_path, behind):
+    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
+    put(folder, FILE, one_output(ONES))
+    save(folder, f"Add.Default_Add-op0.1.1.{TIME + 1}.output.0.{behind}")
+    save(folder, f"Mul.Default_Mul-op0.2.1.{TIME + 2}.output.0.1x2.npy")
+    save(folder, f"Sub.Default_Sub-op0.2.{TIME + 3}.output.0.npy")
+    dump = index(tmp_path)
+    names = ["conv1", "Default_Add-op0", "Default_Mul-op0", "Default_Sub-op0"]
+    assert (dump.reader, [ref.key.op.name for ref in dump.refs]) == ("mindspore", names)
+    assert [ref.reader for ref in dump.refs] == ["ascend", "mindspore", "mindspore", "mindspore"]
+    assert dump.unexplained == ()
+    for ref in dump.refs:
+        view = MindSporeReader().open(ref)
+        assert view.read(0, 2).tolist() == [1.0, 1.0]
+        assert view.spec.shape == (1, 2)
+        view.close()
+    assert [ref.spec.memory_format for ref in dump.refs] == ["ND", "DefaultFormat", None, None]
+
+
+def test_of_what_was_made_of_a_dump_beside_it_the_dump_is_read_in_a_mixed_tree_too(tmp_path):
+    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
+    put(folder, FILE, one_output(np.zeros(1, "<f4")))
+    save(folder, f"{FILE}.output.0.1x2.npy")
+    save(folder, f"Add.Default_Add-op0.1.1.{TIME + 1}.output.0.DefaultFormat.npy")
+    dump = index(tmp_path)
+    assert [ref.source.path.name for ref in dump.refs if ref.key.op.name == "conv1"] == [FILE]
+    assert (dump.reader, dump.unexplained) == ("mindspore", ())
+    assert dump.notes == (
+        (
+            "1 file made of dumps that are still beside them, which are read instead, e.g. "
+            f"rank_0/Net/0/0/{FILE}.output.0.1x2.npy"
+        ),
+    )
+
+
+def test_arrays_that_all_tell_their_format_are_read_as_mindspores():
+    assert index(GOLDEN / "m_nano" / "expected" / "convert_msnpy" / "out").reader == "mindspore"
+
+
+def test_one_name_of_mindspores_form_leaves_the_folder_to_that_reader(tmp_path):
+    save(tmp_path, f"{FILE}.output.0.npy")
+    save(tmp_path, f"{FILE}.output.0.DefaultFormat.Float32.npy")
+    assert index(tmp_path).reader == "mindspore"
+
+
+def test_text_and_arrays_of_other_names_are_not_taken(tmp_path):
+    save(tmp_path, "weights.npy")
+    with pytest.raises(UnknownDumpFormatError, match="arrays made of Ascend dump files"):
+        index(tmp_path)

@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dumps.dumpmade import (
+    FLOAT,
+    FLOAT16,
+    TIME,
+    box,
+    dump2,
+    message,
+    one_output,
+    op_input,
+    op_output,
+    put,
+    sliced_json,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump import registry
+from pytest_msdump.dumps.base import index_dump
+from pytest_msdump.dumps.buffers import parse_slicing
+from pytest_msdump.errors import TensorFileError, TensorShapeError
+
+GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "l_ffts"
+READERS = registry.load("dumps", "Reader")
+
+
+def index(root):
+    return index_dump(root, READERS)
+
+
+def opened(ref):
+    return READERS[ref.reader].open(ref)
+
+
+def whole(ref):
+    view = opened(ref)
+    try:
+        return view.read(0, view.size).reshape(view.shape).copy()
+    finally:
+        view.close()
+
+
+def slice_file(part, attribute, *, original, data_type=FLOAT, inputs=()):
+    output = op_output(data_type, part.shape, part.nbytes, original=original)
+    return dump2(message(outputs=[output], inputs=inputs, attribute=attribute), part.tobytes())
+
+
+def cut_at(values, axis, places):
+    return np.split(values, places, axis)
+
+
+def write_threads(folder, values, axis, places, *, total=None, cuts=None, boxes=None, time=TIME, skip=()):
+    """Write an output in threads, in an order of names and times that is not that of the threads."""
+    parts = cut_at(values, axis, places)
+    edges = [0, *places, values.shape[axis]]
+    told = [
+        [box(*((edges[k], edges[k + 1]) if dim == axis else (0, length) for dim, length in enumerate(values.shape)))]
+        for k in range(len(parts))
+    ]
+    cuts = [[len(parts) if dim == axis else 1 for dim in range(values.ndim)]] if cuts is None else cuts
+    attribute = sliced_json(
+        threads=True, total=len(parts) if total is None else total, cuts=cuts, boxes=told if boxes is None else boxes
+    )
+    for thread, part in enumerate(parts):
+        if thread not in skip:
+            name = f"Add.op.5.3.{time + len(parts) - thread}.4.11.{thread}.0"
+            put(folder, name, slice_file(part, attribute, original=values.shape))
+
+
+def write_slices(folder, values, axis, places, *, original=None):
+    parts = cut_at(values, axis, places)
+    cuts = [[len(parts) if dim == axis else 1 for dim in range(values.ndim)]]
+    attribute = sliced_json(threads=False, total=len(parts), cuts=cuts)
+    for number, part in enumerate(parts):
+        name = f"Add.part_sgt_graph_0_op_lxslice{number}.6.3.{TIME + number}.4.12.0.0"
+        put(folder, name, slice_file(part, attribute, original=original or part.shape))
+
+
+def test_golden_threads_are_joined_along_their_axis():
+    (ref,) = (one for one in index(GOLDEN / "left").refs if one.key.address == "auto_op:output:0")
+    first, second = ref.source.pieces
+    # Outputs are the last 560 and 280 bytes of the two files.
+    expected = np.frombuffer(first.read_bytes()[-560:] + second.read_bytes()[-280:], "<f4").reshape(6, 5, 7)
+    assert whole(ref).tobytes() == expected.tobytes()
+    assert opened(ref).spec.logical_shape == (6, 5, 7)
+
+
+def test_golden_slices_are_joined_under_the_name_of_the_operator():
+    (ref,) = (one for one in index(GOLDEN / "left").refs if one.key.address == "man_op:output:0")
+    expected = b"".join(path.read_bytes()[-420:] for path in ref.source.pieces)
+    assert whole(ref).tobytes() == expected
+    assert whole(ref).shape == opened(ref).spec.logical_shape == (6, 5, 7)
+    assert ref.key.op.name == "partition0_rank1_new_sub_graph1_sgt_graph_0_man_op"
+
+
+@pytest.mark.parametrize(("header_name", "label"), [("a/op_lxslice0", "a/op"), ("b_op_lxslice0", "a_op"), ("", "a_op")])
+def test_the_headers_name_counts_only_when_it_is_the_files(tmp_path, header_name, label):
+    header = message(outputs=[op_output(FLOAT, (1,), 4)], op_name=header_name)
+    put(tmp_path, f"Add.x_sgt_graph_0_a_op_lxslice0.6.3.{TIME}.4.12.0.0", dump2(header, bytes(4)))
+    assert index(tmp_path).refs[0].key.op.label == label
+
+
+def test_of_inputs_the_first_thread_is_read_and_that_is_told():
+    dump = index(GOLDEN / "left")
+    (ref,) = (one for one in dump.refs if one.key.io == "input")
+    assert whole(ref).shape == (4, 5, 7)
+    assert opened(ref).spec.logical_shape is None
+    assert any("first thread's alone" in note for note in dump.notes)
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_joined_is_what_was_cut(tmp_path_factory, data):
+    shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    shape[axis] = data.draw(st.integers(2, 6))
+    places = sorted(data.draw(st.sets(st.integers(1, shape[axis] - 1), min_size=1)))
+    values = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
+    folder = tmp_path_factory.mktemp("cut")
+    write = data.draw(st.sampled_from([write_threads, write_slices]))
+    write(folder, values, axis, places)
+    (ref,) = index(folder).refs
+    view = opened(ref)
+    axes = tuple(data.draw(st.permutations(range(len(shape)))))
+    moved = view.permuted(axes)
+    start = data.draw(st.integers(0, view.size))
+    stop = data.draw(st.integers(start, view.size))
+    assert view.read(start, stop).tolist() == values.ravel()[start:stop].tolist()
+    assert moved.read(start, stop).tolist() == values.transpose(axes).ravel()[start:stop].tolist()
+    assert np.concatenate(list(view.blocks(5))).tolist() == values.ravel().tolist()
+    assert (view.spec.shape, view.spec.logical_shape, moved.shape) == (values.shape,) * 2 + (
+        values.transpose(axes).shape,
+    )
+    view.close()
+
+
+def test_ten_slices_and_more_are_in_the_order_of_their_numbers(tmp_path):
+    values = np.arange(24, dtype="<f4").reshape(12, 2)
+    write_slices(tmp_path, values, 0, list(range(1, 12)))
+    (ref,) = index(tmp_path).refs
+    assert whole(ref).tolist() == values.tolist()
+
+
+def test_a_read_in_the_middle_of_rows_meets_every_part(tmp_path):
+    values = np.arange(60, dtype="<f4").reshape(4, 5, 3)
+    write_threads(tmp_path, values, 1, [2, 3])
+    (ref,) = index(tmp_path).refs
+    view = opened(ref)
+    for start in range(60):
+        for stop in range(start, 61):
+            assert view.read(start, stop).tolist() == list(range(start, stop))
+    with pytest.raises(ValueError, match="together they have 60"):
+        view.read(0, 61)
+    with pytest.raises(TensorShapeError, match="slices: axes"):
+        view.permuted((0, 0, 1))
+
+
+@pytest.mark.parametrize(("skip", "text"), [({2}, "3 of 4 slices are there, e.g. not number 2"), ({0}, "not number 0")])
+def test_a_missing_slice_is_an_error_never_the_rest_alone(tmp_path, skip, text):
+    write_threads(tmp_path, np.ones((8, 2), "<f4"), 0, [2, 4, 6], skip=skip)
+    (ref,) = index(tmp_path).refs
+    with pytest.raises(TensorFileError, match=text):
+        opened(ref)
+
+
+def test_numbers_that_are_no_times_never_make_two_runs_of_slices(tmp_path):
+    write_slices(tmp_path, np.arange(12, dtype="<f4").reshape(4, 3), 0, [2])
+    for file in list(tmp_path.iterdir()):
+        for time in ("1", "2"):
+            file.with_name(file.name.replace(file.name.split(".")[4], time)).write_bytes(file.read_bytes())
+        file.unlink()
+    put(tmp_path, f"Add.other.1.1.{TIME}", one_output(np.ones(3, "<f4")))
+    (ref,) = [ref for ref in index(tmp_path).refs if ref.key.op.name != "other"]
+    with pytest.raises(TensorFileError, match="4 of 2 slices"):
+        opened(ref)
+
+
+def test_a_slice_too_many_is_an_error(tmp_path):
+    write_threads(tmp_path, np.ones((8, 2), "<f4"), 0, [2, 4, 6], total=3)
+    (ref,) = index(tmp_path).refs
+    with pytest.raises(TensorFileError, match="4 of 3 slices"):
+        opened(ref)
+
+
+@pytest.mark.parametrize("cuts", [[[1, 1]], [], [[1, 1, 2]]])
+def test_without_an_axis_nothing_is_joined_and_none_is_the_newest(tmp_path, cuts):
+    write_threads(tmp_path, np.ones((4, 2), "<f4"), 0, [2], cuts=cuts)
+    (ref,) = index(tmp_path).refs
+    with pytest.raises(TensorFileError, match="names no axis that they were cut along"):
+        opened(ref)
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        # A gap, an overlap, another width, another number of elements.
+        [[box((0, 2), (0, 2))], [box((3, 5), (0, 2))]],
+        [[box((0, 2), (0, 2))], [box((1, 3), (0, 2))]],
+        [[box((0, 2), (0, 2))], [box((2, 3), (0, 4))]],
+        [[box((0, 2), (0, 2))], [box((2, 5), (0, 2))]],
+    ],
+)
+def test_parts_that_make_no_whole_are_refused(tmp_path, boxes):
+    write_threads(tmp_path, np.ones((4, 2), "<f4"), 0, [2], boxes=boxes)
+    (ref,) = index(tmp_path).refs
+    with pytest.raises(TensorFileError, match="do not make one tensor along axis 0"):
+        opened(ref)
+
+
+def test_slices_of_another_type_are_refused(tmp_path):
+    attribute = sliced_json(threads=False, total=2, cuts=[[2, 1]])
+    for number, (data_type, stored) in enumerate([(FLOAT, "<f4"), (FLOAT16, "<f2")]):
+        content = slice_file(np.ones((2, 2), stored), attribute, original=(2, 2), data_type=data_type)
+        put(tmp_path, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", content)
+    with pytest.raises(TensorFileError, match="FLOAT16 in ND, the first slice is FLOAT in ND"):
+        opened(index(tmp_path).refs[0])
+
+
+def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_tensor(tmp_path):
+    part = np.arange(4, dtype="<f4")
+    for number in (0, 1):
+        header = message(outputs=[op_output(FLOAT, (4,), 16)])
+        put(tmp_path, f"Add.op.6.3.{TIME + number}.4.12.{number}.0", dump2(header, part.tobytes()))
+    put(tmp_path, f"Add.alone.6.3.{TIME + 9}.4.12.0.0", dump2(header, part.tobytes()))
+    sliced, alone = sorted(index(tmp_path).refs, key=lambda ref: ref.key.op.name != "op")
+    assert whole(alone).tolist() == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(TensorFileError, match="one of 2 slices, but its header does not tell"):
+        opened(sliced)
+
+
+def test_two_passes_are_two_occurrences(tmp_path):
+    for run in (0, 1):
+        write_threads(tmp_path, np.full((4, 2), run, "<f4"), 0, [2], time=TIME + run * 100)
+    # An operator behind the loop, without which the second pass would be another run of everything.
+    put(tmp_path, f"Add.behind.7.3.{TIME + 300}", one_output(np.ones(1, "<f4")))
+    refs = index(tmp_path).refs[:2]
+    assert [(ref.key.op.at.occurrence, set(whole(ref).ravel().tolist())) for ref in refs] == [(0, {0.0}), (1, {1.0})]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_slices_of_two_passes_are_never_mixed(tmp_path, lost):
+    write_threads(tmp_path, np.full((4, 2), 0, "<f4"), 0, [2], skip={lost})
+    write_threads(tmp_path, np.full((4, 2), 1, "<f4"), 0, [2], time=TIME + 100)
+    (ref,) = index(tmp_path).refs
+    assert len(ref.source.pieces) == 3
+    with pytest.raises(TensorFileError, match="3 of 2 slices are there; some are missing, or from another run"):
+        opened(ref)
+
+
+def manual_inputs(folder, shapes, original):
+    attribute = sliced_json(threads=False, total=len(shapes), cuts=[[len(shapes), 1]])
+    for number, shape in enumerate(shapes):
+        part = np.full(shape, number, "<f4")
+        inputs = [op_input(FLOAT, shape, part.nbytes, original=original)]
+        header = message(outputs=[op_output(FLOAT, (1, 1), 4)], inputs=inputs, attribute=attribute)
+        put(folder, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", dump2(header, part.tobytes(), bytes(4)))
+    return next(ref for ref in index(folder).refs if ref.key.io == "input")
+
+
+def test_inputs_of_slices_are_joined_when_their_shapes_leave_no_doubt(tmp_path):
+    cut = manual_inputs(tmp_path / "cut", [(2, 3), (1, 3)], (3, 3))
+    assert whole(cut).tolist() == [[0.0] * 3, [0.0] * 3, [1.0] * 3]
+    shared = manual_inputs(tmp_path / "shared", [(2, 3), (2, 3)], (2, 3))
+    assert whole(shared).tolist() == [[0.0] * 3] * 2
+    with pytest.raises(TensorFileError, match="how they make one tensor is not told"):
+        opened(manual_inputs(tmp_path / "unknown", [(2, 3), (2, 3)], (3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ("{}", "no threadMode"),
+        ('{"threadMode": 1}', "no slice_instance_num"),
+        ('{"threadMode": 1, "slice_instance_num": 0}', "no slice_instance_num"),
+        ('{"threadMode": 1, "slice_instance_num": true}', "no slice_instance_num"),
+        ('{"threadMode": 1, "slice_instance_num": 2, "outputCutList": 3}', "not known"),
+        ('{"threadMode": 1, "slice_instance_num": 2, "outputCutList": [["a"]]}', "not known"),
+        ('{"threadMode": 1, "slice_instance_num": 2, "output_tensor_slice": [[[{}]]]}', "not known"),
+        (
+            '{"threadMode": 1, "slice_instance_num": 2, "output_tensor_slice": [[[{"lower": 2, "higher": 1}]]]}',
+            "not known",
+        ),
+    ],
+)
+def test_an_attribute_that_tells_nothing_is_refused(text, reason):
+    with pytest.raises(TensorFileError, match=reason):
+        parse_slicing(text, where="x")
+
+
+def test_no_file_stays_open_when_slices_are_refused_or_closed(tmp_path):
+    def open_files():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    write_threads(tmp_path / "bad", np.ones((8, 2), "<f4"), 0, [2, 4, 6], skip={2})
+    write_threads(tmp_path / "good", np.ones((8, 2), "<f4"), 0, [2, 4, 6])
+    bad, good = (index(tmp_path / name).refs[0] for name in ("bad", "good"))
+    before = open_files()
+    with pytest.raises(TensorFileError):
+        opened(bad)
+    assert open_files() == before
+    view = opened(good)
+    assert open_files() == before + 4
+    view.close()
+    assert open_files() == before
+
+
+def test_threads_that_do_not_tell_what_they_wrote_are_joined_by_their_shapes(tmp_path):
+    values = np.arange(12, dtype="<f4").reshape(2, 6)
+    write_threads(tmp_path, values, 1, [1, 3], boxes=[])
+    (ref,) = index(tmp_path).refs
+    assert whole(ref).tolist() == values.tolist()
+
+
+def test_a_slice_without_the_tensor_is_refused(tmp_path):
+    attribute = sliced_json(threads=False, total=2, cuts=[[2], [2]])
+    for number, count in enumerate((2, 1)):
+        outputs = [op_output(FLOAT, (1,), 4)] * count
+        content = dump2(message(outputs=outputs, attribute=attribute), bytes(4 * count))
+        put(tmp_path, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", content)
+    first, second = index(tmp_path).refs
+    assert whole(first).tolist() == [0.0, 0.0]
+    with pytest.raises(TensorFileError, match="has no output 1, the first slice has"):
+        opened(second)
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_slice_that_cannot_be_read_is_an_error_of_its_operator(tmp_path, broken):
+    write_threads(tmp_path, np.ones((4, 2), "<f4"), 0, [2])
+    put(tmp_path, f"Add.other.1.1.{TIME}", one_output(np.ones(2, "<f4")))
+    target = next(tmp_path.glob(f"Add.op.*.{broken}.0"))
+    target.write_bytes(b"")
+    dump = index(tmp_path)
+    (sliced,) = (ref for ref in dump.refs if ref.key.op.name == "op")
+    with pytest.raises(TensorFileError, match="is empty"):
+        opened(sliced)
+    assert [whole(ref).tolist() for ref in dump.refs if ref.key.op.name == "other"] == [[1.0, 1.0]]
+    assert any("header cannot be read" in note for note in dump.notes)
+
+
+def test_an_attribute_that_is_no_text_is_refused(tmp_path):
+    for thread in (0, 1):
+        header = message(outputs=[op_output(FLOAT, (1,), 4)], attribute="@")
+        put(tmp_path, f"Add.op.6.3.{TIME + thread}.4.12.{thread}.0", dump2(header.replace(b"@", b"\xff"), bytes(4)))
+    with pytest.raises(TensorFileError, match="a text in its header is no text"):
+        opened(index(tmp_path).refs[0])
+
+
+def test_bytes_behind_the_header_count_of_every_slice(tmp_path):
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    write_threads(tmp_path, values, 0, [1, 2])
+    for number, file in enumerate(sorted(tmp_path.iterdir()), 1):
+        file.write_bytes(file.read_bytes() + b"\0" * number)
+    (ref,) = index(tmp_path).refs
+    view = opened(ref)
+    assert (view.spec.trailing_bytes, view.permuted((1, 0)).spec.trailing_bytes) == (6, 6)
+    np.testing.assert_array_equal(whole(ref), values)

@@ -1,0 +1,68 @@
+"""Arguments of a kernel beside its tensors: read when asked for, bounded, and never from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_msdump.dumps.ffts import parse_kernel_args, read_kernel_args
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+
+
+def ref(folder: Path, name: str = "Default_MatMul-op0", op_type: str | None = "MatMul") -> TensorRef:
+    key = TensorKey(OpKey(name, op_type=op_type), "output", 0)
+    return TensorRef(key, TensorSpec(), TensorSource(folder / "x.npy"), "mindspore")
+
+
+def test_the_documented_example_is_read(tmp_path: Path) -> None:
+    # As the documentation of the dump shows it for MatMul.
+    text = '{\n"transpose_a": "False",\n"transpose_b": "False"\n}\n'
+    (tmp_path / "MatMul.Default_MatMul-op0.json").write_text(text)
+    found = read_kernel_args(ref(tmp_path))
+    assert found is not None
+    assert (found.source, found.note) == ("MatMul.Default_MatMul-op0.json", "")
+    assert found.values == {"transpose_a": "False", "transpose_b": "False"}
+
+
+def test_values_that_are_no_texts_are_written_as_json() -> None:
+    assert parse_kernel_args('{"a": [1, 2.5], "b": true, "c": null}') == {"a": "[1, 2.5]", "b": "true", "c": "null"}
+
+
+def test_there_are_none_beside_most_tensors(tmp_path: Path) -> None:
+    assert read_kernel_args(ref(tmp_path)) is None
+    assert read_kernel_args(ref(tmp_path, op_type=None)) is None
+    assert read_kernel_args(ref(tmp_path, name="a" * 300)) is None
+    assert read_kernel_args(ref(tmp_path, name="a\0b")) is None
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/secret", "..\\secret", "a/../../secret", "a/../MatMul.secret"])
+def test_a_name_leads_to_no_other_directory(name: str, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    # Only through a directory that is there would a path lead up again.
+    (inner / "MatMul.a").mkdir(parents=True)
+    for folder in (tmp_path, inner):
+        (folder / "MatMul.secret.json").write_text('{"a": "b"}')
+        (folder / "secret.json").write_text('{"a": "b"}')
+    assert read_kernel_args(ref(inner, name=name)) is None
+    assert read_kernel_args(ref(inner, name="secret", op_type="../x")) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000, b" " * (2**20 + 1)],
+    ids=["empty", "cut", "list", "text", "binary", "deep", "large"],
+)
+def test_a_bad_file_is_a_note(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "MatMul.Default_MatMul-op0.json").write_bytes(content)
+    found = read_kernel_args(ref(tmp_path))
+    assert found is not None
+    assert not found.values
+    assert found.note
+
+
+def test_long_values_and_many_of_them_are_cut() -> None:
+    told = parse_kernel_args(json.dumps({f"a{number}": "x" * 2000 for number in range(1500)}))
+    assert len(told) == 1000
+    assert {len(value) for value in told.values()} == {1001}

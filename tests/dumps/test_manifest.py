@@ -1,0 +1,168 @@
+"""What the reader of reference folders makes of a manifest, however damaged."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump import open_dump
+from pytest_msdump.dumps.manifest import parse_manifest
+from pytest_msdump.dumps.npy_folder import NpyFolderReader
+from pytest_msdump.record import DumpWriter, RawArray
+from pytest_msdump.testing.conformance import ReaderConformance
+
+
+def write(folder, **options):
+    with DumpWriter(folder, framework="torch", version="2.13.0", device="cpu", **options) as writer:
+        writer.write("net/conv.1", np.ones((2, 2), "float32"), io="input", op_type="Conv2d")
+        writer.write("net/conv.1", np.full((2, 2), 2.0, "float32"), op_type="Conv2d", line="net.py:12")
+        writer.write("net/conv.1", np.full((2, 2), 3.0, "float32"), op_type="Conv2d")
+        writer.write("net/conv.1/grad_output", RawArray(bytes([0x80, 0x3F, 0x00, 0xC0]), (2,), "bfloat16"))
+        writer.write("net.conv.1.weight", np.zeros(3), op_type="Parameter")
+    return folder
+
+
+def change(folder, **values):
+    path = folder / "msdump.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+class TestRecordedFolder(ReaderConformance):
+    @pytest.fixture
+    def reader(self):
+        return NpyFolderReader()
+
+    @pytest.fixture
+    def dump_root(self, tmp_path):
+        return write(tmp_path / "d")
+
+    def is_side_file(self, path):
+        return path.name == "msdump.json"
+
+
+def test_true_names_inputs_types_lines_and_places_come_from_the_manifest(tmp_path):
+    dump = open_dump(write(tmp_path / "d"))
+    seen = [(r.key.address, r.key.op.name, r.key.op.op_type, r.place, r.key.op.at.occurrence) for r in dump.refs]
+    assert seen == [
+        ("net/conv.1:input:0", "net_conv_1", "Conv2d", 0, 0),
+        ("net/conv.1:output:0", "net_conv_1", "Conv2d", 0, 0),
+        ("net/conv.1:output:0", "net_conv_1", "Conv2d", 0, 1),
+        ("net/conv.1/grad_output:output:0", "net_conv_1_grad_output", None, 1, 0),
+        ("net.conv.1.weight:output:0", "net_conv_1_weight", "Parameter", None, 0),
+    ]
+    assert dump.refs[1].line.place == "net.py:12"
+    assert dump.open("net/conv.1/grad_output").dtype == "bfloat16"
+    assert dump.read("net/conv.1/grad_output").tolist() == [1.0, -2.0]
+    assert dump.dump.labels == (("device_target", "cpu"), ("framework", "torch 2.13.0"))
+    assert (dump.dump.unexplained, dump.dump.older, dump.dump.notes) == ((), (), ())
+
+
+def test_a_model_that_is_called_twice_is_one_run(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer:
+        for number in range(2):
+            writer.write("a", np.full(1, number))
+            writer.write("b", np.full(1, number))
+    refs = open_dump(tmp_path / "d").refs
+    assert [(r.key.op.name, r.key.op.at.occurrence) for r in refs] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    assert open_dump(tmp_path / "d").dump.older == ()
+
+
+def test_weights_of_several_iterations_are_one_run(tmp_path):
+    with DumpWriter(tmp_path / "d", iterations=True) as writer:
+        for step in range(3):
+            writer.write("w", np.full(1, step), iteration=step, op_type="Parameter")
+    dump = open_dump(tmp_path / "d")
+    assert [r.key.op.at.iteration for r in dump.refs] == [0, 1, 2]
+    assert dump.dump.older == ()
+
+
+def test_names_too_long_for_a_file_are_read_through_the_mapping(tmp_path):
+    name = "scope/" * 60
+    with DumpWriter(tmp_path / "d") as writer:
+        writer.write(f"{name}a", np.zeros(1))
+        writer.write(f"{name}b", np.ones(1), io="input", slot=2)
+    dump = open_dump(tmp_path / "d")
+    assert list(dump) == [f"{name}a:output:0", f"{name}b:input:2"]
+    assert dump.read(f"{name}b:input:2").tolist() == [1.0]
+    assert dump.dump.unexplained == ()
+    (tmp_path / "d/msdump.json").unlink()
+    assert [ref.key.op.name for ref in open_dump(tmp_path / "d").refs] == [
+        f"{name}a".replace("/", "_"),
+        f"{name}b_input".replace("/", "_"),
+    ]
+
+
+@pytest.mark.parametrize("iterations", [False, True])
+def test_one_file_of_a_dump_is_told_by_its_manifest(tmp_path, monkeypatch, iterations):
+    folder = write(tmp_path / "d", iterations=iterations)
+    file = next(folder.rglob("net_conv_1_grad_output*"))
+    monkeypatch.chdir(file.parent)
+    for path in (file, file.name):
+        (ref,) = open_dump(path).refs
+        assert (ref.key.address, ref.spec.dtype) == ("net/conv.1/grad_output:output:0", "bfloat16")
+
+
+def test_a_dump_without_tensors_is_a_dump(tmp_path):
+    DumpWriter(tmp_path / "d").close()
+    assert open_dump(tmp_path / "d").dump.reader == "npy-folder"
+
+
+def test_a_file_that_the_manifest_does_not_name_is_read_by_its_name(tmp_path):
+    folder = write(tmp_path / "d")
+    np.save(folder / "other.0.1700000000000000.npy", np.zeros(1))
+    assert "other:output:0" in open_dump(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is not a JSON object"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"schema_version": 9}', "schema_version 9, known is 1"),
+        ('{"schema_version": 1, "tensors": {"a": 1, "b": {"op": ""}, "c": {"op": "c", "slot": true}}}', "3 entries"),
+        ('{"schema_version": 1, "tensors": {"a": {"op": "a", "io": "both"}}}', "1 entry that cannot be meant"),
+        ('{"schema_version": 1, "tensors": {"a": {"op": "a", "slot": -1}}}', "1 entry that cannot be meant"),
+    ],
+)
+def test_a_damaged_manifest_is_a_note(tmp_path, text, note):
+    folder = write(tmp_path / "d")
+    (folder / "msdump.json").write_text(text)
+    dump = open_dump(folder, allow_incomplete=True)
+    assert any(note in one for one in dump.dump.notes)
+    assert dump.refs
+
+
+def test_a_manifest_that_is_not_text_is_a_note(tmp_path):
+    folder = write(tmp_path / "d")
+    (folder / "msdump.json").write_bytes(b"\xff\xfe\x00")
+    assert "msdump.json is left out: it is not text" in open_dump(folder, allow_incomplete=True).dump.notes
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["schema_version", "tensors", "op", "io", "slot", "dtype", "line", "inputs", "command", "a"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+@settings(deadline=None, max_examples=150)
+def test_no_json_is_an_error(value):
+    manifest, notes = parse_manifest(json.dumps(value))
+    assert isinstance(value, dict) or not manifest.complete
+    assert all(isinstance(note, str) for note in notes)
+    assert all(type(entry.slot) is int and entry.op for entry in manifest.tensors.values())

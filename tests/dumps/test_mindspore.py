@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump import registry
+from pytest_msdump.dumps.base import index_dump
+from pytest_msdump.dumps.mindspore import MindSporeReader
+from pytest_msdump.errors import UnknownDumpFormatError
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.testing.builder import START, write_mindspore
+from pytest_msdump.testing.conformance import ReaderConformance
+
+DATA = Path(__file__).parents[1] / "data"
+HAZARDS = DATA / "hazards"
+LENET = DATA / "lenet"
+READERS = registry.load("dumps", "Reader")
+RELU = "ReLU.relu-op0.0.0.{}.output.0.DefaultFormat.Float32.npy"
+SIDE_FOLDERS = {".dump_metadata", "graphs", "execution_order"}
+
+
+def index(root):
+    return index_dump(root, READERS)
+
+
+def touch(root, *names):
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return root
+
+
+def coordinates(root):
+    at = index(root).refs[0].key.op.at
+    return (at.rank, at.net, at.graph, at.iteration)
+
+
+def tensor_files(root):
+    return {path for path in root.rglob("*.npy") if path.is_file()}
+
+
+class Conformance(ReaderConformance):
+    @pytest.fixture
+    def reader(self):
+        return MindSporeReader()
+
+    def is_side_file(self, relative):
+        return bool(SIDE_FOLDERS & set(relative.parts)) or relative.name == "mapping.csv"
+
+
+class TestLenet(Conformance):
+    @pytest.fixture(params=["target", "target_bad", "target_bad2"])
+    def dump_root(self, request):
+        return LENET / request.param
+
+
+class TestHazards(Conformance):
+    @pytest.fixture(params=["bf16", "longname", "rerun_same_dir", "while_loop"])
+    def dump_root(self, request):
+        return HAZARDS / request.param
+
+
+class TestOneIteration(Conformance):
+    @pytest.fixture
+    def dump_root(self):
+        return HAZARDS / "longname" / "rank_0" / "Net" / "0" / "0"
+
+
+class TestManyCoordinates(Conformance):
+    @pytest.fixture
+    def dump_root(self, tmp_path):
+        tensors = [
+            ("Add", "Default/Add-op0", "input", 1, np.float16(3)),
+            ("Add", "Default/Add-op0", "output", 0, np.zeros((2, 0, 3))),
+            ("Parameter", "w/x.y z:0", "output", 0, np.arange(3, dtype=np.uint8)),
+        ]
+        root = tmp_path / "dump"
+        for rank, net, graph, iteration in [(0, "A", 0, 0), (0, "A", 0, 2), (0, "A", 3, 3), (1, "B", 0, 0)]:
+            write_mindspore(root, tensors, rank=rank, net=net, graph=graph, iteration=iteration)
+        return touch(root, "rank_1/B/0/0/stranger.npy", "rank_1/B/half.npy", "readme.md")
+
+
+@pytest.mark.parametrize("name", ["lenet/target", "lenet/target_bad", "lenet/target_bad2"])
+def test_every_file_of_a_real_tree_is_a_tensor(name):
+    dump = index(DATA / name)
+    assert dump.reader == "mindspore"
+    assert {ref.source.path for ref in dump.refs} == tensor_files(DATA / name)
+    assert dump.older == dump.unexplained == dump.notes == ()
+    assert {ref.key.op.at for ref in dump.refs} == {Coordinates(0, "Lenet", 0, 0, 0)}
+
+
+def test_lenet_has_the_operators_of_its_graph_and_parameters_at_the_end():
+    dump = index(LENET / "target")
+    operators = list(dict.fromkeys(ref.key.op.name for ref in dump.refs if ref.place is not None))
+    order = (LENET / "target/rank_0/execution_order/ms_execution_order_graph_0.csv").read_text().splitlines()[1:]
+    assert operators == [name.replace("/", "_") for name in order]
+    tail = [ref for ref in dump.refs if ref.place is None]
+    assert {ref.key.op.op_type for ref in tail} == {"Parameter"}
+    assert tail == list(dump.refs[-9:])
+    assert [ref.source.timestamp for ref in tail] == sorted(ref.source.timestamp for ref in tail)
+
+
+def test_lenet_says_which_run_it_was():
+    assert dict(index(LENET / "target").labels) == {"device_target": "CPU", "ms_version": "2.10.0", "net": "Lenet"}
+
+
+def test_inputs_come_before_outputs_within_an_operator_and_slots_may_have_gaps():
+    refs = index(LENET / "target").refs
+    matmul = [(ref.key.io, ref.key.slot) for ref in refs if "fc1-Dense_MatMul" in ref.key.op.name]
+    assert matmul == [("input", 0), ("input", 1), ("input", 2), ("input", 3), ("output", 0)]
+    bias = [(ref.key.io, ref.key.slot) for ref in index(HAZARDS / "while_loop").refs if ref.key.op.op_type == "BiasAdd"]
+    assert bias[:3] == [("input", 0), ("input", 2), ("output", 0)]
+
+
+def test_bfloat16_is_claimed_by_the_name():
+    dtypes = Counter(ref.spec.dtype for ref in index(HAZARDS / "bf16").refs)
+    assert dtypes == {"bfloat16": 2, "float32": 3}
+
+
+def test_names_beyond_255_bytes_are_found_in_the_mapping():
+    root = HAZARDS / "longname"
+    rows = list(csv.reader((root / "rank_0/Net/0/0/mapping.csv").read_text().splitlines()))
+    dump = index(root)
+    assert {ref.source.path for ref in dump.refs} == tensor_files(root)
+    assert dump.unexplained == dump.notes == ()
+    by_file = {ref.source.path.name: ref for ref in dump.refs}
+    assert len(rows) == 6
+    for short, original in rows:
+        assert original.split(".")[1] == by_file[short].key.op.name
+        assert f".{by_file[short].source.timestamp}.{by_file[short].key.io}." in original
+
+
+def test_a_second_run_into_the_same_directory_is_told_from_the_first():
+    root = HAZARDS / "rerun_same_dir"
+    dump = index(root)
+    assert len(dump.refs) == len(dump.older) == 7
+    assert {ref.source.path for ref in (*dump.refs, *dump.older)} == tensor_files(root)
+    assert min(ref.source.timestamp for ref in dump.refs) > max(ref.source.timestamp for ref in dump.older)
+    assert {ref.key.op.at.occurrence for ref in dump.refs} == {0}
+    assert dump.notes == ("re-run into the same directory: 7 older files left out of rank 0, net Net, iteration 0",)
+
+
+def test_a_loop_is_no_second_run():
+    root = HAZARDS / "while_loop"
+    dump = index(root)
+    assert {ref.source.path for ref in dump.refs} == tensor_files(root)
+    assert dump.older == dump.notes == dump.unexplained == ()
+    assert {ref.key.op.at.graph for ref in dump.refs} == {0, 1, 3, 4}
+
+
+@pytest.mark.parametrize(("iteration", "passes"), [(0, 4), (1, 3)])
+def test_every_pass_of_a_loop_is_an_occurrence(iteration, passes):
+    refs = [ref for ref in index(HAZARDS / "while_loop").refs if ref.key.op.at.iteration == iteration]
+    less = [ref for ref in refs if ref.key.op.op_type == "Less"]
+    assert [ref.key.op.at.occurrence for ref in less] == list(range(passes))
+    assert [ref.source.timestamp for ref in less] == sorted(ref.source.timestamp for ref in less)
+    body = {ref.key.op.at.occurrence for ref in refs if ref.key.op.at.graph == 1}
+    assert body == set(range(passes - 1))
+    for ref in refs:
+        same = [
+            other.source.timestamp
+            for other in refs
+            if other.key.op.name == ref.key.op.name
+            and other.key.op.at.graph == ref.key.op.at.graph
+            and other.key.op.at.occurrence == ref.key.op.at.occurrence + 1
+        ]
+        assert all(ref.source.timestamp < later for later in same)
+
+
+def test_coordinates_come_from_the_path_and_order_the_tensors(tmp_path):
+    for rank, net, graph, iteration in [
+        (1, "B", 0, 0),
+        (0, "A", 1, 3),
+        (0, "A", 0, 2),
+        (10, "A", 0, 0),
+        (2, "A", 0, 0),
+    ]:
+        touch(tmp_path, f"rank_{rank}/{net}/{graph}/{iteration}/{RELU.format(5)}")
+    seen = [(r.key.op.at.iteration, r.key.op.at.rank, r.key.op.at.net, r.key.op.at.graph) for r in index(tmp_path).refs]
+    assert seen == [(0, 1, "B", 0), (0, 2, "A", 0), (0, 10, "A", 0), (2, 0, "A", 0), (3, 0, "A", 1)]
+
+
+def test_nine_fields_are_read_too(tmp_path):
+    touch(tmp_path, "rank_0/Net/0/0/Conv2D.Conv2D-op12.3.4.5.output.0.NC1HWC0.npy")
+    (ref,) = index(tmp_path).refs
+    assert (ref.key.op.op_type, ref.key.address) == ("Conv2D", "Conv2D-op12:output:0")
+    assert (ref.spec.memory_format, ref.spec.dtype) == ("NC1HWC0", None)
+
+
+def test_constants_have_no_iteration(tmp_path):
+    touch(
+        tmp_path,
+        "rank_0/Net/0/constants/Parameter.data-1.0.0.5.output.0.DefaultFormat.Float32.npy",
+        f"rank_0/Net/0/0/{RELU.format(6)}",
+    )
+    dump = index(tmp_path)
+    assert [(ref.key.op.name, ref.key.op.at.iteration) for ref in dump.refs] == [("relu-op0", 0), ("data-1", None)]
+    assert dump.unexplained == ()
+
+
+def test_parameters_follow_the_operators_of_their_iteration_by_time_then_name(tmp_path):
+    parameter = "Parameter.{}.0.0.{}.output.0.DefaultFormat.Float32.npy"
+    for iteration in (0, 1):
+        time = 10 * iteration
+        touch(tmp_path, f"rank_0/Net/0/{iteration}/{RELU.format(time + 1)}")
+        touch(tmp_path, *(f"rank_0/Net/0/{iteration}/{parameter.format(name, time + 2)}" for name in "ba"))
+    seen = [(ref.key.op.name, ref.key.op.at.iteration) for ref in index(tmp_path).refs]
+    assert seen == [("relu-op0", 0), ("a", 0), ("b", 0), ("relu-op0", 1), ("a", 1), ("b", 1)]
+
+
+def test_places_are_by_the_first_output_in_time(tmp_path):
+    name = "{0}.{0}-op0.0.0.{1}.{2}.0.DefaultFormat.Float32.npy"
+    files = [
+        ("Late", 1, "input"),
+        ("Late", 9, "output"),
+        ("Early", 2, "input"),
+        ("Early", 3, "output"),
+        ("In", 5, "input"),
+    ]
+    touch(tmp_path, *(f"rank_0/Net/0/0/{name.format(*file)}" for file in files))
+    places = {ref.key.op.op_type: ref.place for ref in index(tmp_path).refs}
+    assert places == {"Early": 0, "In": 1, "Late": 2}
+
+
+def test_known_side_files_are_neither_tensors_nor_unexplained(tmp_path):
+    touch(
+        tmp_path,
+        "rank_0/.dump_metadata/data_dump.json",
+        "rank_0/.dump_metadata/hccl.json",
+        "rank_0/graphs/ms_output_trace_code_graph_0.ir",
+        "rank_0/execution_order/ms_execution_order_graph_0.csv",
+        "rank_0/hccl.json",
+        "rank_0/Net/0/0/statistic.csv",
+        "rank_0/Net/0/0/mapping.csv",
+        "rank_0/Net/0/0/ReLU.Default_ReLU-op0.json",
+        f"rank_0/Net/0/0/{RELU.format(5)}",
+    )
+    dump = index(tmp_path)
+    assert len(dump.refs) == 1
+    assert dump.unexplained == ()
+
+
+def test_what_does_not_belong_is_unexplained(tmp_path):
+    touch(tmp_path, f"rank_0/Net/0/0/{RELU.format(5)}")
+    strangers = [
+        "config.json",
+        f"rank_0/Net/0/00/{RELU.format(5)}",
+        "rank_0/Net/0/0/conv1.0.5.npy",
+        "rank_0/Net/0/0/half.npy.tmp",
+        f"rank_0/Net/0/0/deeper/{RELU.format(5)}",
+        f"rank_0/Net/0/step1/{RELU.format(5)}",
+        f"rank_0/Net/0/{RELU.format(5)}",
+        f"rank_x/Net/0/0/{RELU.format(5)}",
+        "rank_0/Net/0/0/1234.npy",
+        "rank_0/Net/0/0/Add-op0.json",
+        "rank_0/Net/0/0/libfoo.so.1",
+        "rank_0/Net/0/0/Default--Add-op1_output_0.npy",
+        "rank_0/Net/0/0/Add.Default_Add-op0.0.0.1795222398434088.9.1.2.3",
+    ]
+    touch(tmp_path, *strangers)
+    dump = index(tmp_path)
+    assert len(dump.refs) == 1
+    assert sorted(path.as_posix() for path in dump.unexplained) == sorted(strangers)
+
+
+def test_a_numbered_file_without_a_row_is_unexplained_and_a_row_without_a_file_is_told(tmp_path):
+    folder = tmp_path / "rank_0/Net/0/0"
+    touch(folder, "11.npy", "12.npy", "13.npy", "14.npy", RELU.format(5))
+    rows = [
+        f"11.npy,ReLU.{'x' * 300}-op0.0.0.6.input.0.DefaultFormat.Float16.npy",
+        "13.npy,not a dump's name.npy",
+        f"14.npy,{RELU.format(7)}",
+        f"14.npy,{RELU.format(8)}",
+        "../../../../etc/passwd.npy,Add.a.0.0.9.output.0.DefaultFormat.Float32.npy",
+        "no comma",
+    ]
+    (folder / "mapping.csv").write_text("\n".join(rows))
+    dump = index(tmp_path)
+    assert {ref.source.path.name for ref in dump.refs} == {"11.npy", RELU.format(5)}
+    assert {path.name for path in dump.unexplained} == {"12.npy", "13.npy", "14.npy"}
+    assert dump.notes == (
+        "rank_0/Net/0/0/mapping.csv gives several names to 14.npy",
+        "rank_0/Net/0/0/mapping.csv names 1 that is not there, e.g. ../../../../etc/passwd.npy",
+    )
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00binary", b""])
+def test_an_unreadable_mapping_is_no_error(tmp_path, content):
+    folder = tmp_path / "rank_0/Net/0/0"
+    touch(folder, "11.npy", RELU.format(5))
+    (folder / "mapping.csv").write_bytes(content)
+    dump = index(tmp_path)
+    assert dump.unexplained == (Path("rank_0/Net/0/0/11.npy"),)
+    assert dump.notes == (("rank_0/Net/0/0/mapping.csv is left out: it is not text",) if content else ())
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000, b"1" * 2**21])
+def test_a_bad_config_is_a_note(tmp_path, content):
+    touch(tmp_path, f"rank_0/Net/0/0/{RELU.format(5)}", "rank_0/.dump_metadata/config.json")
+    (tmp_path / "rank_0/.dump_metadata/config.json").write_bytes(content)
+    dump = index(tmp_path)
+    assert dict(dump.labels) == {"net": "Net"}
+    assert len(dump.notes) == 1
+    assert dump.notes[0].startswith("rank_0/.dump_metadata/config.json ")
+    assert any(word in dump.notes[0] for word in ("not JSON", "not a JSON object", "not text", "larger than 1 MiB"))
+
+
+def test_ranks_that_ran_with_different_releases_are_told(tmp_path):
+    for rank, version in enumerate(["2.9.0", "2.10.0"]):
+        touch(tmp_path, f"rank_{rank}/Net/0/0/{RELU.format(5)}")
+        config = tmp_path / f"rank_{rank}/.dump_metadata/config.json"
+        config.parent.mkdir()
+        config.write_text(json.dumps({"ms_version": version}))
+    assert dict(index(tmp_path).labels)["ms_version"] == "2.10.0, 2.9.0"
+
+
+@pytest.mark.parametrize("below", ["", "rank_0", "rank_0/Lenet", "rank_0/Lenet/0", "rank_0/Lenet/0/0"])
+def test_any_directory_of_a_tree_can_be_pointed_at(below):
+    root = LENET / "target" / below
+    assert coordinates(root) == (0, "Lenet", 0, 0)
+    assert len(index(root).refs) == 53
+    assert index(root).unexplained == ()
+
+
+def test_the_way_the_path_is_written_does_not_matter(monkeypatch):
+    monkeypatch.chdir(LENET / "target/rank_0/Lenet/0/0")
+    assert coordinates(Path()) == coordinates(Path("../0")) == (0, "Lenet", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("below", "expected"),
+    [
+        ("copied", (None, None, None, 0)),
+        ("copied/7", (None, None, None, 7)),
+        ("copied/2/7", (None, None, 2, 7)),
+        ("copied/Net/2/7", (None, "Net", 2, 7)),
+    ],
+)
+def test_what_a_copy_out_of_the_tree_no_longer_tells_is_unknown(tmp_path, below, expected):
+    touch(tmp_path / below, RELU.format(5))
+    assert coordinates(tmp_path / "copied") == expected
+
+
+def test_side_files_of_a_copy_are_known_beside_its_tensors(tmp_path):
+    touch(tmp_path, RELU.format(5), "statistic.csv", "ReLU.relu-op0.json", "notes.txt", "other/statistic.csv")
+    assert index(tmp_path).unexplained == (Path("notes.txt"), Path("other/statistic.csv"))
+
+
+def test_an_iteration_reached_through_a_link_keeps_its_coordinates(tmp_path):
+    (tmp_path / "rank_3").symlink_to(LENET / "target" / "rank_0")
+    assert coordinates(tmp_path) == (3, "Lenet", 0, 0)
+
+
+def test_a_tree_in_which_every_name_is_too_long_is_recognised(tmp_path):
+    folder = touch(tmp_path, "rank_0/Net/0/0/1.npy") / "rank_0/Net/0/0"
+    (folder / "mapping.csv").write_text(f"1.npy,ReLU.{'x' * 300}.0.0.6.input.0.DefaultFormat.Float16.npy\n")
+    assert len(index(tmp_path).refs) == 1
+
+
+def test_a_run_that_dumped_no_tensor_is_a_dump_without_tensors(tmp_path):
+    touch(tmp_path, "rank_0/.dump_metadata/data_dump.json", "rank_0/graphs/ms_output_trace_code_graph_0.ir")
+    dump = index(tmp_path)
+    assert (dump.reader, dump.refs) == ("mindspore", ())
+
+
+def test_a_tree_of_other_files_is_unknown(tmp_path):
+    touch(tmp_path, "rank_0/.dump_metadata/data_dump.json", "rank_0/Net/0/0/Add.Default_Add-op0.ckpt")
+    with pytest.raises(UnknownDumpFormatError):
+        index(tmp_path)
+
+
+def test_several_trees_in_one_directory_are_not_mixed(tmp_path):
+    touch(tmp_path, *(f"{run}/rank_0/Net/0/0/{RELU.format(5)}" for run in ("good", "bad")))
+    with pytest.raises(UnknownDumpFormatError, match="rank_0/Net/0/0/ReLU"):
+        index(tmp_path)
+
+
+def test_a_large_tree_is_indexed_without_touching_a_file(tmp_path, monkeypatch):
+    folder = tmp_path / "rank_0/Net/0/0"
+    folder.mkdir(parents=True)
+    for number in range(2000):
+        (folder / RELU.format(START + number).replace("relu-op0", f"relu-op{number}")).touch()
+
+    def refusing(*_, **__):
+        raise AssertionError("a file was touched")
+
+    for name in ("open", "stat"):
+        monkeypatch.setattr(os, name, refusing)
+        monkeypatch.setattr(Path, name, refusing)
+    monkeypatch.setattr("builtins.open", refusing)
+    dump = MindSporeReader().index(tmp_path)
+    monkeypatch.undo()
+    assert [ref.key.op.name for ref in dump.refs] == [f"relu-op{number}" for number in range(2000)]

@@ -1,0 +1,239 @@
+"""The npy header: what numpy.save writes is understood, everything else is refused with a sentence."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import sys
+import tracemalloc
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.dumps import npy_header
+from pytest_msdump.dumps.npy import open_npy, parse_header
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.model.tensor import TensorSpec
+
+
+def saved(array, version=None):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, version)
+    return stream.getvalue()
+
+
+def forged(text, *, version=(1, 0), payload=b""):
+    body = text.encode("latin-1")
+    length = len(body).to_bytes(2 if version == (1, 0) else 4, "little")
+    return b"\x93NUMPY" + bytes(version) + length + body + payload
+
+
+def header(descr="'<f4'", fortran="False", shape="(3,)"):
+    return f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}          \n"
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("fortran", [False, True])
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 0, 3), (1, 2, 3, 4)])
+@pytest.mark.parametrize("descr", ["<f4", ">i8", "|b1", "<c16"])
+def test_header_agrees_with_numpy(version, fortran, shape, descr):
+    array = np.zeros(shape, descr, order="F" if fortran else "C")
+    data = saved(array, version)
+    parsed = parse_header(data, where="here")
+    stream = io.BytesIO(data)
+    np.lib.format.read_magic(stream)
+    oracle = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    want_shape, want_fortran, want_dtype = oracle(stream)
+    assert parsed.version == version
+    assert (parsed.shape, parsed.fortran_order, parsed.descr) == (want_shape, want_fortran, want_dtype.str)
+    assert parsed.data_offset == stream.tell()
+
+
+def test_version_3_header_is_read_as_utf_8():
+    # A field name outside latin-1 makes numpy choose version 3: it must reach the sentence about records.
+    with pytest.warns(UserWarning, match="format 3.0"):
+        data = saved(np.zeros(2, [("größe_€", "<f4")]))
+    parsed = parse_header(data, where="here")
+    assert parsed.version == (3, 0)
+    assert parsed.descr == [("größe_€", "<f4")]
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_header_cut_at_every_byte_is_refused(version):
+    data = saved(np.zeros((2, 3), np.float32), version)
+    end = parse_header(data, where="here").data_offset
+    for cut in range(end):
+        with pytest.raises(TensorFileError, match=r"cut off|is empty"):
+            parse_header(data[:cut], where="here")
+    assert parse_header(data[:end], where="here").shape == (2, 3)
+
+
+def test_bytes_behind_the_header_do_not_matter():
+    data = saved(np.zeros((2, 3), np.float32))
+    assert parse_header(data + b"garbage", where="here") == parse_header(data, where="here")
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x02, 0x10, 0x20, 0x80, 0xFF])
+@pytest.mark.parametrize("fortran", [False, True])
+def test_one_flipped_header_byte_gives_a_view_or_a_tensor_file_error(tmp_path, flip, fortran):
+    path = tmp_path / "flipped.npy"
+    data = saved(np.arange(12, dtype=np.float32).reshape((3, 4), order="F" if fortran else "C"))
+    end = parse_header(data, where="here").data_offset
+    refused = 0
+    for place in range(end):
+        path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+        try:
+            view = open_npy(path, TensorSpec())
+        except TensorFileError:
+            refused += 1
+        else:
+            with view:
+                assert view.read(0, view.size).shape == (view.size,)
+    # Most of the header means something: padding alone may change without being noticed.
+    assert refused > 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "{'descr': '<f4', 'fortran_order': False}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}",
+        "{'descr': '<f4', 'fortran_order': False, 'Shape': (3,)}",
+        "{'descr', 'fortran_order', 'shape'}",
+        header(shape="3"),
+        header(shape="[3]"),
+        header(shape="(-3,)"),
+        header(shape="(3.0,)"),
+        header(shape="(True,)"),
+        header(shape="('3',)"),
+        header(shape="(3L,)"),
+        header(shape=f"({2**63},)"),
+        header(shape="(" + "9" * 5000 + ",)"),
+        header(shape="(" + "1," * 33 + ")"),
+        header(shape="(03,)"),
+        header(shape="(1_0,)"),
+        header(shape="(1+2j,)"),
+        header(fortran="0"),
+        header(fortran="None"),
+        header(fortran="'False'"),
+        header(descr="'\\x3cf4'"),
+        header(descr="__import__('os').getpid()"),
+        header(descr="{[]: 1}"),
+        header() * 2,
+        "(" * 5000,
+        "-" * 60000,
+        "{" * 60000,
+        "[" * 90 + "]" * 90,
+        "[" * 199 + "]" * 199,
+        "'" * 59999,
+        "\0" * 64,
+    ],
+    ids=lambda text: text.strip()[:40] + f"…{len(text)}",
+)
+def test_header_of_anything_but_a_plain_array_is_refused(text):
+    with pytest.raises(TensorFileError, match="its npy header"):
+        parse_header(forged(text, version=(2, 0)), where="here")
+
+
+def test_nested_header_is_refused_also_deep_inside_another_call():
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        with pytest.raises(TensorFileError, match="its npy header"):
+            parse_header(forged("[" * 199 + "]" * 199), where="here")
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_header_length_is_bounded_before_it_is_believed(tmp_path):
+    path = tmp_path / "long.npy"
+    for length in (2**16 + 1, 2**32 - 1):
+        path.write_bytes(b"\x93NUMPY\x02\x00" + length.to_bytes(4, "little") + b"{" * 100)
+        with pytest.raises(TensorFileError, match=f"claims to be {length} bytes long"):
+            open_npy(path, TensorSpec())
+
+
+def test_header_longer_than_the_first_read_is_read_whole(tmp_path):
+    path = tmp_path / "padded.npy"
+    text = header().rstrip() + " " * 20000 + "\n"
+    path.write_bytes(forged(text, payload=np.arange(3, dtype="<f4").tobytes()))
+    with open_npy(path, TensorSpec()) as view:
+        assert view.read(0, 3).tolist() == [0, 1, 2]
+    os.truncate(path, 10000)
+    with pytest.raises(TensorFileError, match=r"cut off inside its header, 10000 of \d+ bytes"):
+        open_npy(path, TensorSpec())
+
+
+@pytest.mark.parametrize("shape", [f"({2**50},)", f"({2**62}, {2**62})", f"({2**63 - 1},)"])
+def test_huge_shape_in_a_tiny_file_allocates_nothing(tmp_path, shape):
+    path = tmp_path / "huge.npy"
+    path.write_bytes(forged(header(shape=shape), payload=b"\0" * 12))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TensorFileError, match=r"cut off after 12 of \d+ bytes"):
+            open_npy(path, TensorSpec())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**19
+
+
+def test_huge_lengths_beside_a_zero_are_an_empty_tensor(tmp_path):
+    path = tmp_path / "empty.npy"
+    path.write_bytes(forged(header(shape=f"({2**62}, 0, {2**62})", fortran="True")))
+    with open_npy(path, TensorSpec()) as view:
+        assert view.size == 0
+        assert view.read(0, 0).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", r"is empty \(0 bytes\); the run was probably killed while writing"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n", "run `git lfs pull`"),
+        (b"PK\x03\x04rest of an archive", "zip archive"),
+        (b"\x1f\x8b\x08rest", "gzip"),
+        (b"\x80\x04\x95pickled", "pickle, which is never loaded"),
+        (b"hello, world", r"not an npy file \(it begins with b'hello,'\)"),
+        (b"\x93NUMPX\x01\x00v\x00", "not an npy file"),
+        (b"\x93NUMPY\x04\x00v\x00" + b" " * 200, r"npy version 4\.0; known: 1\.0, 2\.0, 3\.0"),
+        (b"\x93NUMPY\x01\x01v\x00" + b" " * 200, r"npy version 1\.1"),
+    ],
+)
+def test_other_files_are_named_for_what_they_are(data, sentence):
+    with pytest.raises(TensorFileError, match="^here: .*" + sentence):
+        parse_header(data, where="here")
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.sampled_from(["'<f4'", "'|b1'", "'>i8'", "'f4'", "'<M8[ns]'"]),
+    st.sampled_from(["()", "(3,)", "(3, 4)", "(0, 10, 1)", "(3)", "(3,4)"]),
+    st.lists(st.tuples(st.integers(0, 80), st.sampled_from([*"0139,() '{}<\n\t", "", "٣", "True"])), max_size=3),
+)
+@example("'<f4'", "(3)", [])
+@example("'<f4'", "(3, 4)", [(51, "0")])
+def test_what_numpy_writes_says_the_same_as_the_literal_that_it_is(descr, shape, edits):
+    text = header(descr, "True", shape)
+    for place, other in edits:
+        text = text[:place] + other + text[place + 1 :]
+    content = text.encode()
+    found = npy_header._entries(content, "utf-8")
+    with mock.patch.object(npy_header, "_NUMPYS", mock.Mock(fullmatch=lambda _: None)):
+        literal = npy_header._entries(content, "utf-8")
+    assert found == literal
+    assert repr(found) == repr(literal)
+
+
+def test_of_what_numpy_writes_no_literal_is_read():
+    """Or the test above compares the same with the same."""
+    for array in (np.zeros((), "<f4"), np.zeros(3, "|b1"), np.zeros((2, 3), ">i8", order="F")):
+        data = saved(array)
+        assert npy_header._NUMPYS.fullmatch(data[10:].decode("latin-1")[: int.from_bytes(data[8:10], "little")])

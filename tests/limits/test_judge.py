@@ -1,0 +1,431 @@
+"""What limits make of numbers."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from itertools import product
+from typing import Any
+
+import pytest
+from limits.cases import SLIGHT, limits_of, measured, told, verdict_of
+
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.limits.judge import judge, judgements, rows
+from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.model.comparison import Comparison, Limits, Nonfinite
+
+COSINE, EUCLID, MAX_REL = "cosine_similarity", "relative_euclidean_distance", "max_relative_error"
+LIMITED = [name for name, fact in METRICS.items() if fact.direction != "none"]
+TODAY = datetime.date(2026, 9, 1)
+DRIFT = 'known drift "exp approximation" until 2027-01-31'
+
+
+def drifting(**bounds: float) -> Policy:
+    until = datetime.date(2027, 1, 31)
+    return Policy(known_drift=(KnownDrift("*", "exp approximation", until, {k: (v, None) for k, v in bounds.items()}),))
+
+
+def outcomes(comparison: Comparison, limits: Limits) -> dict[str, str]:
+    return {row.metric: row.outcome for row in rows(comparison, limits)}
+
+
+def test_a_pair_within_all_limits_passes_without_a_word() -> None:
+    verdict = verdict_of(measured())
+    assert (verdict.outcome, verdict.findings, verdict.would_pass) == ("pass", (), {})
+
+
+@pytest.mark.parametrize("metric", LIMITED)
+def test_a_value_on_its_limit_passes_and_the_next_one_beyond_fails(metric: str) -> None:
+    bound, worse = 0.25, 0.0 if METRICS[metric].direction == "high" else 1.0
+    policy = Policy(rules=(Rule({metric: (bound, None)}),))
+    on, beyond, within = bound, math.nextafter(bound, worse), math.nextafter(bound, 1.0 - worse)
+    assert verdict_of(measured(**{metric: on}), policy).outcome == "pass"
+    assert verdict_of(measured(**{metric: within}), policy).outcome == "pass"
+    verdict = verdict_of(measured(**{metric: beyond}), policy)
+    assert verdict.outcome == "fail"
+    assert [(f.metric, f.value, f.limit, f.rule) for f in verdict.findings] == [
+        (metric, beyond, bound, 'rule match="*"')
+    ]
+
+
+def test_exact_integers_are_not_rounded_to_meet_a_limit() -> None:
+    policy = Policy(rules=(Rule({"max_abs": (2**53, None)}),))
+    assert verdict_of(measured(max_absolute_error=2**53), policy, "int64").outcome == "pass"
+    assert verdict_of(measured(max_absolute_error=2**53 + 1), policy, "int64").outcome == "fail"
+
+
+def test_nan_is_within_no_limit() -> None:
+    verdict = verdict_of(measured(cosine_similarity=math.nan, relative_euclidean_distance=math.nan))
+    assert verdict.outcome == "fail"
+    assert [finding.metric for finding in verdict.findings] == [COSINE, EUCLID]
+    assert verdict.would_pass == {}
+
+
+def test_a_finding_is_a_sentence_with_value_limit_and_rule() -> None:
+    verdict = verdict_of(
+        measured(cosine_similarity=0.98761234, normalized_max_error=0.4, where={"normalized_max_error": (1, 2)})
+    )
+    assert told(verdict, "fail") == [
+        "cosine_similarity 0.987612 is below 0.999 (profile default (float32))",
+        "normalized_max_error 0.4 is above 0.01 (profile default (float32)), at [1, 2]",
+    ]
+    assert [(f.outcome, f.value, f.limit) for f in verdict.findings] == [
+        ("fail", 0.98761234, 0.999),
+        ("fail", 0.4, 0.01),
+    ]
+
+
+def test_the_second_level_warns() -> None:
+    policy = Policy(rules=(Rule({COSINE: (0.9, 0.99)}, label="R"),))
+    assert verdict_of(measured(cosine_similarity=0.99), policy).outcome == "pass"
+    warned = verdict_of(measured(cosine_similarity=0.95), policy)
+    assert (warned.outcome, warned.would_pass) == ("warn", {})
+    assert told(warned, "warn") == ["cosine_similarity 0.95 is below warning level 0.99 (R)"]
+    failed = verdict_of(measured(cosine_similarity=0.8), policy)
+    assert told(failed, "fail") == ["cosine_similarity 0.8 is below 0.9 (R)"]
+    assert told(failed, "warn") == []
+
+
+def test_the_verdict_is_the_worst_of_all_findings_and_failures_are_told_first() -> None:
+    policy = Policy(rules=(Rule({"kld": (None, 0.001), "rmse": (1.0, None)}),))
+    assert verdict_of(measured(kl_divergence=0.5), policy).outcome == "warn"
+    assert verdict_of(measured(kl_divergence=0.5, cosine_similarity=0.1), policy).outcome == "fail"
+    all_three = measured(kl_divergence=0.5, relative_euclidean_distance=1.0, undefined={COSINE: "of something"})
+    verdict = verdict_of(all_three, policy, "float32", "float16")
+    assert verdict.outcome == "undefined"
+    assert [finding.outcome for finding in verdict.findings] == ["fail", "undefined", "warn", "note"]
+
+
+# --- Undefined ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["fail", "warn"])
+@pytest.mark.parametrize("metric", LIMITED)
+def test_an_undefined_metric_with_a_limit_is_undefined(metric: str, level: str) -> None:
+    bounds = (0.5, None) if level == "fail" else (None, 0.5)
+    policy = Policy(rules=(Rule({metric: bounds}, label="R"),))
+    verdict = verdict_of(measured(undefined={metric: "all elements of the left side are 0"}), policy)
+    assert (verdict.outcome, verdict.would_pass) == ("undefined", {})
+    assert told(verdict, "undefined") == [f"{metric} is undefined, because all elements of the left side are 0 (R)"]
+
+
+@pytest.mark.parametrize("metric", LIMITED)
+def test_an_undefined_metric_without_a_limit_is_nobodys_business(metric: str) -> None:
+    limits = Limits(limits=tuple(limit for limit in limits_of().limits if limit.metric != metric))
+    verdict = judge(measured(undefined={metric: "why"}), limits, left_dtype="float32", right_dtype="float32")
+    assert (verdict.outcome, verdict.findings) == ("pass", ())
+
+
+def test_a_limited_metric_that_was_not_measured_is_undefined() -> None:
+    comparison = measured()
+    kept = {name: one for name, one in comparison.measurements.items() if name != COSINE}
+    bare = Comparison(100, 100, 7, 0, kept, Nonfinite())
+    assert told(verdict_of(bare), "undefined") == [
+        "cosine_similarity is undefined, because it was not measured (profile default (float32))"
+    ]
+
+
+@pytest.mark.parametrize("elements", [1, 4])
+def test_an_equal_pair_meets_every_limit_even_of_undefined_metrics(elements: int) -> None:
+    undefined = dict.fromkeys((COSINE, EUCLID, "normalized_max_error", "kl_divergence"), "all elements are 0")
+    for profile in ("default", "strict", "ascend", "torch", "bitwise"):
+        comparison = measured(elements=elements, differing=0, undefined=undefined, bitwise_mismatch=0)
+        verdict = verdict_of(comparison, Policy(profile=profile))
+        assert (verdict.outcome, verdict.findings) == ("pass", ())
+        assert "undefined" not in outcomes(comparison, limits_of(Policy(profile=profile))).values()
+
+
+def test_one_element_that_differs_does_not_hide_behind_undefined_metrics() -> None:
+    assert verdict_of(measured(differing=1, undefined={COSINE: "all elements are 0"})).outcome == "undefined"
+
+
+def test_cosine_of_one_element_is_skipped_and_that_is_said() -> None:
+    comparison = measured(elements=1, differing=1, skipped=(COSINE,))
+    verdict = verdict_of(comparison)
+    assert verdict.outcome == "pass"
+    assert told(verdict, "note") == [
+        "cosine_similarity does not apply to one-element tensors; its limit is skipped (profile default (float32))"
+    ]
+    assert outcomes(comparison, limits_of())[COSINE] == "skipped"
+    wrong = measured(elements=1, differing=1, skipped=(COSINE,), relative_euclidean_distance=0.5)
+    assert verdict_of(wrong).outcome == "fail"
+
+
+def test_ratios_of_nothing_but_zeros_are_skipped_and_that_is_said() -> None:
+    ratios = ("cosine_similarity", "relative_euclidean_distance", "normalized_max_error")
+    comparison = measured(elements=4, differing=1, near_zero=1, skipped=ratios)
+    verdict = verdict_of(comparison)
+    assert verdict.outcome == "pass"
+    assert told(verdict, "note") == [
+        f"{metric} does not apply where all is 0 or next to it; its limit is skipped (profile default (float32))"
+        for metric in ratios
+    ]
+    assert (
+        verdict_of(
+            measured(elements=4, differing=1, near_zero=1, bitwise_mismatch=1), Policy(profile="bitwise")
+        ).outcome
+        == "fail"
+    )
+
+
+def test_where_every_limit_is_skipped_nothing_passes() -> None:
+    only_cosine = Limits(limits=tuple(limit for limit in limits_of().limits if limit.metric == COSINE))
+    comparison = measured(elements=1, differing=1, skipped=(COSINE,))
+    for limits in (only_cosine, Limits()):
+        verdict = judge(comparison, limits, left_dtype="float32", right_dtype="float32")
+        assert verdict.outcome == "undefined"
+        assert "no limit applies" in told(verdict, "undefined")[0]
+
+
+def test_empty_tensors_are_a_warning_because_nothing_was_compared() -> None:
+    undefined = dict.fromkeys(SLIGHT, "there are no elements")
+    comparison = measured(elements=0, differing=0, undefined=undefined)
+    for profile in ("default", "ascend", "torch", "bitwise"):
+        verdict = verdict_of(comparison, Policy(profile=profile))
+        assert verdict.outcome == "warn"
+        assert told(verdict, "warn") == ["nothing was compared: both sides are empty"]
+        assert len(verdict.findings) == 1
+
+
+# --- Relative errors and zeros in the reference ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", sorted(RELATIVE_METRICS))
+def test_a_relative_limit_fails_where_the_reference_is_zero(metric: str) -> None:
+    policy = Policy(rules=(Rule({metric: (0.5, None)}, label="R"),))
+    verdict = verdict_of(measured(right_zero_mismatch=3, **{metric: 0.0}), policy)
+    assert (verdict.outcome, verdict.would_pass) == ("fail", {})
+    assert told(verdict, "fail") == [
+        f"{metric} 0 leaves out 3 elements where the right is 0 and the left is not, so its limit 0.5 does not hold (R)"
+    ]
+    assert outcomes(measured(right_zero_mismatch=3), limits_of(policy))[metric] == "fail"
+    assert verdict_of(measured(right_zero_mismatch=0, **{metric: 0.0}), policy).outcome == "pass"
+
+
+def test_zeros_in_the_reference_do_not_matter_to_other_limits() -> None:
+    assert verdict_of(measured(right_zero_mismatch=3)).outcome == "pass"
+    warning = Policy(rules=(Rule({MAX_REL: (None, 0.5)}),))
+    assert verdict_of(measured(right_zero_mismatch=1), warning).outcome == "warn"
+
+
+# --- NaN, Inf and overflow ---------------------------------------------------------------------------------------
+
+
+def test_differing_nan_and_inf_are_counted_by_class_and_placed() -> None:
+    nonfinite = Nonfinite(nan_left=3, inf_left=1, inf_right=2, mismatch=5, first_mismatch=(0, 4))
+    verdict = verdict_of(measured(nonfinite=nonfinite, nonfinite_mismatch=5, finite=95))
+    assert (verdict.outcome, verdict.would_pass) == ("fail", {})
+    assert told(verdict, "fail") == [
+        (
+            "nonfinite_mismatch 5 is above 0 (profile default (float32)): "
+            "NaN left 3, right 0; Inf left 1, right 2; first at [0, 4]"
+        )
+    ]
+
+
+def test_overflow_tells_count_and_first_position() -> None:
+    comparison = measured(saturated_count=37, where={"saturated_count": (0, 48, 3, 7)})
+    verdict = verdict_of(comparison, None, "float16")
+    assert told(verdict, "fail") == [
+        (
+            "saturated_count 37 is above 0 (profile default (float16)): NaN, Inf or at its dtype's maximum on the "
+            "left, where the right is finite and different; first at [0, 48, 3, 7]"
+        )
+    ]
+    assert verdict.would_pass == {"saturated_count": 37}
+    allowed = Policy(rules=(Rule({"saturated_count": (37, None)}),))
+    assert verdict_of(comparison, allowed, "float16").outcome == "pass"
+
+
+def test_matched_nan_passes_unless_it_is_forbidden() -> None:
+    nonfinite = Nonfinite(nan_both=2, inf_both=1, first_nonfinite=(7,))
+    for differing in (0, 7):
+        comparison = measured(differing=differing, nonfinite=nonfinite, finite=97, bitwise_mismatch=0)
+        for profile in ("default", "bitwise"):
+            assert verdict_of(comparison, Policy(profile=profile)).outcome == "pass"
+            verdict = verdict_of(comparison, Policy(profile=profile, nan="forbid", nan_rule="msdump.toml"))
+            assert verdict.outcome == "fail"
+            assert told(verdict, "fail") == [
+                (
+                    "NaN and Inf are forbidden (msdump.toml) but stand at 3 of 100 positions: NaN matched 2, "
+                    "else left 0, right 0; Inf matched 1, else left 0, right 0; first at [7]"
+                )
+            ]
+    assert verdict_of(measured(), Policy(nan="forbid")).outcome == "pass"
+
+
+# --- Data types --------------------------------------------------------------------------------------------------
+
+
+def test_types_that_differ_are_told_and_judged_by_the_coarser() -> None:
+    comparison = measured(relative_euclidean_distance=5e-3)
+    assert verdict_of(comparison, None, "float32", "float32").outcome == "fail"
+    verdict = verdict_of(comparison, None, "float16", "float32")
+    assert verdict.outcome == "pass"
+    assert told(verdict, "note") == ["dtypes differ: left float16, right float32; judged as float16, the coarser side"]
+    assert told(verdict_of(measured(), None, "int32", "float32"), "note") == [
+        "dtypes differ: left int32, right float32; judged as float32, the coarser side"
+    ]
+
+
+@pytest.mark.parametrize(("left", "right"), [("int32", "int64"), ("uint8", "int8"), ("bool", "int32")])
+def test_integer_types_may_differ_only_while_all_values_are_equal(left: str, right: str) -> None:
+    lenient = Policy(rules=(Rule({"max_abs": (1000, None)}),))
+    assert verdict_of(measured(max_absolute_error=1), lenient, left, left).outcome == "pass"
+    verdict = verdict_of(measured(max_absolute_error=1), lenient, left, right)
+    assert (verdict.outcome, verdict.would_pass) == ("fail", {})
+    assert told(verdict, "fail") == [
+        f"dtypes differ: left {left}, right {right}; that is accepted only where all values are equal, and 7 are not"
+    ]
+    assert verdict_of(measured(max_absolute_error=1), None, left, left).would_pass == {"max_absolute_error": 1}
+    assert verdict_of(measured(max_absolute_error=1), None, left, right).would_pass == {}
+    equal = verdict_of(measured(differing=0, max_absolute_error=0), lenient, left, right)
+    assert equal.outcome == "pass"
+    assert told(equal, "note") == [f"dtypes differ: left {left}, right {right}; all values are equal"]
+
+
+def test_integers_are_equal_or_fail() -> None:
+    verdict = verdict_of(measured(max_absolute_error=1, where={"max_absolute_error": ()}), None, "int32")
+    assert told(verdict, "fail") == [
+        "max_absolute_error 1 is above 0 (profile default (int32: integers equal)), at its only element"
+    ]
+
+
+def test_bitwise_sees_equal_values_of_other_bits() -> None:
+    comparison = measured(differing=0, bitwise_mismatch=2, where={"bitwise_mismatch": (5,)})
+    assert verdict_of(comparison).outcome == "pass"
+    verdict = verdict_of(comparison, Policy(profile="bitwise"))
+    assert told(verdict, "fail") == ["bitwise_mismatch 2 is above 0 (profile bitwise (float32)), at [5]"]
+
+
+@pytest.mark.parametrize("differing", [0, 7])
+def test_bitwise_asks_for_equal_types_and_says_it_once(differing: int) -> None:
+    comparison = measured(differing=differing, undefined={"bitwise_mismatch": "dtypes differ"})
+    verdict = verdict_of(comparison, Policy(profile="bitwise"), "float32", "bfloat16")
+    assert (verdict.outcome, len(verdict.findings), verdict.would_pass) == ("fail", 1, {})
+    assert told(verdict, "fail") == ["dtypes differ: left float32, right bfloat16, but must be equal (profile bitwise)"]
+
+
+def test_a_rule_on_bits_is_undefined_for_types_that_differ_even_where_values_are_equal() -> None:
+    policy = Policy(rules=(Rule({"bitwise_mismatch": (0, None)}),))
+    comparison = measured(differing=0, undefined={"bitwise_mismatch": "dtypes differ"})
+    assert verdict_of(comparison, policy, "float32", "float64").outcome == "undefined"
+
+
+def test_elements_outside_the_tolerance_are_told_with_the_tolerance() -> None:
+    comparison = measured(allclose=12, rtol=1.3e-6, atol=1e-5)
+    verdict = verdict_of(comparison, Policy(profile="torch"))
+    assert told(verdict, "fail") == [
+        "allclose 12 is above 0 (profile torch (float32)): elements outside rtol 1.3e-06, atol 1e-05"
+    ]
+
+
+# --- Known drift -------------------------------------------------------------------------------------------------
+
+
+def test_within_a_known_drift_what_the_normal_limits_refuse_is_a_warning() -> None:
+    verdict = verdict_of(measured(cosine_similarity=0.95), drifting(cosine=0.9), today=TODAY)
+    assert (verdict.outcome, verdict.would_pass) == ("warn", {})
+    assert told(verdict, "warn") == [
+        f"cosine_similarity 0.95 is below 0.999 (profile default (float32)); accepted down to 0.9 by {DRIFT}"
+    ]
+    assert verdict_of(measured(cosine_similarity=0.9), drifting(cosine=0.9), today=TODAY).outcome == "warn"
+
+
+def test_beyond_a_known_drift_it_fails() -> None:
+    value = math.nextafter(0.9, 0)
+    verdict = verdict_of(measured(cosine_similarity=value), drifting(cosine=0.9), today=TODAY)
+    assert verdict.outcome == "fail"
+    assert told(verdict, "fail") == [f"cosine_similarity 0.8999999999999999 is below 0.9 ({DRIFT})"]
+
+
+def test_a_known_drift_does_not_show_while_the_normal_limits_hold() -> None:
+    verdict = verdict_of(measured(cosine_similarity=0.9995), drifting(cosine=0.9), today=TODAY)
+    assert (verdict.outcome, verdict.findings) == ("pass", ())
+
+
+def test_a_known_drift_of_a_metric_without_another_limit_warns() -> None:
+    verdict = verdict_of(measured(max_relative_error=3e-3), drifting(max_rel=4e-3), today=TODAY)
+    assert told(verdict, "warn") == [
+        f"max_relative_error 0.003 is accepted up to 0.004 by {DRIFT}; no other limit names it"
+    ]
+    assert verdict.outcome == "warn"
+    assert verdict_of(measured(max_relative_error=5e-3), drifting(max_rel=4e-3), today=TODAY).outcome == "fail"
+    equal = measured(differing=0, max_relative_error=0.0)
+    assert verdict_of(equal, drifting(max_rel=4e-3), today=TODAY).outcome == "pass"
+
+
+def test_a_known_drift_makes_only_its_own_metrics_milder() -> None:
+    verdict = verdict_of(
+        measured(cosine_similarity=0.95, relative_euclidean_distance=0.5), drifting(cosine=0.9), today=TODAY
+    )
+    assert verdict.outcome == "fail"
+    assert [finding.metric for finding in verdict.findings] == [EUCLID, COSINE]
+
+
+def test_an_undefined_metric_is_not_covered_by_a_known_drift() -> None:
+    comparison = measured(undefined={COSINE: "all elements of the left side are 0"})
+    assert verdict_of(comparison, drifting(cosine=0.9), today=TODAY).outcome == "undefined"
+
+
+def test_a_warning_level_still_speaks_under_a_known_drift() -> None:
+    policy = Policy(rules=(Rule({COSINE: (0.99, 0.999)}, label="R"),), known_drift=drifting(cosine=0.9).known_drift)
+    verdict = verdict_of(measured(cosine_similarity=0.995), policy, today=TODAY)
+    assert told(verdict, "warn") == [
+        f"cosine_similarity 0.995 is below warning level 0.999 (R); accepted down to 0.9 by {DRIFT}"
+    ]
+
+
+def test_an_expired_known_drift_fails_and_is_mentioned() -> None:
+    day = datetime.date(2027, 2, 1)
+    verdict = verdict_of(measured(cosine_similarity=0.95), drifting(cosine=0.9), today=day)
+    assert verdict.outcome == "fail"
+    assert told(verdict, "note") == ['known drift "exp approximation" expired on 2027-01-31: normal limits hold']
+
+
+class _Unusual(float):
+    """A number that judging holds against its limits the long way round."""
+
+
+@pytest.mark.parametrize("levels", [(0.5, None), (0.5, 0.25), (None, 0.25)])
+@pytest.mark.parametrize("drift", [None, 0.25, 0.75])
+def test_the_short_way_says_what_the_long_way_says(
+    levels: tuple[float | None, float | None], drift: float | None
+) -> None:
+    high = levels[::-1] if None not in levels else levels
+    rules = tuple(Rule({name: high if METRICS[name].direction == "high" else levels}) for name in LIMITED)
+    drifts = () if drift is None else drifting(cosine=drift, max_rel=drift).known_drift
+    limits = limits_of(Policy(rules=rules, known_drift=drifts), today=TODAY)
+    for value, *counts in product([0.2, 0.25, 0.4, 0.5, 0.6, math.nan], [2, 0], [3, 0], [0, 1], [(), (COSINE,)]):
+        named = dict(zip(("elements", "differing", "right_zero_mismatch", "skipped"), counts, strict=True))
+        short, long = (
+            judgements(measured(**named, **dict.fromkeys(LIMITED, number)), limits)
+            for number in (value, _Unusual(value))
+        )
+        assert repr(short) == repr(long)
+
+
+# --- The table ---------------------------------------------------------------------------------------------------
+
+
+def test_the_table_has_a_row_for_every_limit_and_no_other() -> None:
+    policy = Policy(rules=(Rule({MAX_REL: (1.0, 1e-6), "kld": (1.0, None)}, label="R"),))
+    comparison = measured(cosine_similarity=0.5, undefined={EUCLID: "why", "accumulated_relative_error": "why"})
+    table = rows(comparison, limits_of(policy))
+    limited = [
+        COSINE,
+        EUCLID,
+        "kl_divergence",
+        MAX_REL,
+        "normalized_max_error",
+        "nonfinite_mismatch",
+        "saturated_count",
+    ]
+    assert [row.metric for row in table] == limited
+    found: dict[str, Any] = {row.metric: tuple(row)[1:] for row in table}
+    profile = "profile default (float32)"
+    assert found[COSINE] == (0.5, 0.999, "fail", profile, "fail")
+    assert found[EUCLID] == (None, 1e-3, "fail", profile, "undefined")
+    assert found[MAX_REL] == (1e-5, 1e-6, "warn", "R", "warn")
+    assert found["kl_divergence"] == (1e-9, 1.0, "fail", "R", "ok")

@@ -1,0 +1,119 @@
+"""A metric that is left out is measured by nobody, and no limit may wait for it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.metrics.measure import measure
+from pytest_msdump.suite import load_suite
+from pytest_msdump.text import say
+
+LEFT_OUT = {"kl_divergence": "--without"}
+NEEDS = {
+    "rule": {"rules": (Rule({"kld": (0.1, None)}, label="suite [[rule]] #1"),)},
+    "threshold": {"thresholds": {"kld": 0.1}},
+    "marker": {"marker": {"kl_divergence": 0.1}},
+    "drift": {"known_drift": (KnownDrift("*", "why", datetime.date(2099, 1, 1), {"kld": (0.1, None)}, "drift #1"),)},
+    "profile": {"profile": "ascend"},
+}
+
+
+class CountedView(ArrayView):
+    """Counts how many elements are read."""
+
+    elements = 0
+
+    def read(self, start: int, stop: int) -> Any:
+        self.elements += stop - start
+        return super().read(start, stop)
+
+
+def sides() -> tuple[Any, Any]:
+    random = np.random.default_rng(3)
+    right = random.normal(size=1000).astype("f4")
+    return right + random.normal(size=1000, scale=1e-4).astype("f4"), right
+
+
+def test_without_divergence_the_data_is_read_once_and_the_rest_is_the_same() -> None:
+    views = [CountedView(side) for side in sides()]
+    whole = measure(*views, block_elements=400)
+    assert [view.elements for view in views] == [2000, 2000]
+    views = [CountedView(side) for side in sides()]
+    found = measure(*views, block_elements=400, without=LEFT_OUT)
+    assert [view.elements for view in views] == [1000, 1000]
+    assert say(found.measurements["kl_divergence"].undefined) == "it was left out by --without"
+    assert found.measurements["kl_divergence"].value is None
+    assert found.measurements.keys() == METRICS.keys()
+    others = METRICS.keys() - LEFT_OUT.keys()
+    assert [found.measurements[one] for one in others] == [whole.measurements[one] for one in others]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_any_metric_may_be_left_out_and_has_no_number_then(metric: str) -> None:
+    for pair in (sides(), (sides()[0], sides()[0]), (np.empty(0), np.empty(0))):
+        found = measure(ArrayView(pair[0]), ArrayView(pair[1]), without={metric: "here"})
+        assert found.measurements[metric].value is None
+        assert say(found.measurements[metric].undefined) == "it was left out by here"
+        assert metric not in found.vendor
+
+
+@pytest.mark.parametrize("who", NEEDS)
+def test_a_limit_on_what_is_left_out_is_refused(who: str) -> None:
+    Policy(**NEEDS[who])
+    with pytest.raises(ConfigError) as excinfo:
+        Policy(**NEEDS[who], without=LEFT_OUT)
+    assert str(excinfo.value).startswith("--without: kl_divergence cannot be left out, ")
+    assert " has a limit on it; " in str(excinfo.value)
+    Policy(**NEEDS[who], without={"standard_deviation": "--without"})
+
+
+def test_what_every_profile_needs_cannot_be_left_out() -> None:
+    with pytest.raises(ConfigError, match="nonfinite_mismatch cannot be left out, profile default has a limit on it"):
+        Policy(without={"nonfinite_mismatch": "--without"})
+
+
+def test_it_is_said_by_flag_or_file_and_the_flag_weighs_more(tmp_path: Path) -> None:
+    file = tmp_path / "msdump.toml"
+    file.write_text('[msdump]\nleft = "a"\nright = "b"\nwithout = ["kld", "standard_deviation"]\n', "utf-8")
+
+    def left_out(**options: Any) -> dict[str, str]:
+        return dict(load_suite(file=file, options=options, directory=tmp_path, environ={}).policy.without)
+
+    assert left_out() == {
+        "kl_divergence": "msdump.toml: [msdump] without",
+        "standard_deviation": "msdump.toml: [msdump] without",
+    }
+    assert left_out(without=["max_rel"]) == {"max_relative_error": "--msdump-without"}
+    with pytest.raises(UnknownNameError, match="unknown metric 'klx'; did you mean 'kl"):
+        left_out(without=["klx"])
+
+
+def test_the_command_leaves_it_out_and_refuses_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, side in zip(("a.npy", "b.npy"), sides(), strict=True):
+        np.save(name, side)
+    limits = ["--threshold", "cosine=0.5"]
+    assert main(["compare", "a.npy", "b.npy", *limits, "--without", "kld"]) == 0
+    (tensor,) = json.loads(Path("msdump-report/results.json").read_text("utf-8"))["tensors"]
+    assert tensor["undefined"]["kl_divergence"] == "it was left out by --without"
+    assert main(["compare", "a.npy", "b.npy", *limits]) == 0
+    (tensor,) = json.loads(Path("msdump-report/results.json").read_text("utf-8"))["tensors"]
+    assert tensor["metrics"]["kl_divergence"] > 0
+    capsys.readouterr()
+    assert main(["compare", "a.npy", "b.npy", "--profile", "ascend", "--without", "kld"]) == 4
+    assert capsys.readouterr().err == (
+        "msdump: --without: kl_divergence cannot be left out, profile ascend has a limit on it; take profile default\n"
+    )

@@ -1,0 +1,135 @@
+"""The limits of every profile, written a second time by hand from the contract."""
+
+from __future__ import annotations
+
+import pytest
+from limits.cases import bounds_of, limits_of, rules_of
+
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.limits.policy import Policy, profile_names
+
+COSINE, EUCLID, PEAK = "cosine_similarity", "relative_euclidean_distance", "normalized_max_error"
+CLASSES = {"nonfinite_mismatch": 0, "saturated_count": 0}
+ADVISED = {
+    COSINE: 0.99,
+    EUCLID: 0.05,
+    "kl_divergence": 0.005,
+    "root_mean_square_error": 1.0,
+    "mean_relative_error": 1.0,
+    **CLASSES,
+}
+EXACT = {"max_absolute_error": 0}
+
+TABLE = [
+    ("default", "float64", {EUCLID: 0.0000001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("default", "float32", {EUCLID: 0.001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("default", "float16", {EUCLID: 0.01, PEAK: 0.05, COSINE: 0.999, **CLASSES}),
+    ("default", "bfloat16", {EUCLID: 0.05, PEAK: 0.1, COSINE: 0.99, **CLASSES}),
+    ("default", "complex64", {EUCLID: 0.001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("default", "complex128", {EUCLID: 0.0000001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("default", "int32", EXACT),
+    ("default", "uint64", EXACT),
+    ("default", "bool", EXACT),
+    ("strict", "float64", {EUCLID: 0.0000001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("strict", "float32", {EUCLID: 0.0001, PEAK: 0.01, COSINE: 0.999999, **CLASSES}),
+    ("strict", "float16", {EUCLID: 0.002, PEAK: 0.05, COSINE: 0.999, **CLASSES}),
+    ("strict", "bfloat16", {EUCLID: 0.01, PEAK: 0.1, COSINE: 0.99, **CLASSES}),
+    ("strict", "complex64", {EUCLID: 0.0001, PEAK: 0.01, COSINE: 0.999999, **CLASSES}),
+    ("strict", "int8", EXACT),
+    ("ascend", "float64", ADVISED),
+    ("ascend", "float32", ADVISED),
+    ("ascend", "float16", ADVISED),
+    ("ascend", "bfloat16", ADVISED),
+    ("ascend", "int64", EXACT),
+    ("ascend", "bool", EXACT),
+    ("torch", "float64", {"allclose": 0, **CLASSES}),
+    ("torch", "float32", {"allclose": 0, **CLASSES}),
+    ("torch", "float16", {"allclose": 0, **CLASSES}),
+    ("torch", "bfloat16", {"allclose": 0, **CLASSES}),
+    ("torch", "int32", {"allclose": 0, **EXACT}),
+    ("torch", "bool", {"allclose": 0, **EXACT}),
+    ("bitwise", "float64", {"bitwise_mismatch": 0}),
+    ("bitwise", "float32", {"bitwise_mismatch": 0}),
+    ("bitwise", "float16", {"bitwise_mismatch": 0}),
+    ("bitwise", "bfloat16", {"bitwise_mismatch": 0}),
+    ("bitwise", "complex64", {"bitwise_mismatch": 0}),
+    ("bitwise", "int32", {"bitwise_mismatch": 0}),
+    ("bitwise", "bool", {"bitwise_mismatch": 0}),
+]
+
+# torch.testing.assert_close's documented table: (rtol, atol).
+TOLERANCES = [
+    ("float64", 1e-7, 1e-7),
+    ("float32", 1.3e-6, 1e-5),
+    ("float16", 1e-3, 1e-5),
+    ("bfloat16", 1.6e-2, 1e-5),
+    ("complex64", 1.3e-6, 1e-5),
+    ("complex128", 1e-7, 1e-7),
+    ("int32", 0.0, 0.0),
+    ("bool", 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("profile", "dtype", "bounds"), TABLE, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_profile_holds_what_the_contract_says(profile: str, dtype: str, bounds: dict[str, float]) -> None:
+    limits = limits_of(Policy(profile=profile), dtype)
+    assert bounds_of(limits) == bounds
+    assert {limit.level for limit in limits.limits} == {"fail"}
+
+
+def test_every_profile_is_in_the_table() -> None:
+    assert {profile for profile, _, _ in TABLE} == set(profile_names()) == set(PROFILES)
+    assert profile_names()[0] == "default"
+
+
+def test_only_bitwise_asks_for_equal_types() -> None:
+    assert {name: limits_of(Policy(profile=name)).dtype_equal for name in profile_names()} == {
+        "default": False,
+        "strict": False,
+        "ascend": False,
+        "torch": False,
+        "bitwise": True,
+    }
+
+
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), TOLERANCES)
+def test_elementwise_tolerance_is_torchs_by_data_type(dtype: str, rtol: float, atol: float) -> None:
+    for profile in profile_names():
+        limits = limits_of(Policy(profile=profile), dtype)
+        assert (limits.rtol, limits.atol) == (rtol, atol)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "judged_as"),
+    [
+        ("float64", "float32", "float32"),
+        ("float32", "float16", "float16"),
+        ("bfloat16", "float16", "bfloat16"),
+        ("float32", "bfloat16", "bfloat16"),
+        ("complex128", "float16", "float16"),
+        ("complex64", "complex128", "float32"),
+        ("int64", "float16", "float16"),
+        ("bool", "float64", "float64"),
+    ],
+)
+def test_the_coarser_side_chooses_the_row(left: str, right: str, judged_as: str) -> None:
+    limits = limits_of(None, left, right)
+    assert limits.judged_as == judged_as
+    assert limits.limits == limits_of(None, judged_as).limits
+    assert limits_of(None, right, left).limits == limits.limits
+
+
+def test_a_limit_names_its_profile_and_condition() -> None:
+    assert set(rules_of(limits_of()).values()) == {"profile default (float32)"}
+    assert set(rules_of(limits_of(None, "complex128")).values()) == {"profile default (float64)"}
+    assert rules_of(limits_of(None, "int32")) == {"max_absolute_error": "profile default (int32: integers equal)"}
+    assert rules_of(limits_of(None, "bool")) == {"max_absolute_error": "profile default (bool: bools equal)"}
+
+
+def test_every_row_names_metrics_that_take_a_limit() -> None:
+    named = {metric for fact in PROFILES.values() for row in fact.rows.values() for metric in row}
+    assert all(METRICS[metric].direction in ("high", "low") for metric in named)
+    assert all(fact.version >= 1 and fact.source for fact in PROFILES.values())

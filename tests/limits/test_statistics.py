@@ -1,0 +1,325 @@
+"""Statistics in the terms of metrics: never more than tensors would show, never less than statistics can."""
+
+from __future__ import annotations
+
+import datetime
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pytest_msdump.limits.policy import KnownDrift, Policy
+from pytest_msdump.limits.resolve import resolve
+from pytest_msdump.limits.statistic_distance import distance
+from pytest_msdump.limits.statistics import judge_statistics, statistic_name
+from pytest_msdump.model.statistics import Statistics
+from pytest_msdump.model.tensor import OpKey, TensorKey
+
+KEY = TensorKey(OpKey("conv"), "output", 0)
+VALUES = st.floats(-1e3, 1e3, width=32).filter(lambda value: abs(value) > 1e-3)
+PAIRS = arrays("f8", st.tuples(st.just(2), st.integers(1, 12)), elements=VALUES)
+
+
+def statistics(array, *, digits=None, only=None, **more):
+    """What a table has of an array, exact unless `digits` says how it is printed."""
+    values = np.asarray(array, "f8")
+    found = {
+        "maximum": values.max(),
+        "minimum": values.min(),
+        "mean": values.mean(),
+        "l2_norm": np.sqrt(np.sum(values * values)),
+    }
+    found = {name: float(value) for name, value in found.items() if only is None or name in only}
+    if digits is not None:
+        found = {name: float(f"{value:.{digits}g}") for name, value in found.items()}
+    return Statistics({**found, **more}, digits=digits)
+
+
+def exact_metrics(left, right):
+    apart = np.abs(left - right)
+    return {
+        "max_absolute_error": apart.max(),
+        "mean_absolute_error": apart.mean(),
+        "root_mean_square_error": np.sqrt(np.mean(apart**2)),
+        "normalized_max_error": apart.max() / np.abs(right).max(),
+        "max_relative_error": np.max(apart / np.abs(right)),
+        "accumulated_relative_error": apart.sum() / np.abs(right).sum(),
+        "relative_euclidean_distance": np.linalg.norm(left - right) / np.linalg.norm(right),
+        "allclose": np.count_nonzero(apart > 1e-3 + 1e-2 * np.abs(right)),
+    }
+
+
+def judged(left, right, *, dtype="float32", elements=100, profile="default", **options):
+    policy = options.pop("policy", Policy(profile=profile))
+    limits = resolve(policy, left=KEY, right=KEY, left_dtype=dtype, right_dtype=dtype)
+    options = {"left_dtype": dtype, "right_dtype": dtype, "elements": elements, "unseen": ("left",)} | options
+    return judge_statistics(left, right, limits, **options)
+
+
+def outcome(left, right, **options):
+    return judged(left, right, **options)[0].outcome
+
+
+@given(PAIRS, st.sampled_from([None, 6]))
+@settings(max_examples=300, deadline=None)
+def test_no_metric_is_said_to_be_larger_than_tensors_show(pair, digits):
+    left, right = pair
+    found = distance(
+        statistics(left, digits=digits),
+        statistics(right),
+        left_dtype="float64",
+        right_dtype="float64",
+        elements=right.size,
+        limited=frozenset({"normalized_max_error"}),
+        tolerance=(1e-2, 1e-3),
+    )
+    exact = exact_metrics(left, right)
+    assert exact.keys() <= found.at_least.keys()
+    for metric, value in exact.items():
+        assert found.at_least[metric] <= value * (1 + 1e-9) + 1e-12, metric
+
+
+@given(arrays("f8", st.integers(1, 20), elements=st.floats(-1e30, 1e30)), st.sampled_from([6, 7, 9, 17]))
+@settings(max_examples=200, deadline=None)
+def test_printing_alone_makes_no_difference(array, digits):
+    printed, exact = statistics(array, digits=digits), statistics(array)
+    for pair in ((printed, exact), (exact, printed), (printed, printed)):
+        found = distance(
+            *pair, left_dtype="float32", right_dtype="float32", elements=array.size, limited=frozenset({"allclose"})
+        )
+        assert not any(found.at_least.values())
+
+
+@pytest.mark.parametrize(("times", "passes"), [(1 + 4e-6, True), (1 + 3e-5, False)])
+def test_what_printing_cannot_explain_is_a_difference(times, passes):
+    base = {"maximum": 1.23456, "l2_norm": 4.0}
+    moved = {name: float(f"{value * times:.6g}") for name, value in base.items()}
+    assert (outcome(Statistics(moved), Statistics(base), profile="torch") == "pass") is passes
+
+
+SCALED = {"maximum": 1.0, "minimum": -0.5, "mean": 0.1, "l2_norm": 3.0}
+
+
+@pytest.mark.parametrize(("dtype", "just"), [("float32", 1e-3), ("float16", 1e-2), ("bfloat16", 5e-2)])
+@pytest.mark.parametrize("columns", [("maximum", "minimum", "l2_norm"), ("maximum", "minimum", "mean")])
+def test_a_scale_is_judged_by_the_limit_of_the_distance_with_or_without_a_norm(dtype, just, columns):
+    right = Statistics({name: SCALED[name] for name in columns}, digits=None)
+    for share, expected in ((0.9, "pass"), (1.1, "fail")):
+        left = Statistics({name: value * (1 + share * just) for name, value in right.values.items()}, digits=None)
+        assert outcome(left, right, dtype=dtype) == expected
+
+
+@pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch", "bitwise"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"maximum": -1.0},
+        {"minimum": 0.5},
+        {"mean": -0.1},
+        {"l2_norm": math.nan},
+        {"l2_norm": math.inf},
+        {"maximum": math.nan},
+        {"l2_norm": 6.0},
+        {"maximum": 2.0},
+    ],
+)
+def test_a_sign_a_class_and_a_size_pass_no_profile(change, profile):
+    left = Statistics({**SCALED, **change})
+    assert outcome(left, Statistics(SCALED), profile=profile) in ("fail", "undefined")
+    assert outcome(Statistics(SCALED), left, profile=profile) in ("fail", "undefined")
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.02, "fail"), (0.004, "pass")])
+def test_a_sign_changes_by_noise_only_near_zero(value, expected):
+    right = {**SCALED, "mean": value, "l2_norm": 10.0}
+    assert outcome(Statistics({**right, "mean": -value}), Statistics(right), dtype="bfloat16") == expected
+
+
+def test_a_sign_is_told_with_both_numbers():
+    verdict, _, _ = judged(Statistics({**SCALED, "mean": -0.1}), Statistics(SCALED))
+    assert "avg has changed its sign: -0.1 left, 0.1 right" in [finding.sentence for finding in verdict.findings]
+
+
+COUNTS = {"negative_count": 40, "positive_count": 50, "zero_count": 10, "count": 100}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, "pass"),
+        ({"negative_count": 41, "positive_count": 49}, "pass"),
+        ({"negative_count": 50, "positive_count": 40}, "fail"),
+        ({"negative_count": 40, "positive_count": 40, "zero_count": 20}, "warn"),
+        ({"negative_count": 38, "positive_count": 50, "zero_count": 12}, "warn"),
+    ],
+)
+def test_elements_that_changed_their_sign_are_counted(change, expected):
+    assert outcome(Statistics(SCALED | COUNTS | change), Statistics(SCALED | COUNTS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ({"negative_count": 40}, {"negative_count": 60}, "fail"),
+        ({"negative_count": 40, "zero_count": 30}, {"negative_count": 60, "zero_count": 10}, "warn"),
+    ],
+)
+def test_one_count_tells_of_signs_as_far_as_zeros_do_not_explain_it(left, right, expected):
+    assert outcome(Statistics(SCALED | left), Statistics(SCALED | right)) == expected
+
+
+def test_integers_of_another_sign_are_other_integers():
+    left, right = ({"maximum": 5, "minimum": -5, **COUNTS, "negative_count": count} for count in (40, 41))
+    verdict, checks, _ = judged(Statistics(left), Statistics(right), dtype="int32")
+    assert verdict.outcome == "fail"
+    assert [(check.metric, check.value) for check in checks] == [("max_absolute_error", 1)]
+
+
+def test_wide_integers_are_compared_exactly():
+    left, right = ({"maximum": 2**62 + more, "minimum": 0} for more in (1, 0))
+    assert outcome(Statistics(left), Statistics(right), dtype="int64") == "fail"
+    assert outcome(Statistics(right), Statistics(right), dtype="int64") == "pass"
+
+
+def test_a_whole_number_of_a_float_table_is_printed_too():
+    # 3.0000004 prints as 3.
+    pair = Statistics({"maximum": 3}), Statistics({"maximum": 3.0000004}, digits=None)
+    for dtype, apart in (("float64", False), ("int32", True)):
+        found = distance(*pair, left_dtype=dtype, right_dtype=dtype, elements=1, limited=frozenset())
+        assert (found.at_least["max_absolute_error"] > 0) is apart
+
+
+@pytest.mark.parametrize("statistic", ["maximum", "mean", "l2_norm"])
+@pytest.mark.parametrize(("share", "outside"), [(0.99, 0), (1.01, 1)])
+def test_tolerances_of_elements_bound_what_is_made_of_them(statistic, share, outside):
+    rtol, atol, elements = 1e-2, 1e-3, 4
+    right = {"maximum": 2.0, "minimum": -1.0, "mean": 0.25, "l2_norm": 3.0}
+    allowed = {"maximum": atol + rtol * 2, "mean": atol + rtol * 1.5, "l2_norm": atol * 2 + rtol * 3}
+    left = {**right, statistic: right[statistic] + share * allowed[statistic]}
+    found = distance(
+        *(Statistics(side, digits=None) for side in (left, right)),
+        left_dtype="float64",
+        right_dtype="float64",
+        elements=elements,
+        limited=frozenset({"allclose"}),
+        tolerance=(rtol, atol),
+    )
+    assert found.at_least["allclose"] == outside
+
+
+@pytest.mark.parametrize("change", [{"maximum": 2.0}, {"zero_count": 9}])
+def test_bits_differ_where_any_number_does(change):
+    right = SCALED | {"zero_count": 10}
+    assert outcome(Statistics(right | change), Statistics(right), profile="bitwise") == "fail"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ({"nan_count": 1, "positive_inf_count": 0, "negative_inf_count": 0}, "fail"),
+        ({"nan_count": 0, "positive_inf_count": 1, "negative_inf_count": 0}, "fail"),
+        ({"nan_count": 0, "positive_inf_count": 0, "negative_inf_count": 0}, "pass"),
+    ],
+)
+def test_a_finite_norm_tells_that_there_is_no_nan_and_no_infinity(classes, expected):
+    without_norm = {name: value for name, value in SCALED.items() if name != "l2_norm"}
+    assert outcome(Statistics({**without_norm, **classes}), Statistics(SCALED)) == expected
+
+
+def test_infinities_of_another_sign_are_told_apart():
+    counts = {"nan_count": 0, "positive_inf_count": 1, "negative_inf_count": 0}
+    other = {**counts, "positive_inf_count": 0, "negative_inf_count": 1}
+    found = judged(Statistics(SCALED | counts), Statistics(SCALED | other))[2].at_least
+    assert found["nonfinite_mismatch"] == 1
+
+
+def test_a_norm_that_overflowed_in_its_type_is_no_infinity():
+    counts = {"nan_count": 0, "positive_inf_count": 0, "negative_inf_count": 0}
+    assert outcome(Statistics({**SCALED, **counts, "l2_norm": math.inf}), Statistics({**SCALED, **counts})) == "pass"
+
+
+def test_a_nan_that_the_other_side_cannot_tell_of_is_undefined():
+    left, right = {"maximum": 1.0, "nan_count": 2}, {"maximum": 1.0}
+    verdict, _, _ = judged(Statistics(left), Statistics(right))
+    assert verdict.outcome == "undefined"
+    assert "one side holds NaN and the right does not tell whether it does" in verdict.findings[0].sentence
+
+
+@pytest.mark.parametrize(("left", "right"), [({}, {}), ({"maximum": 1.0}, {"minimum": 1.0}), (COUNTS, COUNTS)])
+def test_nothing_of_values_in_common_is_undefined(left, right):
+    assert outcome(Statistics(left), Statistics(right)) == "undefined"
+
+
+def test_zeros_against_anything_fail_and_no_limit_would_pass():
+    zeros = Statistics(dict.fromkeys(SCALED, 0.0))
+    verdict, _, compared = judged(Statistics(SCALED), zeros)
+    assert verdict.outcome == "fail"
+    assert compared.at_least["relative_euclidean_distance"] == math.inf
+    assert "relative_euclidean_distance" not in verdict.would_pass
+    assert outcome(zeros, zeros) == "pass"
+
+
+@pytest.mark.parametrize(("shape", "expected"), [(0, "warn")])
+def test_of_empty_tensors_nothing_was_compared(shape, expected):
+    nothing = Statistics({"maximum": None, "count": 0, "l2_norm": 0})
+    assert outcome(nothing, nothing, elements=shape) == expected
+
+
+def test_equal_digests_are_equal_bits_whatever_else_was_saved():
+    left, right = (Statistics({"md5": "a" * 32, **more}) for more in ({}, {"maximum": 1.0}))
+    for profile in ("default", "bitwise"):
+        verdict, _, compared = judged(left, right, profile=profile)
+        assert (verdict.outcome, compared.equal_bits) == ("pass", True)
+    other = Statistics({"md5": "b" * 32})
+    # Different bits and nothing else: of how different they are, nothing is known.
+    assert outcome(left, other) == "undefined"
+    assert outcome(left, other, profile="bitwise") == "fail"
+
+
+def test_differing_types_fail_where_they_have_to_be_equal():
+    both = Statistics({**SCALED, "md5": None})
+    options = {"left_dtype": "float32", "right_dtype": "float16"}
+    assert outcome(both, both, profile="bitwise", **options) == "fail"
+    assert outcome(both, both, **options) == "pass"
+
+
+def test_an_overflow_that_a_device_tells_of_fails_here_too():
+    moved = Statistics({**SCALED, "maximum": 1.0001})
+    verdict, _, _ = judged(moved, Statistics(SCALED), overflows=["the vector unit overflowed"])
+    assert verdict.outcome == "fail"
+    assert outcome(moved, Statistics(SCALED)) == "pass"
+
+
+def test_a_known_drift_makes_a_warning_of_a_failure():
+    bounds = {"rel_euclid": (0.5, None), "norm_max": (0.5, None)}
+    drift = KnownDrift("*", "T-1", datetime.date(2999, 1, 1), bounds)
+    moved = Statistics({name: value * 1.1 for name, value in SCALED.items()})
+    assert outcome(moved, Statistics(SCALED), policy=Policy(known_drift=(drift,))) == "warn"
+
+
+def test_what_would_pass_does_pass():
+    moved = Statistics({name: value * 1.1 for name, value in SCALED.items()})
+    verdict, _, _ = judged(moved, Statistics(SCALED))
+    assert set(verdict.would_pass) == {"relative_euclidean_distance", "normalized_max_error"}
+    assert outcome(moved, Statistics(SCALED), policy=Policy(thresholds=verdict.would_pass)) == "pass"
+
+
+def test_every_record_says_what_it_was_judged_by_and_what_was_not():
+    verdict, checks, compared = judged(Statistics(SCALED), Statistics(SCALED), unseen=("right",))
+    sentences = [finding.sentence for finding in verdict.findings]
+    assert sentences[0].startswith("judged by statistics (max, min, avg, l2norm): the right tensor was not saved")
+    assert sentences[1] == "statistics do not tell, so not judged: cosine_similarity"
+    assert compared.compared == tuple(SCALED)
+    assert {check.outcome for check in checks} == {"ok"}
+
+
+def test_statistics_have_the_names_that_a_configuration_has_for_them():
+    assert [statistic_name(name) for name in ("maximum", "mean", "zero_count", "md5")] == [
+        "max",
+        "avg",
+        "zero count",
+        "md5",
+    ]

@@ -1,0 +1,95 @@
+"""The recorder's folders, and what it says without a framework."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.record import Recorder
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    monkeypatch.setattr("pytest_msdump.record.recorder.find_spec", lambda _: None)
+    for name in ("torch", "keras", "tensorflow", "onnxruntime", "mindspore"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+@pytest.mark.usefixtures("absent")
+@pytest.mark.parametrize(
+    ("method", "extra"), [("torch", "torch"), ("keras", "tensorflow"), ("tf1", "tensorflow"), ("onnx", "onnx")]
+)
+def test_a_framework_that_is_not_there_is_told_with_its_extra(tmp_path, method, extra):
+    with pytest.raises(ConfigError, match=rf"not installed here.*pip install 'pytest-msdump\[{extra}\]'"):
+        getattr(Recorder(tmp_path), method)(None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def framework(monkeypatch):
+    """A recording module of a framework that is there."""
+    module = ModuleType("stand-in")
+    module.record = lambda subject, directory, **options: (subject, directory, options)
+    monkeypatch.setitem(sys.modules, "pytest_msdump.record.torch_modules", module)
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    return module
+
+
+@pytest.mark.usefixtures("framework")
+def test_recordings_get_folders_of_their_own(tmp_path):
+    recorder = Recorder(tmp_path)
+    made = [recorder.torch("net", depth=1)[1] for _ in range(2)]
+    assert made == [tmp_path / "torch", tmp_path / "torch_2"]
+    assert recorder.torch("net", directory=str(tmp_path / "x"), depth=1) == ("net", tmp_path / "x", {"depth": 1})
+
+
+def test_arrays_in_hand_are_written(tmp_path):
+    with Recorder(tmp_path).writer(framework="mine") as writer:
+        writer.write("op", np.ones(1))
+    assert writer.directory == tmp_path / "dump"
+
+
+def test_what_a_run_left_is_opened(tmp_path, monkeypatch):
+    module = ModuleType("stand-in")
+    module.record = lambda _, directory: directory
+    monkeypatch.setitem(sys.modules, "pytest_msdump.record.program", module)
+    recorder = Recorder(tmp_path, opened=lambda folder: ("opened", folder))
+    assert recorder.run(["true"]) == ("opened", tmp_path / "program")
+
+
+@pytest.mark.e2e
+def test_a_program_that_has_run_is_opened_with_its_log(tmp_path):
+    seen = []
+    Recorder(tmp_path, opened=seen.append).run([sys.executable, "-c", "print('printed')"], timeout=30)
+    assert [(ran.directory, ran.printed) for ran in seen] == [(tmp_path / "program", "printed")]
+
+
+@pytest.mark.e2e
+def test_a_script_is_run_by_the_interpreter_that_is_named(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import sys; print(sys.argv[1:])")
+    ran = Recorder(tmp_path).mindspore(script, args=["--fast"], python=sys.executable)
+    assert (ran.directory, ran.printed) == (tmp_path / "mindspore", "['--fast']")
+
+
+@pytest.mark.e2e
+def test_importing_the_room_loads_neither_numpy_nor_a_framework():
+    code = (
+        "import sys, pytest_msdump.record as room; room.Recorder('x');"
+        "sys.exit(sorted({'numpy', 'torch', 'tensorflow', 'mindspore', 'onnx'} & set(sys.modules)) or 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_name_is_there_and_others_are_not():
+    import pytest_msdump.record as room
+
+    assert all(getattr(room, name) for name in room.__all__)
+    assert set(room.__all__) <= set(dir(room))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = room.nothing

@@ -1,0 +1,118 @@
+"""Lists of tfdbg become commands that save every tensor once, in order, under names that readers know."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.dumps.filename import parse_reference
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.record.tfdbg import Listed, print_commands, read_listing
+
+LISTING = """\
+run-end: run #1: 1 fetch (y_hat:0); 2 feeds
+3 dumped tensor(s):
+
+t (ms)     Size (B) Op type    Tensor name
+[0.000]    170      VariableV2 k:0
+[33.354]   1.18k    Identity   scope/k/read:0
+[155.531]  576      Split      y_hat:1
+"""
+FIRST = 1600000000000000
+
+
+def commands(text: str) -> list[str]:
+    return list(print_commands(read_listing(text, source="list"), first=FIRST))
+
+
+def test_every_tensor_has_its_command_with_a_time_of_16_digits():
+    assert commands(LISTING) == [
+        "pt k:0 -n 0 -w k.0.1600000000000000.npy",
+        "pt scope/k/read:0 -n 0 -w scope_k_read.0.1600000000000001.npy",
+        "pt y_hat:1 -n 0 -w y_hat.1.1600000000000002.npy",
+    ]
+
+
+def test_lists_of_first_releases_are_read():
+    text = "2 dumped tensor(s):\n\n[0.000 ms] softmax/biases/Variable:0\n[4.566 ms] accuracy/Const:0\n"
+    assert [(one.node, one.slot) for one in read_listing(text, source="list")] == [
+        ("softmax/biases/Variable", 0),
+        ("accuracy/Const", 0),
+    ]
+
+
+def test_a_list_sorted_otherwise_is_brought_into_the_order_of_time():
+    lines = LISTING.splitlines()
+    assert commands("\n".join([*lines[:4], *reversed(lines[4:])])) == commands(LISTING)
+
+
+def test_a_tensor_dumped_in_a_loop_is_saved_each_time():
+    text = "[0.1] 4 Add loop/x:0\n[0.2] 4 Add loop/x:0\n"
+    assert commands(text) == [
+        "pt loop/x:0 -n 0 -w loop_x.0.1600000000000000.npy",
+        "pt loop/x:0 -n 1 -w loop_x.0.1600000000000001.npy",
+    ]
+
+
+def test_two_names_of_one_spelling_stay_two():
+    files = [command.split()[-1] for command in commands("[0.1] 4 Add a/b:0\n[0.2] 4 Add a_b:0\n")]
+    assert [parse_reference(file).op for file in files] == ["a_b", "a_b_2"]
+
+
+def test_a_list_that_is_cut_off_is_refused():
+    with pytest.raises(ConfigError, match=r"2 tensors are listed of the 3"):
+        read_listing(LISTING.rpartition("[")[0], source="list")
+
+
+@pytest.mark.parametrize("text", ["", "nothing here", "t (ms) Size (B) Op type Tensor name\n"])
+def test_a_file_without_tensors_is_refused(text):
+    with pytest.raises(ConfigError, match="0 tensors are listed"):
+        read_listing(text, source="list")
+
+
+def test_a_time_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match=r"'\[1\.2\.3\]' is no time"):
+        read_listing("[1.2.3] 4 Add x:0\n", source="list")
+
+
+def test_a_name_too_long_for_a_file_is_refused():
+    assert len(next(print_commands([Listed(0, "x" * 232, 0)], first=FIRST)).split()[-1]) == 255
+    with pytest.raises(ConfigError, match="would have 256 bytes"):
+        list(print_commands([Listed(0, "x" * 233, 0)], first=FIRST))
+
+
+def test_the_command_prints_lines_to_paste(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "tensor_name"
+    file.write_text(LISTING)
+    assert main(["tfdbg", "tensor_name", str(file), "--time", str(FIRST)]) == 0
+    assert capsys.readouterr().out.splitlines() == commands(LISTING)
+    monkeypatch.setattr("sys.stdin", io.StringIO(LISTING))
+    assert main(["tfdbg", "-", "--time", str(FIRST), "--folder", "out"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "pt k:0 -n 0 -w out/k.0.1600000000000000.npy"
+
+
+def test_times_are_now_unless_one_is_said(tmp_path, capsys):
+    file = tmp_path / "list"
+    file.write_text(LISTING)
+    assert main(["tfdbg", str(file)]) == 0
+    assert re.fullmatch(r"(pt \S+:\d -n 0 -w \w+\.\d\.\d{16}\.npy\n){3}", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "words", [["gone"], ["a", "b"], [".", "--time", "1"], [".", "--folder", "a b"], ["."], ["x", "y", "z"]]
+)
+def test_what_cannot_be_meant_is_exit_code_4(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["tfdbg", *words]) == 4
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_a_count_beyond_all_numbers_is_no_count():
+    text = LISTING.partition("\n")[2]
+    assert len(read_listing(f"{'9' * 5000} dumped tensor(s):\n{text}", source="list")) == len(
+        read_listing(LISTING, source="list")
+    )

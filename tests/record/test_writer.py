@@ -1,0 +1,180 @@
+"""What the writer writes: names, bytes, order, and a manifest that tells the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from pytest_msdump import open_dump
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.record import DumpWriter, RawArray
+
+NUMPY_TYPES = list("?bBhHiIlLqQefdFD")
+
+
+def manifest_of(folder):
+    return json.loads((folder / "msdump.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("code", NUMPY_TYPES)
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_every_type_of_numpy_is_saved_bit_for_bit(tmp_path, code, order):
+    bits = np.random.default_rng(7).integers(0, 2 if code == "?" else 256, 3 * 4 * np.dtype(code).itemsize, np.uint8)
+    array = bits.view(np.dtype(code).newbyteorder(order)).reshape(3, 4)
+    with DumpWriter(tmp_path / "d") as writer:
+        path = writer.write("op", array)
+    loaded = np.load(path, allow_pickle=False)
+    assert loaded.dtype == array.dtype
+    assert loaded.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,)])
+def test_shapes_are_kept(tmp_path, shape):
+    with DumpWriter(tmp_path / "d") as writer:
+        assert np.load(writer.write("op", np.ones(shape, "float32"))).shape == shape
+
+
+def test_views_that_are_not_in_c_order_are_saved_as_they_read(tmp_path):
+    whole = np.arange(24).reshape(2, 3, 4)
+    with DumpWriter(tmp_path / "d") as writer:
+        for array in (whole.T, whole.T[::-1], whole[:, ::2], np.broadcast_to(whole[0], (2, 3, 4))):
+            np.testing.assert_array_equal(np.load(writer.write("op", array)), array)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code"),
+    [("bfloat16", "<u2"), ("float8_e4m3fn", "|u1"), ("float8_e5m2", "|u1"), ("complex32", "<u4"), ("int4", "|i1")],
+)
+def test_types_that_numpy_lacks_are_saved_as_their_bits_and_named_in_the_manifest(tmp_path, dtype, code):
+    bits = np.random.default_rng(7).integers(0, 256, 6 * np.dtype(code).itemsize, np.uint8).tobytes()
+    with DumpWriter(tmp_path / "d") as writer:
+        path = writer.write("op", RawArray(bits, (2, 3), dtype))
+    loaded = np.load(path)
+    assert (loaded.dtype.str, loaded.shape, loaded.tobytes()) == (code, (2, 3), bits)
+    assert manifest_of(tmp_path / "d")["tensors"][path.name]["dtype"] == dtype
+
+
+def test_bits_may_be_given_as_an_array_and_a_type(tmp_path):
+    bits = np.array([0x3F80, 0x7FC1], "uint16")
+    with DumpWriter(tmp_path / "d") as writer:
+        path = writer.write("op", bits, dtype="BFloat16")
+    assert np.load(path).tolist() == bits.tolist()
+    assert manifest_of(tmp_path / "d")["tensors"][path.name] == {"op": "op", "dtype": "bfloat16"}
+
+
+def test_bits_that_do_not_make_up_the_shape_are_refused(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer, pytest.raises(ConfigError, match="10 bytes of bfloat16"):
+        writer.write("op", RawArray(bytes(10), (2, 3), "bfloat16"))
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.zeros(2, "f4,i4"), np.zeros(2, "M8[s]")])
+def test_what_holds_no_numbers_is_refused(tmp_path, array):
+    with DumpWriter(tmp_path / "d") as writer, pytest.raises(ConfigError, match="cannot be recorded as numbers"):
+        writer.write("op", array)
+
+
+def test_names_have_the_letters_of_the_grammar_and_the_true_name_is_in_the_manifest(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer:
+        path = writer.write("model/layers.0:é b", np.zeros(1), slot=3)
+    assert re.fullmatch(r"model_layers_0___b\.3\.\d{16}\.npy", path.name)
+    assert manifest_of(tmp_path / "d")["tensors"] == {path.name: {"op": "model/layers.0:é b", "slot": 3}}
+
+
+def test_two_true_names_of_one_spelling_get_two_file_names(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer:
+        names = [writer.write(op, np.zeros(1)).name for op in ("a.b", "a/b", "a.b", "a_b_2", "c_input")]
+        names.append(writer.write("c", np.zeros(1), io="input").name)
+    assert [name.split(".")[0] for name in names] == ["a_b", "a_b_2", "a_b", "a_b_2_2", "c_input", "c_2_input"]
+
+
+def test_timestamps_rise_also_when_the_clock_goes_back(tmp_path, monkeypatch):
+    times = iter([1_700_000_000_000_005_000, 1_700_000_000_000_005_000, 1_600_000_000_000_000_000])
+    monkeypatch.setattr("pytest_msdump.record.names.time.time_ns", lambda: next(times))
+    with DumpWriter(tmp_path / "d") as writer:
+        stamps = [int(writer.write("op", np.zeros(1)).name.split(".")[2]) for _ in range(3)]
+    assert stamps == [1_700_000_000_000_005, 1_700_000_000_000_006, 1_700_000_000_000_007]
+
+
+def test_iterations_have_folders_when_asked_for(tmp_path):
+    with DumpWriter(tmp_path / "d", iterations=True) as writer:
+        paths = [writer.write("op", np.zeros(1), iteration=step) for step in (0, 2)]
+    assert [path.parent.name for path in paths] == ["0", "2"]
+    assert set(manifest_of(tmp_path / "d")["tensors"]) == {f"{path.parent.name}/{path.name}" for path in paths}
+
+
+def test_a_flat_dump_has_one_iteration(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer, pytest.raises(ConfigError, match="iterations=True"):
+        writer.write("op", np.zeros(1), iteration=1)
+
+
+def test_names_beyond_255_bytes_go_through_a_mapping(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer:
+        paths = [writer.write(f"{'x' * 300}/{number}", np.full(1, number)) for number in range(2)]
+    rows = [row.split(",") for row in (tmp_path / "d/mapping.csv").read_text().splitlines()]
+    assert [path.name for path in paths] == ["400000000.npy", "400000001.npy"] == [short for short, _ in rows]
+    assert all(re.fullmatch(rf"x{{300}}_{number}\.0\.\d{{16}}\.npy", rows[number][1]) for number in range(2))
+    assert manifest_of(tmp_path / "d")["tensors"]["400000001.npy"]["op"] == f"{'x' * 300}/1"
+
+
+def test_a_run_that_breaks_leaves_no_manifest_that_says_complete(tmp_path):
+    with suppress(KeyError), DumpWriter(tmp_path / "d") as writer:
+        writer.write("op", np.zeros(1))
+        raise KeyError
+    assert manifest_of(tmp_path / "d")["complete"] is False
+
+
+def test_a_folder_with_files_is_refused(tmp_path):
+    (tmp_path / "x").touch()
+    with pytest.raises(ConfigError, match="not empty"):
+        DumpWriter(tmp_path)
+
+
+def test_the_manifest_tells_the_run(tmp_path):
+    with DumpWriter(tmp_path / "d", framework="torch", version="2.13", device="cpu") as writer:
+        writer.describe(inputs={"x": np.zeros(2)}, seeds={"torch": 1}, command=["python", "a b.py"], dtype_policy="amp")
+        writer.describe(weights={"w": np.zeros(2)}, seeds={"numpy": 2})
+    found = manifest_of(tmp_path / "d")
+    assert (found["framework"], found["version"], found["device"], found["complete"]) == ("torch", "2.13", "cpu", True)
+    assert found["seeds"] == {"torch": 1, "numpy": 2}
+    assert found["inputs"]["x"] == found["weights"]["w"]
+    assert (found["command"], found["dtype_policy"]) == (["python", "a b.py"], "amp")
+    assert not [path.name for path in (tmp_path / "d").iterdir() if path.name != "msdump.json"]
+
+
+@pytest.mark.parametrize("code", NUMPY_TYPES)
+def test_every_type_of_numpy_is_read_back_bit_for_bit(tmp_path, code):
+    bits = np.random.default_rng(7).integers(0, 2 if code == "?" else 256, 2 * 3 * np.dtype(code).itemsize, np.uint8)
+    array = bits.view(code).reshape(2, 3)
+    with DumpWriter(tmp_path / "d") as writer:
+        writer.write("op", array)
+    values = open_dump(tmp_path / "d").read("op")
+    assert values.dtype == array.dtype
+    assert values.tobytes() == array.tobytes()
+
+
+BYTES, HALVES = np.arange(256, dtype="u1"), np.arange(2**16, dtype="u2")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "codes", "values"),
+    [
+        ("bfloat16", HALVES, (HALVES.astype("u4") << 16).view("f4")),
+        # float8_e5m2 is the upper half of float16.
+        ("float8_e5m2", BYTES, (BYTES.astype("u2") << 8).view("f2").astype("f4")),
+        ("complex32", HALVES, HALVES.view("f2").astype("f4").view("c8")),
+        ("int4", np.arange(-8, 8, dtype="i1"), np.arange(-8, 8)),
+    ],
+)
+def test_every_code_of_types_that_numpy_lacks_is_read_back_as_its_value(tmp_path, dtype, codes, values):
+    with DumpWriter(tmp_path / "d") as writer:
+        writer.write("op", RawArray(codes, values.shape, dtype))
+    dump = open_dump(tmp_path / "d")
+    assert dump.open("op").dtype == dtype
+    read = dump.read("op")
+    # Part by part: numpy 1 warns of an invalid value when it compares a complex NaN with an infinity.
+    np.testing.assert_array_equal(read.real, values.real)
+    np.testing.assert_array_equal(read.imag, values.imag)

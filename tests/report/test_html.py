@@ -1,0 +1,229 @@
+"""The page: a pure function of results.json, small, and closed to whatever a dump's names hold."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+from report.big_results import results
+
+from pytest_msdump.cli import main
+from pytest_msdump.facts.diagnoses import DIAGNOSES
+from pytest_msdump.report.html.content import Pool, column, file_columns, front_coded, short
+from pytest_msdump.report.html.page import page as page_of
+from pytest_msdump.report.html.words import WORDS
+from pytest_msdump.report.json_report import report_from
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def page(values, **more):
+    """The page of a results.json."""
+    return page_of(report_from(values), **more)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return results(40, names=[HOSTILE, "a]]>--><!--", "x\udc80y"], roles=True)
+
+
+@pytest.fixture(scope="module")
+def large():
+    return results(5000, failing=1.0)
+
+
+@pytest.fixture(scope="module")
+def large_page(large):
+    return page(large).decode("utf-8")
+
+
+def data_of(text):
+    """What the page's program reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found[1])
+
+
+def cell(values, row):
+    return values["all"] if isinstance(values, dict) else values[row]
+
+
+def texts(coded, rows):
+    """Front coding undone, as the page does it: counted in UTF-16 units."""
+    found, before = [], ""
+    for row in range(rows):
+        units = before.encode("utf-16-le", "surrogatepass")[: 2 * cell(coded["shared"], row)]
+        before = units.decode("utf-16-le", "surrogatepass") + cell(coded["rest"], row)
+        found.append(before)
+    return found
+
+
+def test_five_thousand_tensors_fit_into_two_million_bytes(large_page):
+    assert 1_000_000 < len(large_page.encode()) < 2_000_000
+
+
+def test_the_same_results_give_the_same_bytes_and_are_not_changed(small):
+    before = copy.deepcopy(small)
+    assert page(small) == page(json.loads(json.dumps(small)))
+    assert small == before
+
+
+def test_a_name_never_becomes_markup(small):
+    text = page(small).decode("utf-8")
+    assert HOSTILE not in text
+    inside = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1]
+    assert not set("<>&") & set(inside)
+    assert texts(data_of(text)["report"]["tensors"]["left"]["label"], 3) == [HOSTILE, "a]]>--><!--", "x\udc80y"]
+
+
+def test_the_directories_are_escaped(small):
+    named = {**small, "left": {**small["left"], "directory": "/runs/<b>&"}}
+    text = page(named).decode()
+    assert "<title>msdump: &lt;b&gt;&amp; / reference</title>" in text
+    assert "<b>" not in text
+
+
+def test_the_policy_names_exactly_the_program_and_the_style_of_the_page(small):
+    text = page(small).decode("utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    programs = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert len(programs) == len(styles) == 1
+    digests = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (*programs, *styles)]
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{digests[0]}'; style-src 'sha256-{digests[1]}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_the_page_names_nothing_outside_of_itself(small):
+    text = page(small).decode("utf-8")
+    addresses = set(re.findall(r"(?:https?:)?//[a-z][\w.]*\.\w+[^\s\"']*", text))
+    assert addresses == {"//www.w3.org/2000/svg"} or addresses == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in text
+    assert "innerHTML" not in text
+    assert set(re.findall(r'(?:src|href)="([^"]*)"', text)) == {"data:,"}
+
+
+def test_numbers_limits_and_outcomes_of_every_record_are_there(small):
+    report = data_of(page(small).decode("utf-8"))["report"]
+    assert report["rows"] == 40
+    for row, record in enumerate(small["tensors"]):
+        pool, tensors = report["pool"], report["tensors"]
+        for metric, values in tensors["values"].items():
+            assert cell(values, row) == pytest.approx(record["metrics"][metric], rel=1e-5)
+        limited = [check for check in record["checks"] if check["limit"] is not None]
+        assert pool[cell(tensors["limits"], row)] == [
+            [check["metric"], check["limit"], check["level"], check["rule"]] for check in limited
+        ]
+        assert pool[cell(tensors["outcomes"], row)] == [check["outcome"].lower() for check in limited]
+        assert pool[cell(tensors["verdict"], row)] == record["verdict"]
+
+
+def test_what_fails_first_is_told_in_full_when_there_is_no_room_for_all(large_page):
+    report = data_of(large_page)["report"]
+    told, left_out = report["details"]["of"], report["details"]["left_out"]
+    assert "worst" in told["0"]
+    assert 0 not in left_out
+    assert len(left_out) > 100
+    assert all(str(row) not in told or "worst" not in told[str(row)] for row in left_out)
+
+
+def test_causes_are_told_before_the_failures_that_inherit_from_them(large):
+    role = {"role": "cause", "causes": [], "suspects": [], "role_reason": ""}
+    tensors = [*large["tensors"][:-1], {**large["tensors"][-1], **role}]
+    values = {**large, "tensors": tensors}
+    report = data_of(page(values).decode("utf-8"))["report"]
+    assert "worst" in report["details"]["of"]["4999"]
+
+
+def test_a_reason_of_an_older_release_is_shown_as_its_sentence():
+    values = results(3, failing=1.0)
+    values["tensors"][0].update(role="cause", causes=[], suspects=[], role_reason="SENTENCE")
+    why = {"why": "first", "suspects": [], "given": ["w"]}
+    values["tensors"][1].update(role="cause", causes=[], suspects=[], role_reason="SENTENCE", role_why=why)
+    data = data_of(page(values).decode("utf-8"))["report"]
+    assert data["details"]["of"]["0"]["role_reason"] == "SENTENCE"
+    assert "role_reason" not in data["details"]["of"]["1"]
+    assert data["pool"][data["details"]["of"]["1"]["role_why"]["given"][0]] == "w"
+
+
+def test_coverage_alone_fails_the_page_before_its_program_runs():
+    values = results(3, failing=0.0)
+    assert '<div class="stamp is-pass">PASS' in page(values).decode("utf-8")
+    problems = {"en": ["few"], "zh": ["少"]}
+    text = page(values, problems=problems).decode("utf-8")
+    assert '<div class="stamp is-fail">FAIL' in text
+    assert data_of(text)["report"]["problems"] == problems
+
+
+def test_a_column_of_one_value_is_that_value():
+    assert column([3, 3]) == {"all": 3}
+    assert column([1, True]) == [1, True]
+    assert column([]) == []
+
+
+def test_names_are_front_coded_and_come_back():
+    names = ["a/b/c", "a/b/d", "", "a/😀1", "a/😀2", "a/😁"]
+    coded = front_coded(names)
+    assert coded["rest"][1] == "d"
+    assert texts(coded, len(names)) == names
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.12345678, 0.123457), (3.0, 3), (7, 7), (2**60, 1.15292e18), (10**400, str(10**400)), ("NaN", "NaN"),
+     ([1.23456789, None], [1.23457, None]), (True, True), (5e-324, 5e-324)],
+)  # fmt: skip
+def test_numbers_keep_the_digits_that_a_person_reads(value, shown):
+    assert short(value) == shown
+    assert type(short(value)) is type(shown)
+
+
+def test_file_names_share_their_templates():
+    pool = Pool()
+    names = ["Default_a", "Default_b"]
+    paths = [f"rank_0/Conv2D.{name}.0.0.179522239508610{place}.output.0.npy" for place, name in enumerate(names)]
+    coded = file_columns(paths, names, pool)
+    assert pool.values == ["rank_0/", "Conv2D.\x01.0.0.\x02.output.0.npy"]
+    assert coded == {"folder": {"all": 0}, "template": {"all": 1}, "time": [1795222395086100, 1]}
+
+
+def test_every_word_is_said_in_both_languages_with_the_same_gaps():
+    for key, (english, chinese) in WORDS.items():
+        assert english, key
+        assert chinese, key
+        assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", chinese)), key
+
+
+def test_every_diagnosis_has_words():
+    assert {key.removeprefix("looks_") for key in WORDS if key.startswith("looks_")} - {"like"} == set(DIAGNOSES)
+
+
+def test_a_saved_result_is_drawn_again_byte_for_byte(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for side, factor in (("left", 1.0), ("right", 1.5)):
+        (tmp_path / side).mkdir()
+        for number in range(3):
+            np.save(f"{side}/op{number}.0.17952223950861{number}.npy", np.ones(4, "f4") * (factor if number else 1))
+    assert main(["compare", "left", "right", "--report", "json,html,csv"]) == 1
+    first = (tmp_path / "msdump-report" / "index.html").read_bytes()
+    table = (tmp_path / "msdump-report" / "ops.csv").read_bytes()
+    capsys.readouterr()
+    assert main(["report", "msdump-report/results.json", "--out", "again", "--report", "html,csv"]) == 0
+    assert capsys.readouterr().out.split() == ["again/index.html", "again/ops.csv"]
+    assert (tmp_path / "again" / "index.html").read_bytes() == first
+    assert (tmp_path / "again" / "ops.csv").read_bytes() == table
+    assert main(["report", "msdump-report/results.json"]) == 0
+    assert capsys.readouterr().out.split() == ["msdump-report/index.html"]
+
+
+def test_a_damaged_result_is_not_drawn(tmp_path, capsys):
+    (tmp_path / "results.json").write_text('{"schema_version": 1}')
+    assert main(["report", str(tmp_path / "results.json")]) == 4
+    assert "'left' is missing" in capsys.readouterr().err
+    assert not (tmp_path / "index.html").exists()

@@ -1,0 +1,229 @@
+"""ops.csv is the vendor's table, column by column, with ours after it."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report import samples
+
+from pytest_msdump.comparison.assemble import assemble
+from pytest_msdump.escape import csv_line
+from pytest_msdump.model.comparison import CustomResult, Measurement
+from pytest_msdump.model.pairing import Unmatched
+from pytest_msdump.report.vendor_cells import ALGORITHMS, number_cells
+from pytest_msdump.report.vendor_table import TITLES, csv_content, csv_rows, write_csv
+from pytest_msdump.text import plain_text
+
+# The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
+VENDOR = (
+    "Index,OpType,NPUDump,DataType,GroundTruth,DataType,TensorIndex,Shape,CosineSimilarity,MaxAbsoluteError,"
+    "AccumulatedRelativeError,RelativeEuclideanDistance,KullbackLeiblerDivergence,StandardDeviation,"
+    "MeanAbsoluteError,RootMeanSquareError,MaxRelativeError,MeanRelativeError,CompareFailReason"
+)
+
+
+def a_report(records, unmatched_left=(), unmatched_right=(), names=("a", "b", "c")):
+    left, right = samples.dumps(names)
+    pairing = samples.pairing([samples.pair()], unmatched_left, unmatched_right)
+    return assemble(left, right, pairing, records, profile="default")
+
+
+def cells(record):
+    (row,) = csv_rows(a_report([record]))
+    return dict(zip(TITLES, row, strict=True))
+
+
+def with_numbers(**values):
+    numbers = {metric: Measurement(metric, value) for metric, value in values.items()}
+    return samples.drifted(comparison=samples.measured(measurements=numbers, vendor={}))
+
+
+def test_the_titles_are_the_vendor_s_and_ours_come_last():
+    assert ",".join(TITLES) == f"{VENDOR},Verdict,Reason"
+
+
+def test_a_row_is_written_as_the_vendor_writes_it():
+    # The vendor's row for a one-element tensor of -7.5 against 1.25, whose right cosine is not ours to print.
+    record = with_numbers(
+        max_absolute_error=8.75,
+        accumulated_relative_error=7.0,
+        relative_euclidean_distance=7.0,
+        kl_divergence=0.0,
+        standard_deviation=(-7.5, 0.0, 1.25, 0.0),
+        mean_absolute_error=8.75,
+        root_mean_square_error=8.75,
+        max_relative_error=7.0,
+        mean_relative_error=7.0,
+    )
+    (row,) = csv_rows(a_report([record]))
+    assert row[:8] == (
+        "4", "BiasAdd", "Default/conv2-Conv2d/BiasAdd-op0", "float32", "conv2", "float32",
+        "Default/conv2-Conv2d/BiasAdd-op0:output:0", "[1,12,7,7]",
+    )  # fmt: skip
+    assert row[8:18] == (
+        "NaN", "8.750000", "7.000000", "7.000000", "0.000000", "(-7.500;0.000),(1.250;0.000)",
+        "8.750000", "8.750000", "7.000000", "7.000000",
+    )  # fmt: skip
+
+
+def test_means_below_a_thousandth_are_nought_without_a_sign():
+    record = with_numbers(standard_deviation=(-0.0009, 0.41204, 0.00099, 0.001))
+    assert cells(record)["StandardDeviation"] == "(0.000;0.412),(0.000;0.001)"
+
+
+def test_exact_integers_are_written_whole():
+    assert cells(with_numbers(max_absolute_error=2**63 + 1))["MaxAbsoluteError"] == "9223372036854775809.000000"
+
+
+def test_relative_errors_are_the_vendor_s_number():
+    comparison = samples.measured(vendor={"mean_relative_error": 0.25})
+    row = cells(samples.drifted(comparison=comparison))
+    assert (row["MeanRelativeError"], row["MaxRelativeError"]) == ("0.250000", "311.620000")
+
+
+def test_an_undefined_number_is_nan_and_has_its_reason():
+    reason = "all elements of the right side are 0"
+    numbers = {
+        "cosine_similarity": Measurement("cosine_similarity", undefined=plain_text(reason)),
+        "relative_euclidean_distance": Measurement("relative_euclidean_distance", undefined=plain_text(reason)),
+        "max_absolute_error": Measurement("max_absolute_error", 1.0),
+    }
+    row = cells(samples.drifted(comparison=samples.measured(measurements=numbers, vendor={})))
+    assert (row["CosineSimilarity"], row["MaxAbsoluteError"]) == ("NaN", "1.000000")
+    assert row["CompareFailReason"] == f"CosineSimilarity and RelativeEuclideanDistance: {reason}"
+
+
+def test_verdict_and_reason_are_the_last_two():
+    (row,) = csv_rows(a_report([samples.drifted()]))
+    assert row[-2] == "fail"
+    assert row[-1].startswith(f"cosine_similarity 0.390511 is below 0.999 ({samples.RULE}); relative_euclidean")
+
+
+def test_a_tensor_that_could_not_be_read_has_no_number():
+    row = cells(samples.unreadable())
+    assert {row[title] for title in TITLES[8:18]} == {"NaN"}
+    assert "cut off" in row["CompareFailReason"]
+    assert row["Verdict"] == "error"
+
+
+def test_a_pair_that_was_not_run_is_a_row_too():
+    row = cells(samples.not_run())
+    assert (row["CosineSimilarity"], row["CompareFailReason"], row["Verdict"]) == ("NaN", "not run", "not_run")
+
+
+def test_the_side_without_a_partner_is_a_star_and_the_right_ones_come_last():
+    alone = [Unmatched("left", samples.left_ref("c"), plain_text("nobody of that name"))]
+    alone += [Unmatched("left", samples.left_ref("b"), plain_text("nobody of that name"))]
+    right = [
+        Unmatched("right", samples.right_ref(name, slot), plain_text("left out"))
+        for name, slot in (("x", 0), ("x", 1), ("y", 0))
+    ]
+    rows = csv_rows(a_report([samples.drifted(pair=samples.pair(order=0))], alone, right))
+    # Index, NPUDump, GroundTruth, TensorIndex, reason, verdict
+    assert [(row[0], row[2], row[4], row[6], *row[-3:-1]) for row in rows[1:]] == [
+        ("1", "b", "*", "b:output:0", "nobody of that name", "unmatched"),
+        ("2", "c", "*", "c:output:0", "nobody of that name", "unmatched"),
+        ("3", "*", "x", "x:output:0", "left out", "unmatched"),
+        ("3", "*", "x", "x:output:1", "left out", "unmatched"),
+        ("4", "*", "y", "y:output:0", "left out", "unmatched"),
+    ]
+    assert {cell for row in rows[1:] for cell in row[8:18]} == {"NaN"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a,b", "a,b"),
+        ('say "x"', 'say "x"'),
+        ("名前", "名前"),
+        ("conv1-Conv2d/BiasAdd-op0", "conv1-Conv2d/BiasAdd-op0"),
+        ("-1", "-1"),
+        ("=1+2", "'=1+2"),
+        ("-conv", "'-conv"),
+        ("+conv", "'+conv"),
+        ("@a", "'@a"),
+        ("＝a", "'＝a"),
+        ("two\nlines", r"two\nlines"),
+        ("caf\udce9 \ud800-\udfff", r"caf\udce9 \ud800-\udfff"),
+    ],
+)
+def test_any_name_is_one_cell_that_is_no_formula_and_stops_no_later_row(tmp_path, name, shown):
+    pair = samples.pair(left=samples.left_ref(name))
+    records = [samples.drifted(pair=pair), samples.passed()]
+    content = write_csv(a_report(records), tmp_path).read_bytes()
+    text = content.decode("utf-8")
+    titles, first, second = csv.reader(io.StringIO(text, newline=""))
+    assert tuple(titles) == TITLES
+    assert first[2] == shown
+    assert second[-2] == "pass"
+
+
+def cell(name, value):
+    """One number as the vendor writes it."""
+    if value is None:
+        return "NaN"
+    if name == "standard_deviation":
+        a, b, c, d = ["0.000" if abs(float(one)) < 0.001 else f"{float(one):.3f}" for one in value]
+        return f"({a};{b}),({c};{d})"
+    return f"{value}.000000" if isinstance(value, int) else f"{float(value):.6f}"
+
+
+REAL = st.floats()
+NUMBERS = st.none() | REAL | st.integers()
+DEVIATIONS = st.none() | st.tuples(*[REAL | st.integers(-5, 5)] * 4)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_all_numbers_of_a_row_are_written_as_each_alone(data):
+    names = data.draw(st.lists(st.sampled_from([*ALGORITHMS, "mine"]), unique=True))
+    measured = st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(ALGORITHMS, NUMBERS) | {"standard_deviation": DEVIATIONS}
+    )
+    metrics, vendor = data.draw(measured), data.draw(measured)
+    custom = data.draw(st.just({}) | st.just({"mine": CustomResult("two\nlines", "")}))
+    measurements = {name: Measurement(name, value) for name, value in metrics.items()}
+    comparison = samples.measured(measurements=measurements, vendor=vendor)
+    known = metrics | vendor
+    assert number_cells(samples.drifted(comparison=comparison, custom=custom), names) == [
+        "two\nlines" if custom and name == "mine" else cell(name, known.get(name)) for name in names
+    ]
+
+
+def by_csv(rows):
+    """The rows as the standard library writes them."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+CELLS = st.text(st.sampled_from('," ;a=名'), max_size=4).filter(lambda cell: cell[:1] != "=")
+
+
+@given(st.lists(CELLS, min_size=1, max_size=4))
+def test_a_line_is_that_of_the_standard_library(cells):
+    assert csv_line(cells) + "\n" == by_csv([cells])
+
+
+@given(st.lists(CELLS, min_size=1, max_size=4))
+def test_a_line_is_read_as_it_was(cells):
+    assert list(csv.reader(io.StringIO(csv_line(cells) + "\n", newline=""), strict=True)) == [cells]
+
+
+def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
+    alone = [Unmatched("left", samples.left_ref("c"), plain_text('nobody, "really"'))]
+    names = ["a,b", 'say "x"', "名前", "usual"]
+    pairs = [samples.pair(left=samples.left_ref(name), order=number) for number, name in enumerate(names)]
+    records = [samples.drifted(pair=pair) for pair in pairs]
+    records += [
+        samples.unreadable(),
+        samples.passed(custom={"cosine_similarity": CustomResult('own, "1"', "why not")}),
+    ]
+    report = a_report(records, alone, names=[*names, "c"])
+    text = csv_content(report).decode("utf-8", errors="surrogateescape")
+    assert text == by_csv([TITLES, *csv_rows(report)])
+    assert text.count("own") == 1

@@ -1,0 +1,458 @@
+"""What a failing item says: golden texts, the width, and each thing that a person needs to know.
+
+The golden files are written anew only by ``MSDUMP_WRITE_GOLDEN=1 pytest tests/report``; read the difference.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report import samples
+
+from pytest_msdump.comparison.assemble import assemble
+from pytest_msdump.model.comparison import Finding, Limits, Measurement, Nonfinite, Verdict, WorstElement
+from pytest_msdump.model.pairing import Missing, Pair, Transform, Unmatched
+from pytest_msdump.model.record import Check
+from pytest_msdump.model.report import NetworkOperator
+from pytest_msdump.model.tensor import Coordinates, TensorSpec
+from pytest_msdump.report.coverage import coverage_text
+from pytest_msdump.report.failure import failure_text, one_line, record_text
+from pytest_msdump.report.summary import header_lines, summary_lines
+from pytest_msdump.text import Message, plain_text
+
+GOLDEN = Path(__file__).parent / "golden"
+RERUN = [
+    "pytest",
+    "--msdump-left=target_bad",
+    "--msdump-right=reference",
+    "--msdump-select=Default/conv2-Conv2d/BiasAdd-op0",
+]
+
+
+def said(*records, width=80, rerun=None):
+    return failure_text(records, operators=14, width=width, rerun=rerun, left_root="target_bad", right_root="reference")
+
+
+EXPIRED = Message("drift_expired", {"reason": "exp", "date": "2026-01-31"})
+
+
+def overflowed():
+    """A float16 operator that ran into its maximum, NaN beside it."""
+    comparison = samples.measured(
+        elements=8,
+        finite=6,
+        differing=3,
+        right_zero_mismatch=2,
+        measurements={
+            "cosine_similarity": Measurement("cosine_similarity", 0.99899999999),
+            "max_relative_error": Measurement("max_relative_error", 0.41, where=(1, 2)),
+            "kl_divergence": Measurement(
+                "kl_divergence", undefined=plain_text("the range of the left side is not finite")
+            ),
+            "nonfinite_mismatch": Measurement("nonfinite_mismatch", 1, where=(0, 1)),
+            "saturated_count": Measurement("saturated_count", 2, where=(0, 1)),
+        },
+        nonfinite=Nonfinite(nan_both=1, nan_left=1, saturated=1, mismatch=1, first_mismatch=(0, 1)),
+        worst=(
+            WorstElement((0, 1), math.nan, 111023.7, math.inf),
+            WorstElement((1, 2), 65504.0, 111023.7, 41.83),
+            WorstElement((1, 3), 1.0000000001, 1.0, 1.5),
+        ),
+        rtol=1e-3,
+        atol=1e-5,
+    )
+    rule = "profile default (float16)"
+    rows = (
+        Check("cosine_similarity", 0.99899999999, 0.999, "fail", rule, "fail"),
+        Check("max_relative_error", 0.41, 0.5, "fail", "--msdump-threshold max_rel=0.5", "fail"),
+        Check("kl_divergence", None, 0.005, "fail", "--msdump-threshold kld=0.005", "undefined"),
+        Check("nonfinite_mismatch", 1, 0, "fail", rule, "fail"),
+        Check("saturated_count", 2, 0, "fail", rule, "fail"),
+    )
+    left_out = (
+        "max_relative_error 0.41 leaves out 2 elements where the right is 0 and the left is not, so its limit 0.5"
+    )
+    findings = (
+        Finding(
+            "fail",
+            plain_text(f"cosine_similarity 0.99899999999 is below 0.999 ({rule})"),
+            "cosine_similarity",
+            0.99899999999,
+            0.999,
+        ),
+        Finding(
+            "fail",
+            plain_text(f"{left_out} does not hold"),
+            "max_relative_error",
+            0.41,
+            0.5,
+            "--msdump-threshold max_rel=0.5",
+        ),
+        Finding("fail", plain_text("nonfinite_mismatch 1 is above 0"), "nonfinite_mismatch", 1, 0, rule),
+        Finding("fail", plain_text("saturated_count 2 is above 0"), "saturated_count", 2, 0, rule),
+        Finding(
+            "undefined",
+            plain_text("kl_divergence is undefined, because the range of the left side is not finite"),
+            "kl_divergence",
+        ),
+        Finding("note", plain_text("dtypes differ: left float16, right float32; judged as float16, the coarser side")),
+    )
+    at = Coordinates(1, "Net", 2, 9, 3)
+    left = samples.left_ref("Default/network/pow-Pow/Pow-op7", "Pow", dtype="float16", at=at)
+    return samples.drifted(
+        pair=Pair(left, samples.right_ref("pow"), "name", "", Transform(right_format="NHWC"), 11),
+        left_spec=TensorSpec("float16", (2, 4), None, (2, 4)),
+        right_spec=TensorSpec("float32", (2, 4), None, (2, 4)),
+        verdict=Verdict("fail", findings, {"cosine_similarity": 0.998, "saturated_count": 2}),
+        limits=Limits(judged_as="float16", notes=(EXPIRED,)),
+        checks=rows,
+        comparison=comparison,
+    )
+
+
+def a_report(*records, pairs=None, alone_left=(), alone_right=(), missing=(), min_coverage=None):
+    left, right = samples.dumps()
+    pairing = samples.pairing(
+        [samples.pair()] * (len(records) if pairs is None else pairs), alone_left, alone_right, missing
+    )
+    return assemble(left, right, pairing, records, profile="default", min_coverage=min_coverage)
+
+
+def nothing_met():
+    left, right = samples.dumps()
+    alone = [
+        Unmatched("left", ref, plain_text("no right operator of that name"), ("conv1:output:0",)) for ref in left.refs
+    ]
+    return a_report(
+        alone_left=alone, alone_right=[Unmatched("right", right.refs[0], plain_text("no left operator of that name"))]
+    )
+
+
+def ended_badly(width):
+    report = a_report(samples.passed(), samples.drifted(), samples.unreadable(), min_coverage=0.9)
+    header = header_lines(report.left, report.right, pairs=3, profile="default")
+    return "\n".join([*header, "", *summary_lines(report, width=width, files=["msdump-report/results.json"])])
+
+
+TEXTS = {
+    "drift": lambda width: said(samples.drifted(), samples.passed(), width=width, rerun=RERUN),
+    "overflow": lambda width: said(overflowed(), width=width),
+    "error": lambda width: said(samples.unreadable(), width=width, rerun=RERUN),
+    "nothing_met": lambda width: coverage_text(nothing_met(), width=width),
+    "summary": ended_badly,
+}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_text_is_the_golden_one(name, width):
+    golden = GOLDEN / f"{name}_{width}.txt"
+    text = TEXTS[name](width) + "\n"
+    if os.environ.get("MSDUMP_WRITE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+LONG = "Default/" + "network-WithLossCell/_backbone-LongNamedNetwork/" * 5 + "Conv2D-op123456"
+DIGITS = complex(-1.2345678901234567e-300, 9.876543210987654e-300)
+
+
+def widest():
+    """All that is long at once: names, rule, index, digits."""
+    rule = 'msdump.toml [[msdump.rule]] #12 match="Default/network-WithLossCell/_backbone*" dtype="float32"'
+    worst = (
+        WorstElement((10**6,) * 6, DIGITS, DIGITS + 1e-315, 1.0),
+        WorstElement((0,) * 6, 0.1, math.nextafter(0.1, 1), 1.0),
+    )
+    comparison = samples.measured(worst=worst)
+    pair = Pair(samples.left_ref(LONG), samples.right_ref("x" * 230), "mapped", f"{'deep/' * 30}msdump.toml #1")
+    return samples.drifted(rule=rule, pair=pair, comparison=comparison)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("record", [samples.drifted, overflowed, samples.unreadable, widest, samples.passed])
+def test_every_line_fits(record, width):
+    assert max(map(len, said(record(), width=width).splitlines())) <= width
+
+
+def test_a_wide_terminal_is_used():
+    assert "relative_euclidean_distance  " in said(samples.drifted(), width=120)
+    assert len(said(samples.drifted(), width=120).splitlines()) < len(said(samples.drifted(), width=80).splitlines())
+
+
+def test_the_file_names_are_whole():
+    text = "".join(line.strip() for line in said(widest(), width=80).splitlines())
+    assert f"target_bad/rank_0/Lenet/0/0/BiasAdd.{LONG.replace('/', '_')}.0.0.1795222395086104.output.0." in text
+    assert f"reference/{'x' * 230}.0.1795222342972874.npy" in text
+
+
+def test_what_fails_comes_first_and_what_holds_after():
+    lines = said(samples.drifted()).splitlines()
+    outcomes = [line.split()[-1] for line in lines if samples.RULE in line]
+    assert outcomes == ["FAIL", "FAIL", "FAIL", "ok", "ok"]
+
+
+def test_a_sentence_that_the_table_tells_is_not_told_twice():
+    assert "is below" not in said(samples.drifted())
+    assert "leaves out 2 elements" in " ".join(said(overflowed()).split())
+
+
+def test_a_value_just_beyond_its_limit_shows_the_digits_that_matter():
+    assert "0.99899999999  >= 0.999" in said(overflowed())
+
+
+def test_nan_is_counted_by_side_with_its_first_place():
+    text = " ".join(said(overflowed()).split())
+    assert "1 NaN the same on both sides; 1 NaN left only; first that differs at [0, 1]" in text
+    assert "2 elements of the left are NaN, Inf or at the largest float16" in text
+    assert "NaN/Inf" not in said(samples.drifted())
+
+
+def test_coordinates_and_the_transform_are_told():
+    text = said(overflowed())
+    assert "op 12 of 14 in execution order; rank 1, net Net, graph 2, iteration 9 (right" in " ".join(text.split())
+    assert "occurrence 3" in text
+    assert "paired: same name" in text
+
+
+def test_the_other_side_s_iteration_is_told_when_it_differs():
+    pair = samples.pair(left=samples.left_ref(at=Coordinates(0, "Lenet", 0, 9)))
+    assert "iteration 9 (right 0)" in " ".join(said(samples.drifted(pair=pair)).split())
+
+
+@pytest.mark.parametrize(
+    ("transform", "told"),
+    [
+        (Transform(transpose=(0, 3, 1, 2)), "right side transposed [0, 3, 1, 2]"),
+        (Transform(reshape=True), "right side reshaped"),
+        (Transform(left_format="NHWC"), "left read as NHWC"),
+    ],
+)
+def test_each_transform_is_told(transform, told):
+    assert told in " ".join(said(samples.drifted(pair=samples.pair(transform=transform))).split())
+
+
+def test_an_axis_order_is_told_only_where_it_applies():
+    transform = Transform(right_format="NHWC")
+    flat = samples.drifted(right_spec=TensorSpec("float32", (12, 49)), pair=samples.pair(transform=transform))
+    assert "NHWC" in said(samples.drifted(pair=samples.pair(transform=transform)))
+    assert "NHWC" not in said(flat)
+
+
+def test_limits_that_would_do_are_typed_exactly():
+    record = samples.drifted(verdict=Verdict("fail", (), {"cosine_similarity": 0.1234567890123, "allclose": 588}))
+    text = " ".join(said(record).split())
+    assert "would pass with cosine_similarity = 0.1234567890123, --msdump-threshold=allclose=588" in text
+
+
+def test_it_is_not_called_curable_when_it_is_not():
+    text = " ".join(said(overflowed(), width=120).split())
+    cure = "with cosine_similarity = 0.998, saturated_count = 2"
+    assert f"not by limits alone (max_relative_error, nonfinite_mismatch, kl_divergence); the others {cure}" in text
+
+
+def test_a_memory_format_is_shown_with_the_shape_it_stands_for():
+    spec = TensorSpec("float16", (1, 16, 14, 14, 16), "NC1HWC0", (1, 256, 14, 14))
+    assert "float16 NC1HWC0 (1, 16, 14, 14, 16) -> (1, 256, 14, 14)" in said(samples.drifted(left_spec=spec))
+
+
+def test_an_index_of_no_dimensions_does_not_break_anything():
+    worst = (WorstElement((), 1, 2, math.inf),)
+    text = said(samples.drifted(comparison=samples.measured(worst=worst, rtol=0.0, atol=0.0)))
+    assert "[]        1      2        1            Inf" in text
+    assert "588 exceed 0" in text
+
+
+def test_integers_differ_exactly():
+    worst = (WorstElement((0,), 2**53, 2**53 + 1, math.inf), WorstElement((1,), True, 0, 1.0))
+    text = said(samples.drifted(comparison=samples.measured(worst=worst)))
+    assert "9007199254740992  9007199254740993        1" in text
+
+
+def test_an_integer_beyond_all_floats_does_not_break_the_text():
+    worst = (WorstElement((0,), 10**400, 1, math.inf), WorstElement((1,), 10**400, 0.5, math.inf))
+    assert "1.00000e+400" in said(samples.drifted(comparison=samples.measured(worst=worst)))
+
+
+def test_a_dump_that_is_one_file_is_named_by_itself():
+    record = samples.drifted()
+    record = replace(record, left=replace(record.left, file="a.npy"), right=replace(record.right, file="b.npy"))
+    text = failure_text([record], operators=1, left_root="runs/a.npy", right_root="b.npy")
+    assert "  left   runs/a.npy\n" in text
+    assert "  right  b.npy\n" in text
+
+
+def test_a_hostile_name_stays_on_its_line_without_colour():
+    pair = samples.pair(left=samples.left_ref("evil\n\x1b[31mname"))
+    for text in (said(samples.drifted(pair=pair)), one_line(samples.drifted(pair=pair))):
+        assert "\x1b" not in text
+        assert "evil\\n\\x1b[31mname" in text
+
+
+def test_two_loose_files_have_no_place_in_a_run():
+    pair = Pair(replace(samples.left_ref(), key=samples.right_ref().key), samples.right_ref(), "file")
+    text = said(samples.drifted(pair=replace(pair, transform=Transform(reshape=True))))
+    assert "in execution order" not in text
+    assert "paired" not in text
+    assert "right side reshaped" in text
+
+
+def test_a_passing_record_can_be_told_in_full():
+    text = record_text(samples.passed(), operators=14, left_root="target_bad")
+    assert text.startswith(
+        "PASS  Default/conv2-Conv2d/BiasAdd-op0:output:0\n      op 5 of 14 in execution order; rank 0"
+    )
+    assert "  cosine      1  >= 0.999  profile default (float32)  ok" in text
+
+
+def test_tensors_that_did_not_fail_take_one_line_each():
+    skipped = samples.not_run()
+    warned = samples.passed(pair=samples.pair(left=samples.left_ref(slot=2)))
+    warned = replace(warned, verdict=Verdict("warn", (Finding("warn", plain_text("accepted until 2027-01-31")),)))
+    *_, first, second, third = said(samples.drifted(), samples.passed(), warned, skipped, width=200).splitlines()
+    name = "Default/conv2-Conv2d/BiasAdd-op0:output"
+    assert first == f"PASS {name}:0: equal"
+    assert second == f"WARN {name}:2: accepted until 2027-01-31"
+    assert third == f"NOT RUN {name}:0"
+
+
+def test_one_line_tells_the_first_limit_and_the_largest_error():
+    assert one_line(samples.drifted()) == (
+        "DRIFT Default/conv2-Conv2d/BiasAdd-op0:output:0: cosine_similarity 0.390511 is below 0.999 "
+        "(profile default (float32)); and 2 more; max abs 1.37497 at [0, 3, 1, 2]"
+    )
+
+
+def test_one_line_does_not_tell_the_largest_error_twice():
+    sentence = "max_absolute_error 1.37497 is above 1e-05 (profile x), at [0, 3, 1, 2]"
+    verdict = Verdict(
+        "fail", (Finding("fail", plain_text(sentence), "max_absolute_error", 1.37497, 1e-5, "profile x"),)
+    )
+    assert one_line(samples.drifted(verdict=verdict)).endswith(f":0: {sentence}")
+
+
+def test_one_line_names_the_run_of_a_repeated_operator():
+    pair = samples.pair(left=samples.left_ref(at=Coordinates(1, "Net", 0, 2, 5)))
+    assert ":output:0 (rank 1, iteration 2, occurrence 5): " in one_line(samples.drifted(pair=pair))
+
+
+def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
+    report = a_report(
+        samples.passed(), missing=[Missing("a", "b", plain_text("the right side was not dumped"), ("b2",))]
+    )
+    text = coverage_text(report)
+    assert text.startswith("COVERAGE: 1 map entry was not paired")
+    fused = coverage_text(replace(report, network=(NetworkOperator(0, 0, "a", "Add", ("a",), ("*",), ""),)))
+    assert fused.startswith("COVERAGE: 1 mapped or fused pair was not made")
+    assert "a <-> b: the right side was not dumped (nearest: b2)" in text
+
+
+def test_coverage_below_what_was_asked_for_fails_and_says_the_numbers():
+    alone = [Unmatched("right", samples.right_ref(), plain_text("no left operator of that name"))]
+    report = a_report(samples.passed(), samples.passed(), alone_right=alone, min_coverage=0.9)
+    expected = "COVERAGE: coverage is 66.6 %, below the 90 % asked for: 2 of 3 right tensors have a partner"
+    assert " ".join(coverage_text(report).split()).startswith(expected)
+
+
+def test_coverage_that_passes_lists_who_was_left_alone_by_reason():
+    alone = [Unmatched("right", samples.right_ref(f"x{i}"), plain_text(f"reason {i % 2}")) for i in range(9)]
+    text = coverage_text(a_report(*[samples.passed()] * 9, alone_right=alone))
+    assert "COVERAGE" not in text
+    assert "    reason 0        5\n    reason 1        4\n" in text
+    assert "x4:output:0" in text
+    assert "x5:output:0" not in text
+    assert "and 4 more tensors" in text
+
+
+def test_an_empty_folder_is_said_to_be_empty():
+    left, right = samples.dumps(left_names=())
+    left = replace(left, reader="empty")
+    text = coverage_text(assemble(left, right, samples.pairing(), [], profile="default"))
+    assert "target_bad (a folder without files)" in text
+    assert "check that the run wrote its dump there" in text
+
+
+def test_the_header_says_which_directory_is_which():
+    left, right = a_report().left, a_report().right
+    assert header_lines(left, right, pairs=1, profile="strict") == [
+        "msdump: left  = under test  target_bad  (MindSpore 2.10.0, CPU; reader mindspore)",
+        "        right = reference   reference  (reader npy-folder)",
+        "        1 pair to compare, profile strict",
+    ]
+
+
+def test_the_version_is_told_first_and_other_labels_by_name():
+    left = replace(a_report().left, labels={"net": "{Le}net", "device_target": "CPU", "ms_version": "2.10.0"})
+    first, *_ = header_lines(left, a_report().right, pairs=1, profile="default")
+    assert "(MindSpore 2.10.0, CPU, net {Le}net; reader mindspore)" in first
+
+
+def test_swapped_sides_are_warned_of():
+    left, right = a_report().left, a_report().right
+    assert any("sides look swapped" in line for line in header_lines(right, left, pairs=1, profile="default"))
+    for side in (left, right):
+        assert not any("swapped" in line for line in header_lines(side, side, pairs=1, profile="default"))
+
+
+def test_notes_and_files_nobody_understands_are_told():
+    left = replace(a_report().left, notes=("re-run into the same directory",), unexplained=("a", "b", "c", "d"))
+    *_, note, files = header_lines(left, a_report().right, pairs=1, profile="default")
+    assert note == "        left: re-run into the same directory"
+    assert files == "        left: 4 files are not understood and left out: a, b, c and 1 more"
+
+
+def test_identical_sides_are_told():
+    sentence = "the two sides are identical"
+    assert sentence in "\n".join(summary_lines(a_report(samples.passed(), samples.passed())))
+    assert sentence not in "\n".join(summary_lines(a_report(samples.passed(), samples.drifted())))
+    assert sentence not in "\n".join(summary_lines(a_report()))
+
+
+def test_equal_values_with_other_bits_are_not_identical():
+    numbers = {"bitwise_mismatch": Measurement("bitwise_mismatch", 3)}
+    record = replace(samples.passed(), comparison=samples.equal(measurements=numbers))
+    assert "identical" not in "\n".join(summary_lines(a_report(record)))
+    other_dtype = samples.passed(right_spec=TensorSpec("float64", samples.SHAPE))
+    assert "identical" not in "\n".join(summary_lines(a_report(other_dtype)))
+
+
+def test_empty_tensors_count_as_identical():
+    record = replace(samples.passed(), comparison=samples.equal(elements=0, finite=0, measurements={}))
+    assert "identical" in "\n".join(summary_lines(a_report(samples.passed(), record)))
+
+
+def test_the_last_line_shouts_when_little_was_compared_and_nobody_set_a_limit():
+    alone = [
+        Unmatched("right", samples.right_ref(f"x{i}"), plain_text("no left operator of that name")) for i in range(2)
+    ]
+    report = a_report(samples.passed(), alone_right=alone)
+    shout = "ONLY 1 OF 3 RIGHT TENSORS (33.3 %) WERE MATCHED, AND NO MIN_COVERAGE IS SET"
+    assert summary_lines(report, width=100, files=["results.json"])[-1] == shout
+    with_limit = a_report(samples.passed(), alone_right=alone, min_coverage=0.1)
+    assert not any(line.isupper() for line in summary_lines(with_limit))
+    half = a_report(samples.passed(), alone_right=alone[:1])
+    assert not any(line.isupper() for line in summary_lines(half))
+
+
+def test_warnings_are_told_few_times():
+    warned = replace(samples.passed(), verdict=Verdict("warn", (Finding("warn", plain_text("accepted for a while")),)))
+    lines = summary_lines(a_report(*[warned] * 5), width=120)
+    assert sum("accepted for a while" in line for line in lines) == 3
+    assert "and 2 more warnings; results.json has them all" in lines
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_summary_and_the_match_report_fit(width):
+    for report in (
+        nothing_met(),
+        a_report(
+            widest(), samples.unreadable(), alone_left=[Unmatched("left", samples.left_ref(LONG), plain_text(LONG))]
+        ),
+    ):
+        for line in (*summary_lines(report, width=width), *coverage_text(report, width=width).splitlines()):
+            assert len(line) <= width

@@ -1,0 +1,201 @@
+"""results.json: counts, strictness, and reading it back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from report import samples
+
+from pytest_msdump.comparison.assemble import assemble
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.model.pairing import Missing, Unmatched
+from pytest_msdump.model.record import Diagnosis
+from pytest_msdump.model.report import NetworkOperator
+from pytest_msdump.report.json_report import document, read_json, report_from, write_json
+from pytest_msdump.text import plain_text
+
+
+def a_report(records=None, **changes):
+    left, right = samples.dumps()
+    alone = [Unmatched("left", left.refs[0], plain_text("no right operator of that name"), ("conv1:output:0",))]
+    pairing = samples.pairing([samples.pair()], alone, [Unmatched("right", right.refs[0], plain_text("no left one"))])
+    records = [samples.drifted()] if records is None else records
+    return assemble(left, right, pairing, records, profile="default", limits={"nan": "match"}, **changes)
+
+
+def test_tensors_are_counted_by_verdict_and_side():
+    skipped = samples.not_run()
+    records = [samples.passed(), samples.passed(), samples.unreadable()]
+    written = document(a_report([*records, skipped]))
+    assert written["counts"] == {
+        "pass": 2, "warn": 0, "fail": 0, "undefined": 0, "error": 1, "not_run": 1,
+        "unmatched_left": 1, "unmatched_right": 1,
+    }  # fmt: skip
+    assert written["complete"] is False
+    assert document(a_report(records))["complete"] is True
+
+
+def test_the_head_says_what_was_compared_with_what():
+    written = document(a_report(min_coverage=0.9))
+    assert (written["schema_version"], written["profile"], written["limits"]) == (1, "default", {"nan": "match"})
+    assert written["left"] == {
+        "directory": "target_bad", "reader": "mindspore", "labels": {"ms_version": "2.10.0", "device_target": "CPU"},
+        "notes": [], "unexplained": [], "operators": 2, "tensors": 2,
+    }  # fmt: skip
+    assert written["coverage"] == {"right_total": 2, "right_paired": 1, "value": 0.5, "min_coverage": 0.9}
+
+
+def test_each_tensor_left_alone_is_listed_with_its_reason():
+    left, right = written = document(a_report())["unmatched"]
+    assert len(written) == 2
+    assert left["address"] == "Default/conv1/BiasAdd-op0:output:0"
+    assert (left["side"], left["order"], left["op_type"], left["iteration"]) == ("left", 0, "BiasAdd", 0)
+    assert (left["reason"], left["candidates"]) == ("no right operator of that name", ["conv1:output:0"])
+    assert (right["side"], right["file"], right["order"]) == ("right", "conv1.0.1795222342972874.npy", None)
+
+
+def test_missing_pairs_are_listed():
+    left, right = samples.dumps()
+    missing = Missing("a", "b", plain_text("the right side was not dumped"), ("c",))
+    report = assemble(left, right, samples.pairing(missing=[missing]), [], profile="default")
+    said = {"code": "text", "parameters": {"text": "the right side was not dumped"}}
+    expected = {"left": "a", "right": "b", "reason": "the right side was not dumped", **said, "candidates": ["c"]}
+    assert document(report)["missing"] == [expected]
+
+
+def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
+    records = [samples.drifted(), samples.passed()]
+    path = write_json(a_report(records), tmp_path / "out")
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    text = path.read_text(encoding="ascii")
+    assert json.loads(text, parse_constant=refuse) == document(a_report(records))
+    assert [line.count('"worst"') for line in text.splitlines() if '"order": 4' in line] == [1, 1]
+
+
+@pytest.mark.parametrize("first", ["index", ", ", ""])
+def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
+    names = ["}, {", '}, {"index', '"}, {"index": 1', "}, {\\", "x\n", "\udcff"]
+    operators = tuple(
+        NetworkOperator(number, number, first, names[number % 6], (names[number % 6], names[number % 5]), ("*",), first)
+        for number in range(150)
+    )
+    path = write_json(replace(a_report(), network=operators), tmp_path)
+    entries = [json.loads(json.dumps(one._asdict())) for one in operators]
+    lines = path.read_text("ascii").splitlines()
+    start = lines.index('"network": [') + 1
+    assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == entries
+    assert lines[start + 150] == "]"
+    assert read_json(path)["network"] == entries
+
+
+def test_nan_outside_a_string_is_never_written(tmp_path):
+    left_out = Diagnosis("scaled", "high", plain_text(""), {"factor": float("nan")})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(a_report([samples.drifted(diagnosis=(left_out,))]), tmp_path)
+
+
+def test_a_file_name_that_is_no_utf8_can_be_written_and_read(tmp_path):
+    name = b"caf\xe9.npy".decode("utf-8", errors="surrogateescape")
+    record = samples.drifted()
+    values = read_json(write_json(a_report([replace(record, left=replace(record.left, file=name))]), tmp_path))
+    assert values["tensors"][0]["left"]["file"] == name
+
+
+def test_a_report_survives_its_file(tmp_path):
+    report = a_report(min_coverage=0.5)
+    assert report_from(read_json(write_json(report, tmp_path))) == report
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "bad JSON at line 1 column 1"),
+        (b'{"schema_version": 1,\n "left": }', "bad JSON at line 2 column 10"),
+        (b'{"schema_version": 1, "x": NaN}', "NaN outside a string"),
+        (b"\xff\xfe{}", "bad JSON"),
+        (b"[" * 100_000, "bad JSON"),
+        (b'{"x": ' + b"9" * 5000 + b"}", "bad JSON"),
+        (b"[1]", "no schema_version"),
+        (b'{"tensors": []}', "no schema_version"),
+        (b'{"schema_version": true}', "no schema_version"),
+        (b'{"schema_version": 2}', "schema_version 2, this release reads up to 1"),
+    ],
+    ids=["empty", "cut", "nan", "utf16", "deep", "long integer", "list", "no version", "bool", "later version"],
+)
+def test_what_is_no_report_is_refused_in_one_line(tmp_path, content, told):
+    path = tmp_path / "results.json"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        read_json(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_or_a_directory_is_refused(tmp_path):
+    for path in (tmp_path / "nowhere.json", tmp_path):
+        with pytest.raises(ConfigError, match=r"there is no such file|it is a directory, not a file"):
+            read_json(path)
+
+
+@pytest.mark.parametrize("key", ["left", "right", "profile", "limits", "coverage", "tensors", "unmatched", "missing"])
+def test_a_report_without_one_of_its_parts_is_refused(key):
+    values = document(a_report())
+    del values[key]
+    with pytest.raises(ConfigError, match=f"'{key}' is missing"):
+        report_from(values)
+
+
+def test_a_list_that_holds_no_objects_is_refused():
+    values = document(a_report())
+    values["tensors"].append(3)
+    with pytest.raises(ConfigError, match=r"tensors\[1\]: expected a JSON object"):
+        report_from(values)
+
+
+def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(MsdumpError, match="cannot be written") as refused:
+        write_json(a_report(), tmp_path / "file")
+    assert "\n" not in str(refused.value)
+
+
+OPERATOR = {
+    "index": 0,
+    "sequence": 3,
+    "name": "a",
+    "op_type": "Add",
+    "left": ["a"],
+    "right": ["*"],
+    "relation": "inserted",
+}
+
+
+def test_a_compiled_model_s_operators_survive_and_are_left_out_where_there_are_none(tmp_path):
+    operator = NetworkOperator(0, 3, "a", "Add", ("a",), ("*",), "inserted")
+    report = a_report(network=[operator, operator._replace(name="b")])
+    assert document(report)["network"] == [OPERATOR, {**OPERATOR, "name": "b"}]
+    assert report_from(read_json(write_json(report, tmp_path))) == report
+    assert "network" not in document(a_report())
+
+
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [
+        ({}, "network: expected a list, found {}"),
+        ([3], r"network\[0\]: expected a JSON object"),
+        ([OPERATOR, {**OPERATOR, "index": "0"}], r"network\[1\]\.index: expected a whole number"),
+        ([{**OPERATOR, "sequence": True}], r"network\[0\]\.sequence: expected a whole number, found True"),
+        ([{key: value for key, value in OPERATOR.items() if key != "op_type"}], "'op_type' is missing"),
+        ([{**OPERATOR, "right": [1]}], r"right\[0\]: expected a text, found 1"),
+    ],
+)
+def test_an_edited_operator_is_refused_by_its_place(network, told):
+    values = {**document(a_report()), "network": network}
+    with pytest.raises(ConfigError, match=told):
+        report_from(values)

@@ -1,0 +1,477 @@
+"""results.json's entries: exactly the agreed keys, strict JSON, and read back without loss or trust."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report import samples
+from report.test_reporting_csv import a_report
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.comparison import (
+    Comparison,
+    CustomResult,
+    Finding,
+    Limits,
+    Measurement,
+    Nonfinite,
+    Verdict,
+    WorstElement,
+)
+from pytest_msdump.model.graph import ArgumentDifference, KernelArguments
+from pytest_msdump.model.json_values import decode, encode
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.record import (
+    AxisErrors,
+    BetterFit,
+    Check,
+    Diagnosis,
+    Histogram,
+    MagnitudeErrors,
+    Record,
+    RoleReason,
+    Spread,
+    Suspect,
+    record_of,
+    relative_file,
+)
+from pytest_msdump.model.statistics import StatisticComparison, Statistics
+from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.report.json_report import document, report_from
+from pytest_msdump.report.record_json import from_json, to_json, to_text
+from pytest_msdump.text import Message, plain_text
+
+# INTERFACE 9, by hand.
+AGREED = {
+    "order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "how", "verdict", "elements", "equal",
+    "metrics", "undefined", "nonfinite", "worst", "would_pass", "findings",
+}  # fmt: skip
+AGREED_OF_A_SIDE = {"address", "op_type", "file", "dtype", "shape", "memory_format"}
+
+floats = st.floats(allow_nan=False)
+counts = st.integers(0, 2**70)
+indexes = st.lists(st.integers(0, 2**40), max_size=6).map(tuple)
+scalars = st.one_of(st.booleans(), st.integers(-(2**70), 2**70), floats, st.complex_numbers(allow_nan=False))
+numbers = st.one_of(st.integers(-(2**70), 2**70), floats)
+
+
+@st.composite
+def measurements(draw):
+    found = {}
+    for metric in draw(st.sets(st.sampled_from(sorted(METRICS)))):
+        value = st.tuples(floats, floats, floats, floats) if metric == "standard_deviation" else numbers
+        kind = draw(st.sampled_from(["value", "undefined", "does not apply"]))
+        found[metric] = Measurement(
+            metric,
+            value=draw(value) if kind == "value" else None,
+            undefined=None if kind == "value" else plain_text(draw(st.text())),
+            applies=kind != "does not apply",
+            where=draw(st.none() | indexes),
+        )
+    return found
+
+
+nonfinites = st.builds(
+    Nonfinite,
+    **dict.fromkeys(("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right"), counts),
+    saturated=counts,
+    mismatch=counts,
+    first_mismatch=st.none() | indexes,
+    first_nonfinite=st.none() | indexes,
+)
+comparisons = st.builds(
+    Comparison,
+    elements=counts,
+    finite=counts,
+    differing=counts,
+    right_zero_mismatch=counts,
+    measurements=measurements(),
+    nonfinite=nonfinites,
+    worst=st.lists(st.builds(WorstElement, indexes, scalars, scalars, floats), max_size=5).map(tuple),
+    rtol=floats,
+    atol=floats,
+    absolute_error_sum=st.none() | numbers,
+    vendor=st.dictionaries(st.sampled_from(sorted(METRICS)), floats),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(comparison=comparisons)
+def test_a_comparison_survives_results_json_exactly(comparison):
+    written = json.dumps(samples.entry(samples.drifted(comparison=comparison, checks=())), allow_nan=False)
+    stored = from_json(json.loads(written))
+    assert stored.comparison == comparison
+    # Equality is blind to what is told apart here: 1 and 1.0, True and 1, 0.0 and -0.0.
+    assert repr(stored.comparison.worst) == repr(comparison.worst)
+    for metric, measurement in comparison.measurements.items():
+        assert repr(stored.comparison.measurements[metric]) == repr(measurement)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, complex(math.nan, 1), complex(0.0, -math.inf), -0.0])
+def test_numbers_that_json_does_not_have_survive(value):
+    assert repr(decode(json.loads(json.dumps(encode(value), allow_nan=False)))) == repr(value)
+
+
+def test_numbers_of_an_array_library_become_plain_ones():
+    written = [encode(number) for number in (np.int64(2**53 + 1), np.float64(0.5), np.float32(0.5), np.float64("inf"))]
+    assert [(type(number), number) for number in written] == [
+        (int, 2**53 + 1),
+        (float, 0.5),
+        (float, 0.5),
+        (str, "Infinity"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["nan", "1.0", None, [1.0], [1, 2, 3], [[1, 2], 3], {}])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="expected a number"):
+        decode(value)
+
+
+def test_who_was_compared_survives():
+    at = Coordinates(3, "Net", 1, 7, 2)
+    pair = samples.pair(left=samples.left_ref(at=at), right=samples.right_ref(name="a:b:c"), order=9)
+    stored = from_json(samples.entry(samples.drifted(pair=pair)))
+    assert stored.left.key == pair.left.key
+    assert stored.right.key == pair.right.key
+    assert (stored.left.dtype, stored.right.dtype) == ("float32", "float32")
+
+
+def test_a_true_name_equal_to_the_mangled_one_is_still_a_true_name():
+    ref = samples.left_ref(name="conv1")
+    assert from_json(samples.entry(samples.drifted(pair=samples.pair(left=ref)))).left.key.op.true_name == "conv1"
+
+
+def test_every_record_has_the_agreed_keys():
+    for record in (samples.drifted(), samples.passed(), samples.unreadable()):
+        entry = samples.entry(record)
+        assert entry.keys() >= AGREED
+        assert entry["left"].keys() >= AGREED_OF_A_SIDE
+        assert entry["right"].keys() >= AGREED_OF_A_SIDE
+    assert entry.keys() >= to_json(samples.not_run()).keys() - {"finite"}
+
+
+def test_the_numbers_are_where_the_interface_says():
+    entry = samples.entry(samples.drifted())
+    assert entry["metrics"]["cosine_similarity"] == 0.390510547323438
+    assert entry["where"]["max_absolute_error"] == [0, 3, 1, 2]
+    assert entry["worst"][0] == {
+        "index": [0, 3, 1, 2], "left": 0.12344391644001007, "right": 1.4984176158905029, "ratio": 75103.93,
+    }  # fmt: skip
+    assert entry["would_pass"]["cosine_similarity"] == 0.39
+    assert entry["findings"][0]["metric"] == "cosine_similarity"
+    assert entry["findings"][0]["sentence"].startswith("cosine_similarity 0.390511 is below 0.999")
+    assert (entry["order"], entry["rank"], entry["net"], entry["how"], entry["verdict"]) == (
+        4,
+        0,
+        "Lenet",
+        "mapped",
+        "fail",
+    )
+    assert entry["left"]["shape"] == [1, 12, 7, 7]
+    assert entry["checks"][0] == {
+        "metric": "cosine_similarity", "value": 0.390510547323438, "limit": 0.999, "level": "fail",
+        "rule": samples.RULE, "outcome": "fail",
+    }  # fmt: skip
+
+
+def test_undefined_and_not_applying_are_told_apart():
+    numbers = {
+        "cosine_similarity": Measurement(
+            "cosine_similarity", undefined=plain_text("it has one element"), applies=False
+        ),
+        "kl_divergence": Measurement("kl_divergence", undefined=plain_text("of complex tensors")),
+    }
+    entry = samples.entry(samples.drifted(comparison=samples.measured(measurements=numbers)))
+    assert entry["metrics"] == {}
+    assert entry["undefined"] == {"kl_divergence": "of complex tensors"}
+    assert entry["not_applicable"] == {"cosine_similarity": "it has one element"}
+
+
+def test_files_are_written_relative_to_their_side(tmp_path):
+    left = samples.left_ref()
+    inside = replace(left, source=replace(left.source, path=tmp_path / "run" / "rank_0" / "a.npy"))
+    outside = replace(samples.right_ref(), source=replace(left.source, path=tmp_path / "b.npy"))
+    entry = to_json(record_of(samples.pair(left=inside, right=outside), roots=(tmp_path / "run", tmp_path / "b.npy")))
+    assert (entry["left"]["file"], entry["right"]["file"]) == ("rank_0/a.npy", "b.npy")
+
+
+def test_a_pair_that_was_not_run_says_so_and_has_no_numbers():
+    entry = to_json(samples.not_run())
+    assert (entry["verdict"], entry["elements"], entry["equal"], entry["metrics"]) == ("not_run", None, None, {})
+    assert from_json(entry).comparison is None
+
+
+def test_an_error_keeps_what_the_file_name_claims():
+    entry = samples.entry(samples.unreadable())
+    assert (entry["left"]["dtype"], entry["left"]["memory_format"]) == ("float32", "DefaultFormat")
+    assert entry["right"]["shape"] is None
+    assert from_json(entry).comparison is None
+
+
+def test_the_memory_format_is_the_name_s_claim_when_the_file_cannot_tell():
+    assert samples.entry(samples.drifted())["left"]["memory_format"] == "DefaultFormat"
+
+
+def test_only_the_transforms_in_force_are_written():
+    transform = Transform(right_format="NHWC", transpose=(0, 3, 1, 2))
+    entry = samples.entry(samples.drifted(pair=samples.pair(transform=transform)))
+    assert entry["transform"] == {"right_format": "NHWC", "transpose": [0, 3, 1, 2]}
+    assert samples.entry(samples.drifted())["transform"] == {}
+
+
+def test_judging_again_changes_the_opinion_and_no_number():
+    record = samples.drifted()
+    entry = samples.entry(record)
+    verdict = Verdict("warn", (Finding("warn", plain_text("milder now")),))
+    again = samples.entry(record.judged(verdict, Limits(judged_as="float16"), ()))
+    opinion = {"verdict", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes"}
+    assert {key: value for key, value in again.items() if key not in opinion} == {
+        key: value for key, value in entry.items() if key not in opinion
+    }
+    assert (again["verdict"], again["judged_as"], again["would_pass"], again["checks"]) == ("warn", "float16", {}, [])
+
+
+NOTE = Message("repeated_tensor", {"side": "left", "n": 2, "occurrence": 1})
+
+
+def full():
+    """A record in which every field is set."""
+    why = RoleReason("unseen", (Suspect("a", "not dumped"), Suspect("b", "no partner", 3)), ("w",), ("p",))
+    statistics = StatisticComparison(
+        Statistics({"maximum": math.inf, "md5": "d" * 32, "count": 4, "minimum": None}),
+        Statistics({"maximum": 1.0, "md5": "e" * 32}, digits=None),
+        ("left", "right"),
+        ("maximum", "md5"),
+        at_least={"max_absolute_error": math.inf},
+        equal_bits=False,
+        elements=4,
+        note=plain_text("N"),
+    )
+    spread = Spread(
+        Histogram(-3, (1, 0, 2)), MagnitudeErrors(0, (0.5,), (1.0,)), AxisErrors(1, 2, (0.25, 1.0)), ((0.0, 1.5),)
+    )
+    fits = (
+        BetterFit("right", "b:output:0", "clear", "W", 1e-8, "same", map={"left": "a", "right": "b", "reshape": True}),
+        BetterFit("left", "c:output:0", "ambiguous", "W", 0.0, "transposed", "several"),
+    )
+    comparison = samples.measured(total_elements=900, near_zero=1, sampled=True, absolute_error_sum=2**70)
+    record = samples.drifted(
+        pair=samples.pair(
+            transform=Transform("NHWC", "NCHW", (0, 2, 1), True, (2, 3), "NHWC"), note=NOTE, uncompared=(1, 2)
+        ),
+        limits=Limits(judged_as="float16", nan="forbid", known_drift="exp", notes=(plain_text("expired"),)),
+        comparison=comparison,
+        statistics=statistics,
+        custom={"mine": CustomResult("1", "m")},
+        remarks=(Message("trailing_bytes", {"side": "left", "bytes": 3}),),
+        diagnosis=(Diagnosis("scaled", "high", plain_text("E"), {"factor": 2.0, "index": {"1": 3}}),),
+        spread=spread,
+        kernel_args={"left": KernelArguments("k.json", {"pad": "1"}), "right": KernelArguments("r.json", note="cut")},
+        differing_arguments=(ArgumentDifference("attribute", "pad", None, "same"),),
+        role="unknown",
+        causes=("a:output:0",),
+        suspects=("b",),
+        role_reason="R",
+        role_why=why,
+        amplification=2.5,
+        suspicious=fits,
+    )
+    more = {"logical_shape": (2, 3), "device_address": 7, "overflows": ("O",), "row": 9}
+    frame = SourceFrame("net.py", 3, "x = f(x)")
+    return replace(
+        record, left=replace(record.left, source=frame, **more), right=replace(record.right, source=frame, **more)
+    )
+
+
+ALL_KINDS = [samples.drifted, samples.passed, samples.unreadable, samples.not_run, full]
+
+
+@pytest.mark.parametrize("made", ALL_KINDS)
+def test_a_record_survives_its_text_and_other_processes(made):
+    record = made()
+    again = from_json(json.loads(to_text(record)))
+    assert again == record
+    assert to_text(again) == to_text(record)
+    assert pickle.loads(pickle.dumps(record)) == record
+
+
+def test_every_field_of_a_record_is_written():
+    usual, told = samples.drifted(), full()
+    same = [name for name in Record.__slots__ if getattr(told, name) == getattr(usual, name)]
+    assert same == ["order", "verdict", "how", "by", "checks"]
+    for name in set(Record.__slots__) - set(same):
+        assert to_text(replace(told, **{name: getattr(usual, name)})) != to_text(told), name
+
+
+def test_a_number_that_is_none_is_a_text_in_drawings_too():
+    record = samples.drifted(spread=Spread(axis=AxisErrors(0, 1, (math.inf, 1.0)), heat=((math.nan, 1.0),)))
+    entry = json.loads(to_text(record))
+    assert (entry["spread"]["heat"], entry["spread"]["axis"]["values"]) == ([["NaN", 1.0]], ["Infinity", 1.0])
+
+
+def test_every_record_is_one_the_reader_takes():
+    records = [made() for made in ALL_KINDS]
+    values = json.loads(json.dumps(document(a_report(records))))
+    assert report_from(values).records == tuple(records)
+
+
+def test_keys_stand_in_the_order_that_the_page_of_the_format_gives():
+    """The order of each key in the file, so that two runs can be compared line by line."""
+    assert list(to_json(full())) == [
+        "order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "source", "how", "by",
+        "transform", "verdict", "elements", "total_elements", "near_zero", "sampled", "equal", "finite", "differing",
+        "right_zero_mismatch", "rtol", "atol", "absolute_error_sum", "metrics", "undefined", "not_applicable",
+        "where", "vendor", "nonfinite", "worst", "pair_note", "pair_note_said", "uncompared", "statistics",
+        "file_remarks", "diagnosis",
+        "spread", "custom", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes",
+        "notes_said",
+        "kernel_args", "differing_arguments", "role", "causes", "suspects", "role_reason", "role_why",
+        "amplification", "suspicious",
+    ]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(comparison=comparisons, text=st.text(), limit=st.none() | st.integers(0, 9) | st.floats(0, 9), name=st.text())
+def test_the_text_is_strict_json_in_ascii(comparison, text, limit, name):
+    checks = (Check("cosine_similarity", 0, limit, "fail", text, "fail"),)
+    verdict = Verdict(
+        "fail",
+        (Finding("fail", plain_text(text), None, limit, 0), Finding("note", plain_text(text))),
+        {"rmse": float("inf")},
+    )
+    ref = samples.left_ref()
+    left = replace(ref, key=TensorKey(OpKey(name, ref.key.op.at, text or None, name), "output", 0))
+    pair = samples.pair(left=left, by=text)
+    line = to_text(samples.drifted(comparison=comparison, checks=checks, verdict=verdict, pair=pair))
+    assert line.isascii()
+    assert line == json.dumps(json.loads(line), allow_nan=False)
+    entry = json.loads(line)
+    assert (entry["left"]["address"], entry["by"]) == (f"{name}:output:0", text)
+    assert [finding["sentence"] for finding in entry["findings"]] == [text, text]
+    assert repr([entry["checks"][0]["limit"], entry["findings"][0]["value"]]) == repr([limit, limit])
+
+
+def test_zero_is_written_as_what_it_is():
+    for number in (0, 0.0, -0.0, 0):
+        checks = (Check("rmse", number, number, "fail", "R", "ok"),)
+        findings = (Finding("fail", plain_text("S"), "rmse", number, number),)
+        entry = samples.entry(samples.drifted(checks=checks, verdict=Verdict("fail", findings)))
+        told = [*entry["checks"], *entry["findings"]]
+        assert [repr(one[key]) for one in told for key in ("value", "limit")] == [repr(number)] * 4
+
+
+def test_a_file_outside_of_the_dump_has_its_whole_name(tmp_path):
+    source = replace(samples.right_ref().source, path=tmp_path / "b.npy")
+    pair = samples.pair(right=replace(samples.right_ref(), source=source))
+    assert record_of(pair, roots=(Path(), tmp_path / "else")).right.file == str(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("true_name", [None, "", "Default/a", 'Default/"ü"\\n'])
+@pytest.mark.parametrize("name", ["Default_a", 'a"b\\c', "ü\x7f", "a\udc80"])
+@pytest.mark.parametrize("is_inside", [True, False])
+@pytest.mark.parametrize(
+    ("folder", "root", "file"),
+    [
+        ("/dump", "/dump", "a.npy"),
+        ("/dump/a/b", "/dump", "a/b/a.npy"),
+        ("/dumping", "/dump", "/dumping/a.npy"),
+        ("/elsewhere", "/dump", "/elsewhere/a.npy"),
+        ("/dump", "/dump/a.npy", "a.npy"),
+        ("dump/a", "dump", "a/a.npy"),
+        ("dump", ".", "dump/a.npy"),
+        (".", ".", "a.npy"),
+        ("/dump", "/", "dump/a.npy"),
+        ("/", "/", "a.npy"),
+    ],
+)
+def test_names_are_those_of_the_tensors(name, true_name, folder, root, file, is_inside):
+    source = TensorSource.inside(Path(folder), "a.npy") if is_inside else TensorSource(Path(folder) / "a.npy")
+    key = TensorKey(OpKey(name, Coordinates(iteration=3), "Conv2D", true_name), "output", 12)
+    ref = TensorRef(key, TensorSpec(), source, "npy-folder")
+    spec = TensorSpec("float32", (2, 3), "NCHW", (2, 3))
+    pair = Pair(ref, ref, "name", "by", order=7)
+    entry = json.loads(to_text(record_of(pair, specs=(spec, spec), roots=(Path(root), Path(root)))))
+    assert (entry["order"], entry["how"], entry["by"], entry["iteration"]) == (7, "name", "by", 3)
+    side = entry["left"]
+    assert (side["address"], side["name"], side["true_name"]) == (key.address, name, true_name)
+    assert side["file"] == file == relative_file(source.path, Path(root))
+    assert (side["op_type"], side["dtype"], side["shape"], side["memory_format"]) == (
+        *("Conv2D", "float32"),
+        *([2, 3], "NCHW"),
+    )
+    assert entry["right"] == {**side, "at": {"iteration": 3}}
+
+
+BROKEN = [
+    (("verdict",), "perfect", ".verdict: expected one of pass"),
+    (("left",), None, ": 'left' is missing"),
+    (("left", "address"), "conv1", ".left.address: expected OP:input:SLOT"),
+    (("left", "address"), "conv1:output:٣", ".left.address: expected OP:input:SLOT"),
+    (("right", "dtype"), 4, ".right.dtype: expected a text, found 4"),
+    (("right", "at", "rank"), "0", ".right.at.rank: expected a count, found '0'"),
+    (("rank",), True, ".rank: expected a count, found True"),
+    (("elements",), -1, ".elements: expected a count, found -1"),
+    (("finite",), None, ": 'finite' is missing"),
+    (("metrics",), [], ".metrics: expected a JSON object"),
+    (("metrics", "cosine_similarity"), "good", ".metrics.cosine_similarity: expected a number, found 'good'"),
+    (("metrics", "standard_deviation"), [1.0, "x"], ".metrics.standard_deviation: expected a list of 4"),
+    (("undefined", "kl_divergence"), 3, ".undefined.kl_divergence: expected a text"),
+    (("where", "max_absolute_error"), [0.5], ".where.max_absolute_error: expected a list of integers"),
+    (("nonfinite", "nan_left"), "no", ".nonfinite.nan_left: expected a count"),
+    (("worst",), {}, ".worst: expected a list"),
+    (("worst", 0), 7, ".worst[0]: expected a JSON object"),
+    (("worst", 1, "ratio"), [1, 2], ".worst[1].ratio: expected a number"),
+    (("rtol",), "", ".rtol: expected a number"),
+    (("vendor", "mean_relative_error"), None, ".vendor.mean_relative_error: expected a number"),
+]
+
+
+def report_of(entry):
+    """The report that a file with this record alone is read as."""
+    values = document(a_report([samples.drifted()]))
+    return report_from({**values, "tensors": [entry]})
+
+
+@pytest.mark.parametrize(("path", "value", "told"), BROKEN, ids=lambda part: str(part)[:40])
+def test_a_broken_entry_is_refused_by_the_name_of_its_key(path, value, told):
+    entry = copy.deepcopy(samples.entry(samples.drifted()))
+    holder = entry
+    for key in path[:-1]:
+        holder = holder[key]
+    if value is None and path[-1] != "mean_relative_error":
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    with pytest.raises(ConfigError) as refused:
+        report_of(entry)
+    assert str(refused.value).startswith(f"results.json: tensors[0]{told}")
+    assert "\n" not in str(refused.value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_no_edited_entry_raises_anything_but_a_configuration_error(data):
+    entry = copy.deepcopy(samples.entry(samples.drifted()))
+    junk = st.one_of(
+        st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just([]), st.just({}), st.just([[]])
+    )
+    holder, key = entry, data.draw(st.sampled_from(sorted(entry)))
+    while isinstance(holder[key], (dict, list)) and holder[key] and data.draw(st.booleans()):
+        holder = holder[key]
+        key = data.draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
+    holder[key] = data.draw(junk)
+    # Any other exception would fail the test; that an entry can be read after all is as good an answer.
+    with suppress(ConfigError):
+        report_of(entry)
