@@ -21,7 +21,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder.mkdir()
     (folder / "__init__.py").write_text(
         "from pytest_msdump.lazy_names import lazy_names\nbeside = 1\n"
-        "__getattr__, __dir__ = lazy_names(__name__, {'thing': 'home', 'absent': 'home'})\n",
+        "__getattr__, __dir__ = lazy_names(__name__, {'thing': 'lazily_made.home', 'absent': 'lazily_made.home'})\n",
         "utf-8",
     )
     (folder / "home.py").write_text(

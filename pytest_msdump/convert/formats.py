@@ -266,7 +266,7 @@ def header_format(name: str) -> str:
 
     Examples
     --------
-    >>> known_format("FracZ"), known_format("LOOKUP_KEYS")
+    >>> header_format("FracZ"), header_format("LOOKUP_KEYS")
     ('FRACTAL_Z', 'HASHTABLE_LOOKUP_KEYS')
     """
     upper = _long_name(name.strip().upper())

@@ -18,7 +18,7 @@ from pytest_msdump.configs.check import check_config
 from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode
 from pytest_msdump.configs.new import new_config
 from pytest_msdump.errors import ConfigError, ProgramError
-from pytest_msdump.record import process
+from pytest_msdump.record import launched
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.record.program import config_document, dump_directory, plain_path, variables, written_config
@@ -253,7 +253,7 @@ def _command(
     """Return what errors call the target, and what the interpreter is given."""
     if callable(target):
         call = written_call(target, args, kwargs, folder, with_path=same)
-        return f"{target.__qualname__}()", [str(process.__file__), str(call)]
+        return f"{target.__qualname__}()", [str(launched.__file__), str(call)]
     script = Path(target).absolute()
     if not script.is_file():
         raise ConfigError(f"{target}: no such script")

@@ -54,7 +54,7 @@ class Recorder:
 
     def keras(self, model: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Record a Keras model; see `record.keras.record`."""
-        return self._record("keras", "keras_layers", model, directory, options)
+        return self._record("keras", "keras", model, directory, options)
 
     def tf1(self, session: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Record a graph of ``tf.compat.v1``; see `record.tf_graphs.record`."""
@@ -62,11 +62,11 @@ class Recorder:
 
     def onnx(self, model: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Record a model file by ONNX Runtime; see `record.onnx.record`."""
-        return self._record("onnxruntime", "onnx_outputs", model, directory, options)
+        return self._record("onnxruntime", "onnx", model, directory, options)
 
     def caffe(self, net: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Record a Caffe net after its forward pass; needs ``prototxt=``, see `record.caffe.from_caffe`."""
-        return self._finished(self._record("", "caffe_blobs", net, directory, options))
+        return self._finished(self._record("", "caffe", net, directory, options))
 
     def mindspore(self, model: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Record MindSpore: a cell in PyNative mode through hooks, else a script or callable in a process of its own.
@@ -74,14 +74,14 @@ class Recorder:
         See `record.mindspore.record` and `record.mindspore_run.record`.
         """
         if hasattr(model, "cells_and_names"):
-            return self._record("mindspore", "mindspore_cells", model, directory, options)
+            return self._record("mindspore", "mindspore", model, directory, options)
         return self._finished(self._record("", "mindspore_run", model, directory, options))
 
     def run(
         self, command: Sequence[str | PathLike[str]], *, directory: str | PathLike[str] | None = None, **options: Any
     ) -> Any:
         """Run any program that dumps, in time, and open what appeared; see `record.program.record`."""
-        return self._finished(self._record("", "program_run", command, directory, options))
+        return self._finished(self._record("", "program", command, directory, options))
 
     def folder(self, name: str, directory: str | PathLike[str] | None = None) -> Path:
         """Return the folder of a recording: `directory` where somebody says one, else a new one that `name` tells."""
@@ -97,7 +97,7 @@ class Recorder:
         self, package: str, module: str, subject: Any, directory: str | PathLike[str] | None, options: dict[str, Any]
     ) -> Any:
         require(package)
-        record = import_module(f"pytest_msdump.capture.{module}").record
+        record = import_module(f"pytest_msdump.record.{module}").record
         return record(subject, self.folder(module.partition("_")[0], directory), **options)
 
     def _finished(self, result: Any) -> Any:

@@ -142,7 +142,7 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
         import os
 
         try:
-            stamp = importlib.import_module("pytest_msdump.scheduling.stamp").stamp()
+            stamp = importlib.import_module("pytest_msdump.scheduling.program_version").stamp()
         except Exception as error:
             try:
                 found = f"has pytest-msdump {importlib.metadata.version('pytest-msdump')}, which cannot do this"
