@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from pytest_msdump.comparison.planning import Group, Plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines, terminal_text
-from pytest_msdump.model.record import Record
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE, ItemRecords
 from pytest_msdump.plugin.sources import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_msdump.comparison.planning import Group, Plan
+    from pytest_msdump.model.record import Record
 
 __all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,20 +9,18 @@ import pytest
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.session import GATE
 from pytest_msdump.plugin.sources import absolute
-from pytest_msdump.record.recorder import Recorder, opened
-from pytest_msdump.record.reference import keep_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from os import PathLike
-
-    import pytest
+    from pathlib import Path
 
     from pytest_msdump.comparison.opening import OpenDump
     from pytest_msdump.inspect.checks import Checked
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.model.record import Record
     from pytest_msdump.model.report import Report
+    from pytest_msdump.record.recorder import Recorder
 
 __all__ = ["msdump", "msdump_left", "msdump_pairs", "msdump_recorder", "msdump_reference", "msdump_right"]
 
@@ -141,6 +137,8 @@ _DIRECTORY = "msdump-references"
 
 def recorder(folder: Path) -> Recorder:
     """Return what records live models, each into a new folder below a test's own."""
+    from pytest_msdump.record.recorder import Recorder, opened
+
     return Recorder(folder / "recorded", opened=opened)
 
 
@@ -157,6 +155,8 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
         key: Any = None,
         directory: str | PathLike[str] | None = None,
     ) -> Path:
+        from pytest_msdump.record.reference import keep_reference
+
         __tracebackhide__ = True
         return keep_reference(
             name,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +12,10 @@ from pytest_msdump.plugin.ignore_dumps import DUMPS, find_dumps
 from pytest_msdump.plugin.session import GATE, Gate, is_suite_file
 from pytest_msdump.plugin.sources import refuse_lost_files
 from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, ini_kwargs
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
 
 MARKERS = (
     "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",

@@ -7,11 +7,9 @@ file that this session may collect.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +17,10 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.sources import Source, argument_paths, find_source, first_paths, ini_values
 from pytest_msdump.settings import given
 from pytest_msdump.suite.discovery import suite_files
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from pathlib import Path
 
 __all__ = ["DUMPS", "IgnoreDumps", "find_dumps"]
 

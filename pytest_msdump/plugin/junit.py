@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -11,13 +10,15 @@ from _pytest.junitxml import xml_key
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.json_values import encode
-from pytest_msdump.model.record import Record
 from pytest_msdump.report.causes import with_causes_first
 from pytest_msdump.report.coverage import first_failing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import pytest
 
+    from pytest_msdump.model.record import Record
     from pytest_msdump.plugin.session import Gate
 
 __all__ = ["add_roles", "case_of", "properties"]

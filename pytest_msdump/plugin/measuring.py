@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.model.record import Record
 from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
 from pytest_msdump.scheduling.serial import Runner, Workers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_msdump.comparison.planning import Plan
+    from pytest_msdump.model.record import Record
     from pytest_msdump.plugin.collect import OperatorItem
     from pytest_msdump.plugin.session import Gate
 

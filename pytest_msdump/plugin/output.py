@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.record import Record
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import sent_with
-from pytest_msdump.plugin.sources import Source
 from pytest_msdump.report.causes import folded_line, role_line, suspicious_line
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
@@ -29,10 +25,15 @@ from pytest_msdump.storage.urls import is_url
 from pytest_msdump.text import Phrases
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
     import pytest
 
+    from pytest_msdump.comparison.planning import Plan
+    from pytest_msdump.model.record import Record
     from pytest_msdump.model.report import Report
     from pytest_msdump.plugin.session import Gate
+    from pytest_msdump.plugin.sources import Source
 
 __all__ = [
     "close_details",

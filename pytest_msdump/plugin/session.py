@@ -6,18 +6,14 @@ import glob
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 
-from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.plugin.ignore_dumps import DUMPS
 from pytest_msdump.plugin.sources import (
@@ -34,6 +30,11 @@ from pytest_msdump.plugin.sources import (
 from pytest_msdump.settings import given
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_msdump.comparison.planning import Plan
+    from pytest_msdump.model.pairing import Pair
     from pytest_msdump.model.record import Record
     from pytest_msdump.model.report import Report
     from pytest_msdump.suite import Suite

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS
+
+if TYPE_CHECKING:
+    import pytest
 
 __all__ = [
     "Source",

@@ -5,11 +5,13 @@ Values stay text until `suite.load_suite` reads them, so that one place decides 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.text.message import LANGUAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "ALLOW_INCOMPLETE",

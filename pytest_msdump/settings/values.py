@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "parse_count",

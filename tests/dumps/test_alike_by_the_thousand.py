@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.dumps import listing
 from pytest_msdump.dumps.ascend_header import parse_header
 from pytest_msdump.dumps.listing import walk
 from pytest_msdump.dumps.npy_header import parse_header as parse_npy
@@ -145,7 +144,7 @@ def test_every_directory_is_listed_once_while_a_dump_is_indexed(tmp_path, monkey
         )
     listed = []
     original = os.scandir
-    monkeypatch.setattr(listing.os, "scandir", lambda path: listed.append(os.fspath(path)) or original(path))
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(os.fspath(path)) or original(path))
     assert len(index(tmp_path).refs) == 3
     assert listed.count(str(folder)) == 1
     # Whoever asks later sees what is there then.

@@ -78,10 +78,10 @@ def test_a_script_is_run_by_the_interpreter_that_is_named(tmp_path):
 
 
 @pytest.mark.e2e
-def test_importing_the_room_loads_neither_numpy_nor_a_framework():
+def test_importing_the_room_loads_no_framework():
     code = (
         "import sys, pytest_msdump.record as room; room.Recorder('x');"
-        "sys.exit(sorted({'numpy', 'torch', 'tensorflow', 'mindspore', 'onnx'} & set(sys.modules)) or 0)"
+        "sys.exit(sorted({'torch', 'tensorflow', 'mindspore', 'onnx'} & set(sys.modules)) or 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -197,7 +197,7 @@ def test_beside_threads_nobody_makes_it(tmp_path: Path) -> None:
 
 _COMMAND = (
     "import os, signal, sys, time\nfrom pathlib import Path\n"
-    "from pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
+    "from pytest_msdump import cli\nfrom pytest_msdump.scheduling import serial as running\n"
     "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "home, compare = os.getpid(), running.compare_pairs\n"
     "def compare_pairs(pairs, conditions):\n"
@@ -234,7 +234,7 @@ def test_the_report_is_the_same_to_the_byte(tmp_path: Path) -> None:
 
 _TABLE = (
     "import os, signal, sys\nfrom pathlib import Path\n"
-    "from pytest_msdump import cli\nfrom pytest_msdump.report import csv_report\n"
+    "from pytest_msdump import cli\nfrom pytest_msdump.report import vendor_table as csv_report\n"
     "from pytest_msdump.scheduling import whole\n"
     "whole._FEWEST_TABLED, whole._MOST_TABLED = {bounds}\n"
     "home, lines = os.getpid(), csv_report.csv_lines\n"

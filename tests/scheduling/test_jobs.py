@@ -127,7 +127,8 @@ def test_who_interrupts_waits_for_no_thread(tmp_path):
     write_pairs(tmp_path, [LARGE] * 2)
     program = (
         # What runs in a shell's background has this signal switched off, and passes that on.
-        "import signal, sys, time\nfrom pytest_msdump import cli\nfrom pytest_msdump.scheduling import running\n"
+        "import signal, sys, time\nfrom pytest_msdump import cli\n"
+        "from pytest_msdump.scheduling import serial as running\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def compare_pairs(pairs, conditions):\n    print('measuring', flush=True)\n    time.sleep(120)\n"
         "running.compare_pairs = compare_pairs\nsys.exit(cli.main(['compare', 'left', 'right', '--jobs=2']))\n"
