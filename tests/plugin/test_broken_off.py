@@ -65,7 +65,7 @@ def test_a_run_that_compares_nothing_touches_no_report(yesterday, pytester, more
 def test_workers_touch_no_report_and_the_last_word_is_the_runs_own(yesterday, pytester, workers):
     pytester.makeconftest(
         "import os, pytest\n"
-        "from pytest_msdump.plugin import telling\n"
+        "from pytest_msdump.plugin import output as telling\n"
         "def pytest_configure(config):\n"
         "    if hasattr(config, 'workerinput'):\n"
         "        telling.start_reports = telling.write_reports = lambda *_: os._exit(3)\n"

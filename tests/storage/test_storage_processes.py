@@ -142,7 +142,7 @@ SLOW = """
 import os, sys, time
 import storage.shelf
 from pytest_msdump.cli import main
-from pytest_msdump.scheduling import running
+from pytest_msdump.scheduling import serial as running
 home, compare_pairs = os.getpid(), running.compare_pairs
 def slowly(*arguments):
     if os.getpid() == home:
