@@ -104,7 +104,10 @@ def test_the_readme_has_the_two_commands_of_a_fresh_machine() -> None:
     assert (
         "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/pytest example_suites/01_lenet_port" in commands
     )
-    assert "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest" in commands
+    assert (
+        "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest -n auto -m \"not e2e\""
+        in commands
+    )
 
 
 # -- suite files and links --------------------------------------------------------------------------------------------
