@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.cli.gate import print_report, print_saved
+from pytest_msdump.cli.output import phrases
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.limits.judge import judge, rows
 from pytest_msdump.limits.policy import Policy
@@ -18,20 +20,18 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.gathering import policy_entry
 from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.settings import OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
+from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-NAME = "check"
-HELP = "judge a saved result again, without the data"
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "
     "or --config every pair is judged anew by these alone. Exit codes are those of compare."
 )
 
-# What judges anew, and how that is said here: without any of them there is no default that would hold.
+# The options that judge anew; unlike those of a comparison they have no defaults.
 _OPTIONS = {
     "config": "suite file whose rules are to judge",
     "profile": "named limits (default: those of the run, when another option is given)",
@@ -53,28 +53,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Judge each file; return the worst exit code."""
-    from pytest_msdump.cli.output import phrases, tell_report, tell_saved
-
     options = {name: value for name, value in given(parsed).items() if name in _OPTIONS}
     codes, say = [], phrases(parsed)
     for name in parsed.files:
         report = report_from(read_json(Path(name)), place=name)
         if any(value is not None for value in options.values()):
             report = _judged_again(report, options)
-        tell_saved(name, report, say)
-        codes.append(tell_report(report, [], say=say))
+        print_saved(name, report, say)
+        codes.append(print_report(report, [], say=say))
     return max(codes)
 
 
 def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
-    """The same numbers under another policy."""
+    """Return the report with the same numbers under another policy."""
     file = Path(options["config"]) if options["config"] is not None else None
     if file is not None and not file.exists():
         raise ConfigError(f"--config: there is no file {file}; give a suite file")
     suite = load_suite(
         file=file,
         options={
-            # A suite has two sides; nothing is read of them here, and those of the run may be on another machine.
+            # A suite has two sides. They are not read here; those of the run may be on another machine.
             "left": ".",
             "right": ".",
             "profile": options["profile"] or (None if file else report.profile),
@@ -82,7 +80,7 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
             "min_coverage": options["min_coverage"],
         },
         directory=Path.cwd(),
-        spelled={option.name: option.cli_flags[-1] for option in OPTIONS},
+        spelled=COMMAND_FLAGS,
     )
     coverage = report.coverage
     if suite.min_coverage is not None:
@@ -98,13 +96,13 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
 
 
 def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:
-    """Roles hold as long as the same tensors fail; who feeds whom beyond the dump is known to a comparison alone."""
+    """Keep the roles as long as the same tensors fail: what lies between operators only a comparison knows."""
     failing = [[record.fails for record in records] for records in (before, after)]
     return after if failing[0] == failing[1] else [record.without_role() for record in after]
 
 
 def _judged(record: Record, policy: Policy) -> Record:
-    """One saved pair under another policy. What was never measured keeps its verdict."""
+    """Judge one saved pair under another policy. A pair that was never measured keeps its verdict."""
     left, right = record.left, record.right
     if left.dtype is None or right.dtype is None or not (record.comparison or record.statistics):
         return record
@@ -142,7 +140,7 @@ def _judged(record: Record, policy: Policy) -> Record:
 
 
 def _as_measured(comparison: Comparison, limits: Limits) -> Comparison:
-    """Take the count of elements outside rtol/atol away where it was counted with another tolerance."""
+    """Drop the count of elements outside rtol/atol when it was counted with another tolerance."""
     if (limits.rtol, limits.atol) == (comparison.rtol, comparison.atol):
         return comparison
     reason = Message("counted_with_other_tolerance", {"rtol": comparison.rtol, "atol": comparison.atol})

@@ -5,22 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_msdump.cli.output import print_lines
+from pytest_msdump.configs.check import check_config
+from pytest_msdump.configs.finding import REFUSED, ConfigFinding, Setting, checked_mode, parse_version, would_dump
+from pytest_msdump.configs.new import acl_lines, around_step, explain, new_acl, new_config, script_lines
+from pytest_msdump.dumps.graphs.execution_order import order_files, read_order
+from pytest_msdump.dumps.graphs.ge_model import read_model
+from pytest_msdump.dumps.graphs.graph_files import read_graph
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import terminal_lines, terminal_text
+from pytest_msdump.escape import terminal_lines
 from pytest_msdump.facts.config_keys import MODES
+from pytest_msdump.storage.files import read_given
 
-if TYPE_CHECKING:
-    from pytest_msdump.configs.finding import Setting
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
-
-NAME = "config"
-HELP = "write, check or explain a dump configuration"
 DESCRIPTION = (
     "Dump configurations: MindSpore's data_dump.json and CANN's acl.json. 'check' says what MindSpore would refuse "
     "(exit code 1) or silently pass over; 'explain' says what each key means; 'new' writes one."
@@ -68,9 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Do what was asked; return the exit code."""
-    from pytest_msdump.configs.finding import Setting, checked_mode, parse_version
-
+    """Run the verb; return the exit code."""
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
     setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
@@ -87,9 +87,6 @@ def _file_of_environment() -> str:
 
 
 def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
-    from pytest_msdump.configs.check import check_config
-    from pytest_msdump.configs.finding import REFUSED
-
     names, model_names = _operators(parsed.graph)
     findings = check_config(document, setting, names=names, model_names=model_names)
     _say(f"{finding.level}: {finding.key}: {finding.sentence}" for finding in findings)
@@ -102,9 +99,7 @@ def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
 
 
 def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """Which operators of the graph would be dumped."""
-    from pytest_msdump.configs.finding import would_dump
-
+    """Yield which operators of the graph would be dumped."""
     found = would_dump(document, names)
     yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
     if len(found) < len(names):
@@ -112,17 +107,12 @@ def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
 
 
 def _explain(document: Any, setting: Setting) -> int:
-    from pytest_msdump.configs.check import check_config
-    from pytest_msdump.configs.new import explain
-
     check_config(document, setting)
     _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
     return 0
 
 
 def _new(parsed: argparse.Namespace, mode: str) -> int:
-    from pytest_msdump.configs.new import acl_lines, script_lines
-
     document = _new_acl(parsed) if parsed.acl else _new_dump(parsed, mode)
     text = json.dumps(document, indent=4)
     file = str(Path(parsed.out).absolute()) if parsed.out else f"/path/to/{'acl' if parsed.acl else 'data_dump'}.json"
@@ -135,10 +125,6 @@ def _new(parsed: argparse.Namespace, mode: str) -> int:
 
 
 def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
-    from pytest_msdump.configs.check import check_config
-    from pytest_msdump.configs.finding import REFUSED, Setting
-    from pytest_msdump.configs.new import around_step, new_config
-
     if parsed.iteration and parsed.around_step is not None:
         raise ConfigError("give --iteration or --around-step, not both")
     if parsed.model:
@@ -151,17 +137,11 @@ def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
         kernels=parsed.kernel,
         outputs_only=parsed.outputs_only,
     )
-    wrong = [finding for finding in check_config(document, Setting(mode=mode)) if finding.level == REFUSED]
-    if wrong:
-        raise ConfigError(wrong[0].sentence)
+    _accept(document, Setting(mode=mode))
     return document
 
 
 def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
-    from pytest_msdump.configs.check import check_config
-    from pytest_msdump.configs.finding import REFUSED, Setting
-    from pytest_msdump.configs.new import new_acl
-
     if parsed.around_step is not None:
         raise ConfigError("--around-step counts steps of MindSpore; with --acl give --iteration")
     document = new_acl(
@@ -171,13 +151,19 @@ def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
         steps=parsed.iteration,
         outputs_only=parsed.outputs_only,
     )
-    findings = check_config(document, Setting())
-    wrong = [finding for finding in findings if finding.level == REFUSED]
-    if wrong:
-        raise ConfigError(wrong[0].sentence)
-    for finding in findings:
-        print(terminal_text(f"warning: {finding.sentence}"), file=sys.stderr)  # noqa: T201 - what is printed may be a file's content
+    warnings = _accept(document, Setting())
+    # Standard output may be the content of the file.
+    print_lines((f"warning: {finding.sentence}" for finding in warnings), to_error=True)
     return document
+
+
+def _accept(document: Mapping[str, Any], setting: Setting) -> Sequence[ConfigFinding]:
+    """Refuse a new configuration that would be refused; return the other findings."""
+    findings = check_config(document, setting)
+    for finding in findings:
+        if finding.level == REFUSED:
+            raise ConfigError(finding.sentence)
+    return findings
 
 
 def _write(path: Path, text: str) -> None:
@@ -188,8 +174,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _read(path: Path) -> Any:
-    from pytest_msdump.storage.files import read_given
-
     try:
         return json.loads(read_given(path, _LARGEST_BYTES, want="give a dump configuration"))
     except ConfigError:
@@ -199,11 +183,7 @@ def _read(path: Path) -> Any:
 
 
 def _operators(files: Sequence[str]) -> tuple[list[str] | None, list[str]]:
-    """Full names of the operators, ``None`` where no file was given; and what their model may be called."""
-    from pytest_msdump.dumps.graphs.execution_order import order_files, read_order
-    from pytest_msdump.dumps.graphs.ge_model import read_model
-    from pytest_msdump.dumps.graphs.graph_files import read_graph
-
+    """Return the full names of the operators, ``None`` without a file, and the possible names of their model."""
     orders, others = order_files(map(Path, files))
     names = [name for path in orders.values() for name in read_order(path)]
     model_names: list[str] = []
@@ -217,4 +197,4 @@ def _operators(files: Sequence[str]) -> tuple[list[str] | None, list[str]]:
 
 def _say(lines: Iterable[str]) -> None:
     for line in lines:
-        print(terminal_lines(line))  # noqa: T201 - what the command is for
+        print(terminal_lines(line))

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_msdump.cli.output import Progress, add_quiet
+from pytest_msdump.cli import inspect_file_text, inspect_json, inspect_text
+from pytest_msdump.cli.inspect_file_text import save_text
+from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.comparison.indexing import index, listed
+from pytest_msdump.comparison.opening import as_path
+from pytest_msdump.comparison.placing import operators_of_line
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import printed_json, terminal_lines, terminal_text
+from pytest_msdump.escape import printed_json, terminal_lines
+from pytest_msdump.inspect.check_text import check_lines
+from pytest_msdump.inspect.checks import check_dump
+from pytest_msdump.inspect.file import inspect_file
+from pytest_msdump.inspect.hits import parse_settings
+from pytest_msdump.inspect.survey import survey
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
-if TYPE_CHECKING:
-    from pytest_msdump.model.dump import Dump
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
-
-NAME = "inspect"
-HELP = "look into one dump or file, from a line of the program to its operators and back, and check it by itself"
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
     "shapes, statistics, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be "
     "read, a check hits, or tensors and their statistics differ; 4 for a usage error."
 )
 
-_NARROWEST = 60
-_WITHOUT_TERMINAL = 100
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what to look at, and how to tell it."""
+    """Declare what to look at, and what to print of it."""
     parser.add_argument("target", metavar="PATH", help="a dump, or one file of it")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -76,10 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Look, tell; return the exit code."""
-    from pytest_msdump.comparison.indexing import listed
-    from pytest_msdump.comparison.opening import as_path
-
+    """Look and print; return the exit code."""
     target = listed(as_path(parsed.target))
     if not 1 <= parsed.bins <= 100:
         raise ConfigError(f"--bins {parsed.bins}: give a number from 1 to 100")
@@ -96,18 +95,13 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _indexed(target: Path, parsed: argparse.Namespace) -> Dump:
-    from pytest_msdump.comparison.indexing import index
-
     graphs = [Path(name) for name in parsed.graph]
     return index(target, graph_files=graphs, allow_incomplete=bool(parsed.msdump_allow_incomplete))
 
 
 def _survey(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli import inspect_json, inspect_text
-    from pytest_msdump.inspect.survey import survey
-
     found = survey(_indexed(target, parsed))
-    _tell(
+    _print(
         parsed,
         lambda: inspect_json.survey_entry(found),
         lambda width: inspect_text.survey_lines(found, width=width, everything=parsed.everything),
@@ -116,12 +110,9 @@ def _survey(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _file(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli import inspect_file_text, inspect_json
-    from pytest_msdump.inspect.file import inspect_file
-
     root = Path(parsed.root) if parsed.root else None
     found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
-    _tell(
+    _print(
         parsed,
         lambda: inspect_json.file_entry(found),
         lambda width: inspect_file_text.file_lines(found, width=width, everything=parsed.everything),
@@ -130,12 +121,9 @@ def _file(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _line(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli import inspect_json, inspect_text
-    from pytest_msdump.comparison.placing import operators_of_line
-
     dump = _indexed(target if target.is_dir() else target.parent, parsed)
     found = operators_of_line(dump, parsed.line)
-    _tell(
+    _print(
         parsed,
         lambda: inspect_json.line_entry(dump, parsed.line, found),
         lambda width: inspect_text.line_lines(dump, parsed.line, found, width=width, everything=parsed.everything),
@@ -144,14 +132,9 @@ def _line(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _check(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli import inspect_json
-    from pytest_msdump.inspect.check_text import check_lines
-    from pytest_msdump.inspect.checks import check_dump
-    from pytest_msdump.inspect.hits import parse_settings
-
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     checked = check_dump(_indexed(target, parsed), parse_settings(parsed.check_set), watch=progress)
-    _tell(
+    _print(
         parsed,
         lambda: inspect_json.check_entry(checked),
         lambda width: check_lines(checked, width=width, everything=parsed.everything),
@@ -160,10 +143,8 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _verify(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli import inspect_text
-
     found = inspect_text.verified(_indexed(target, parsed))
-    _tell(
+    _print(
         parsed,
         lambda: inspect_text.verify_entry(found),
         lambda width: inspect_text.verify_lines(found, width=width, everything=parsed.everything),
@@ -172,21 +153,18 @@ def _verify(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _save(target: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.cli.inspect_file_text import save_text
-
     if not target.is_file():
         raise ConfigError(f"--save-txt: {target} is no file; give one tensor file")
-    for path in save_text(target, Path(parsed.save_txt), with_header=parsed.txt_header):
-        print(terminal_text(str(path)))  # noqa: T201 - what the command is for
+    print_lines(map(str, save_text(target, Path(parsed.save_txt), with_header=parsed.txt_header)))
     return 0
 
 
-def _tell(parsed: argparse.Namespace, entry: Any, lines: Any) -> None:
-    """Print JSON or text, whichever was asked for; only that one is made."""
+def _print(
+    parsed: argparse.Namespace, entry: Callable[[], dict[str, Any]], lines: Callable[[int], Iterable[str]]
+) -> None:
+    """Print JSON or text of a width, whichever was asked for; only that one is made."""
     if parsed.json:
-        print(printed_json(entry()))  # noqa: T201 - what the command is for
+        print(printed_json(entry()))
         return
-    width = max(_NARROWEST, shutil.get_terminal_size((_WITHOUT_TERMINAL, 24)).columns)
-    told: Iterable[str] = lines(width)
-    for line in told:
-        print(terminal_lines(line))  # noqa: T201 - as above
+    for line in lines(terminal_width(100, least=60)):
+        print(terminal_lines(line))

@@ -1,36 +1,32 @@
-"""``msdump match LEFT RIGHT``: who pairs with whom and how, who does not and why; no tensor is read."""
+"""``msdump match LEFT RIGHT``: which tensors pair and how, which do not and why; no tensor is read."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.causes.suggest import Fit, Suggestion
-from pytest_msdump.causes.suggest_partners import Suggested, what_speaks_for
-from pytest_msdump.cli.compare import OWN_HELP, suite_file, typed_sides
-from pytest_msdump.cli.output import Progress, add_quiet
+from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners, what_speaks_for
+from pytest_msdump.cli.compare import add_suite_arguments, suite_of
+from pytest_msdump.cli.match_text import as_report, match_entry, match_lines
+from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json, terminal_text
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.report.coverage import map_entry_lines
-from pytest_msdump.settings import OPTIONS, argparse_kwargs, given
+from pytest_msdump.report.coverage import coverage_problems, map_entry_lines
 
-if TYPE_CHECKING:
-    from pytest_msdump.comparison.planning import Plan
+__all__ = ["DESCRIPTION", "add_arguments", "map_lines", "run"]
 
-NAME = "match"
-HELP = "tell who pairs with whom, and why not"
 DESCRIPTION = (
     "Tell which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
     "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "
     "something mapped is missing, or coverage is too low; 4: usage error."
 )
 
-# Of compare's options those that say who is there and who meets whom.
+# Of compare's options those that pairing depends on.
 _OPTIONS = (
     "left",
     "right",
@@ -48,17 +44,11 @@ _OPTIONS = (
     "allow_incomplete",
     "min_coverage",
 )
-_NARROWEST = 40
-_WITHOUT_TERMINAL = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides and the options that pairing depends on."""
-    parser.add_argument("sides", nargs="*", metavar="LEFT RIGHT", help="run under test, then reference")
-    for option in OPTIONS:
-        if option.name in _OPTIONS:
-            kwargs = argparse_kwargs(option)
-            parser.add_argument(*option.cli_flags, **kwargs | {"help": OWN_HELP.get(option.name, kwargs["help"])})
+    add_suite_arguments(parser, _OPTIONS)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--suggest",
@@ -69,66 +59,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Plan and tell; return the exit code."""
-    from pytest_msdump.comparison.collecting import collector_at_rest
-
-    planned = _planned(parsed)
+    """Plan and print; return the exit code."""
+    planned = plan(suite_of(parsed))
     if parsed.suggest:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
         return _suggest(planned, Progress("msdump match", quiet=parsed.quiet))
-    with collector_at_rest():
-        return _tell(parsed, planned)
-
-
-def _tell(parsed: argparse.Namespace, planned: Plan) -> int:
-    from pytest_msdump.cli import match_text
-    from pytest_msdump.report.coverage import coverage_problems
-
-    report = match_text.as_report(planned)
+    report = as_report(planned)
     if parsed.json:
-        print(printed_json(match_text.match_entry(planned, report)))  # noqa: T201 - what it is for
+        print(printed_json(match_entry(planned, report)))
     else:
-        width = max(_NARROWEST, shutil.get_terminal_size((_WITHOUT_TERMINAL, 24)).columns)
-        lines = match_text.match_lines(planned.pairing.pairs, report, width=width)
+        lines = match_lines(planned.pairing.pairs, report, width=terminal_width(100, least=40))
         sys.stdout.writelines(f"{line}\n" for line in lines)
     return int(bool(coverage_problems(report)))
 
 
-def _suggest(planned: Plan, progress: Progress) -> int:
-    """Print entries; 1 where there were tensors to find partners for and none was found."""
-    from pytest_msdump.causes.suggest_partners import suggest_partners
+# -- suggestions -----------------------------------------------------------------------------------------------------
 
+
+def _suggest(planned: Plan, progress: Progress) -> int:
+    """Print entries; return 1 when tensors lack a partner and none was found."""
     found = suggest_partners(planned, watch=progress)
     types: dict[str, set[str | None]] = {}
     for ref in (*planned.left.refs, *planned.right.refs):
         types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
     shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
     for line in map_lines(found, shared):
-        print(line)  # noqa: T201 - what it is for
-    print(terminal_text(f"msdump match: {summary(found)}"), file=sys.stderr)  # noqa: T201 - beside what goes into a file
+        print(line)
+    print_lines([f"msdump match: {_summary(found)}"], to_error=True)
     return int(bool(planned.pairing.unmatched_right) and not any(one.is_clear for one in found.suggestions))
 
 
-def _planned(parsed: argparse.Namespace) -> Plan:
-    from pytest_msdump.comparison.planning import plan
-    from pytest_msdump.suite import load_suite
-
-    options: dict[str, Any] = given(parsed) | typed_sides(parsed)
-    directory = Path.cwd()
-    suite = load_suite(
-        file=suite_file(options.pop("config"), directory, options),
-        options=options,
-        directory=directory,
-        spelled={option.name: option.cli_flags[-1] for option in OPTIONS} | {"left": "LEFT", "right": "RIGHT"},
-    )
-    return plan(suite)
-
-
-# -- What ``msdump match --suggest`` prints --------------------------------------------------------------------------
-
-
-def summary(found: Suggested) -> str:
+def _summary(found: Suggested) -> str:
     """Return one sentence: how many entries there are."""
     entries = sum(one.is_clear for one in found.suggestions)
     ambiguous = len(found.suggestions) - entries
@@ -142,24 +104,18 @@ def summary(found: Suggested) -> str:
 def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
     """Yield the lines of a fragment of a suite file.
 
-    Parameters
-    ----------
-    found : Suggested
-        What was found.
-    types : frozenset of str
-        Names that operators of several types have; these are written ``TYPE.OP``.
+    Operators whose names are in `types` exist with several types, and are written ``TYPE.OP``.
     """
-    yield f"# suggested by msdump match: {summary(found)}"
-    spoken_for = set()
+    yield f"# suggested by msdump match: {_summary(found)}"
     for one in found.suggestions:
-        spoken_for.add(one.right)
         if one.is_clear:
             yield ""
             yield from _entry(found, one, one.fits[0], types)
     for one in found.suggestions:
         if not one.is_clear:
             yield from _ambiguous(found, one, types)
-    alone = [found.right[number] for number in range(len(found.right)) if number not in spoken_for]
+    suggested = {one.right for one in found.suggestions}
+    alone = [ref for number, ref in enumerate(found.right) if number not in suggested]
     if alone:
         yield ""
         yield "# no suggestion for these right tensors:"

@@ -6,24 +6,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.comparison.assemble import assemble
+from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.matching.coordinates import Key, raw_key
+from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import record_of, relative_file
-from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
+from pytest_msdump.model.tensor import COORDINATES, TensorRef
 from pytest_msdump.report.coverage import counts, coverage_problems, percent
 from pytest_msdump.report.json_report import coverage_json, missing_json, unmatched_json
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, table
 from pytest_msdump.text import Message, say
-
-if TYPE_CHECKING:
-    from pytest_msdump.comparison.planning import Plan
-    from pytest_msdump.model.pairing import Pair, Transform
-    from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
-    from pytest_msdump.model.tensor import TensorRef
 
 __all__ = ["as_report", "match_entry", "match_lines"]
 

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_msdump.cli.output import Progress, add_quiet
+from pytest_msdump.cli.output import Progress, add_quiet, print_lines
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.describe import frame_lines, where_text
+from pytest_msdump.inspect.overflow import OperatorOverflow, Overflows, find_overflows, write_overflow_files
+from pytest_msdump.inspect.overflow_scan import OneSide
+from pytest_msdump.model.describe import counted, frame_lines, where_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
-if TYPE_CHECKING:
-    from pytest_msdump.inspect.overflow import OperatorOverflow, Overflows
-    from pytest_msdump.inspect.overflow_scan import OneSide
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
-
-NAME = "overflow"
-HELP = "find operators that overflow in one dump"
 DESCRIPTION = (
     "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
     "check. Exit code 1 when there is any."
 )
 
-_MOST_TOLD = 20
+_MOST_SHOWN = 20
 _WIDTH = 100
 _ORDER = ("origin", "unknown", "propagated")
 _WORDS = {"origin": "ORIGIN", "propagated": "PROPAGATED", "unknown": "OVERFLOW"}
@@ -50,11 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Find, tell, write; return the exit code."""
-    from pytest_msdump.comparison.indexing import index
-    from pytest_msdump.comparison.opening import as_path
-    from pytest_msdump.inspect.overflow import find_overflows
-
+    """Find, print, write; return the exit code."""
     if (parsed.directory is None) == (parsed.dump is None):
         raise ConfigError("give one dump: msdump overflow DIR")
     if not 1 <= parsed.first <= 5:
@@ -62,37 +55,32 @@ def run(parsed: argparse.Namespace) -> int:
     allowed = bool(parsed.msdump_allow_incomplete)
     dump = index(as_path(parsed.directory or parsed.dump), allow_incomplete=allowed)
     found = find_overflows(dump, watch=Progress("msdump overflow", quiet=parsed.quiet))
-    for line in _told(found):
-        print(terminal_text(line))  # noqa: T201 - what the command is for
+    print_lines(_lines(found))
     if parsed.out is not None:
         _write(found, Path(parsed.out), parsed.first)
     return int(not found.is_clean)
 
 
 def _write(found: Overflows, directory: Path, first: int) -> None:
-    from datetime import datetime
-
-    from pytest_msdump.inspect.overflow import write_overflow_files
-
     # Local time without a zone, as the vendor's file names have it.
     files = write_overflow_files(found, directory, first=first, now=datetime.now())
-    print(f"wrote {_number(len(files), 'file')} to {terminal_text(str(directory))}")  # noqa: T201 - what the command is for
+    print_lines([f"wrote {counted(len(files), 'file')} to {directory}"])
 
 
-def _told(found: Overflows) -> Iterator[str]:
-    """Yield all lines: counts, origins, what follows from them, what nobody could be blamed for."""
+def _lines(found: Overflows) -> Iterator[str]:
+    """Yield all lines: counts, origins, propagated overflows, reports that belong to no dumped operator."""
     dump = found.dump
     yield f"msdump overflow: {dump.root} (reader {dump.reader})"
     yield from _counts(found)
     for line in dump.notes:
         yield f"  {line}"
-    told = sorted(found.operators, key=lambda operator: (_ORDER.index(operator.role), operator.order))
-    for operator in told[:_MOST_TOLD]:
+    operators = sorted(found.operators, key=lambda operator: (_ORDER.index(operator.role), operator.order))
+    for operator in operators[:_MOST_SHOWN]:
         yield ""
         yield from _operator(operator, _total(found))
-    if len(told) > _MOST_TOLD:
+    if len(operators) > _MOST_SHOWN:
         yield ""
-        yield f"and {len(told) - _MOST_TOLD} more operators"
+        yield f"and {len(operators) - _MOST_SHOWN} more operators"
     for culprit in found.unplaced:
         entry = culprit.entry
         yield ""
@@ -112,11 +100,7 @@ def _counts(found: Overflows) -> Iterator[str]:
         yield f"  {operators} of {_total(found)} operators overflow; {origins} of them with finite inputs"
     entries = sum(entry.is_overflow for file in found.files for entry in file.entries)
     if files:
-        yield f"  the device's own check reports {_number(entries, 'overflow')}, in {_number(files, 'file')}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+        yield f"  the device's own check reports {counted(entries, 'overflow')}, in {counted(files, 'file')}"
 
 
 def _total(found: Overflows) -> int:
@@ -142,6 +126,6 @@ def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
 
 def _values(side: OneSide) -> str:
     counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
-    told = ", ".join(f"{count} {what}" for what, count in counts if count)
+    text = ", ".join(f"{count} {what}" for what, count in counts if count)
     place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
-    return f"{told} of {_number(side.elements, 'element')}; {place}"
+    return f"{text} of {counted(side.elements, 'element')}; {place}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_msdump.cli.output import print_lines
+from pytest_msdump.convert.prototxt import rewire_file
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import terminal_text
+from pytest_msdump.record.caffe import shared_bytes
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-NAME = "prototxt"
-HELP = "give in-place layers of a Caffe network blobs of their own"
 DESCRIPTION = (
     "Write new_NAME.prototxt beside a Caffe network: every in-place top gets a name of its own and its consumers read "
     "that, so that a dump holds the output of each layer. Nothing else in the file changes; weights load as before."
@@ -33,30 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Rewire, write, tell."""
+    """Rewire, write, print; return the exit code."""
     if parsed.reference is not None:
         return _check(parsed)
-    from pytest_msdump.convert.prototxt import rewire_file
-
     out = Path(parsed.out) if parsed.out is not None else None
     target, rewired = rewire_file(Path(parsed.file), out=out, phase=parsed.phase)
     lines = [f"{entry.layer}: {entry.old} -> {entry.new}" for entry in rewired.renamed]
     lines += [f"note: {note}" for note in rewired.notes]
     count = len(rewired.renamed)
     said = f"{count} in-place {'top' if count == 1 else 'tops'} renamed" if count else "no layer is in place: a copy"
-    for line in (*lines, f"wrote {target} ({said})"):
-        print(terminal_text(line))  # noqa: T201 - what the command is for
+    print_lines([*lines, f"wrote {target} ({said})"])
     return 0
 
 
 def _check(parsed: argparse.Namespace) -> int:
-    from pytest_msdump.record.caffe import shared_bytes
-
     if parsed.out is not None:
         raise ConfigError("--reference writes nothing: leave --out out")
     found = shared_bytes(Path(parsed.file), Path(parsed.reference), phase=parsed.phase)
     lines = [f"{one.layer}: its file holds the bytes of {one.over}, which is in place on {one.blob}" for one in found]
     advice = f"make the reference again with what 'msdump prototxt {parsed.file}' writes"
-    for line in [*lines, advice if found else "no layer holds the bytes of another in place on it"]:
-        print(terminal_text(line))  # noqa: T201 - what the command is for
+    print_lines([*lines, advice if found else "no layer holds the bytes of another in place on it"])
     return int(bool(found))

@@ -6,24 +6,21 @@ import argparse
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_msdump.cli.output import print_lines
+from pytest_msdump.convert.renaming import RenamePlan, apply, new_undo_file, plan_renaming, read_undo, take_back
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line, terminal_text
+from pytest_msdump.escape import shell_line
+from pytest_msdump.model.describe import counted
 
-if TYPE_CHECKING:
-    from pytest_msdump.convert.renaming import RenamePlan
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
-
-NAME = "rename"
-HELP = "bring foreign names of .npy files to OP.SLOT.TIME.npy"
 DESCRIPTION = (
     "Rename the .npy files of a folder, and of its numbered sub-folders, to OP.SLOT.TIME.npy: all of those that the "
     "pattern fits, or none. No file is ever written over. A file for --undo is written first."
 )
 
-_OTHERS_TOLD = 5
+_OTHERS_SHOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,52 +39,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Rename or take back; tell."""
+    """Rename or take back, and print what was done; return the exit code."""
     folder = Path(parsed.folder)
     if parsed.undo is not None:
         return _take_back(folder, parsed)
-    from pytest_msdump.convert.renaming import apply, new_undo_file, plan_renaming
-
     plan = plan_renaming(folder, parsed.pattern)
     undo = Path(parsed.undo_file) if parsed.undo_file is not None else new_undo_file(folder)
     if not parsed.dry_run:
         apply(plan, undo)
-    _say(f"{move.old} -> {move.new}" for move in plan.moves)
-    _say(_left_alone(plan))
-    count = _files(len(plan.moves))
+    print_lines(f"{move.old} -> {move.new}" for move in plan.moves)
+    print_lines(_left_alone(plan))
+    count = counted(len(plan.moves), "file")
     if parsed.dry_run:
-        _say([f"{count} would be renamed; nothing was changed"])
+        print_lines([f"{count} would be renamed; nothing was changed"])
     else:
         shown = shell_line(["msdump", "rename", str(folder), "--undo", os.path.relpath(undo)])
-        _say([f"{count} renamed; to take it back: {shown}"])
+        print_lines([f"{count} renamed; to take it back: {shown}"])
     return 0
 
 
 def _take_back(folder: Path, parsed: argparse.Namespace) -> int:
-    from pytest_msdump.convert.renaming import read_undo, take_back
-
     if parsed.dry_run or parsed.undo_file is not None:
         raise ConfigError("--undo takes back what was done, alone: leave --dry-run and --undo-file out")
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such directory; give the folder that was renamed")
     count = take_back(folder, read_undo(Path(parsed.undo)))
-    _say([f"{_files(count)} renamed back" if count else "every file has its old name already"])
+    print_lines([f"{counted(count, 'file')} renamed back" if count else "every file has its old name already"])
     return 0
 
 
 def _left_alone(plan: RenamePlan) -> Iterable[str]:
     if plan.fitting:
-        yield f"left alone: {_files(plan.fitting)} with such a name already"
+        yield f"left alone: {counted(plan.fitting, 'file')} with such a name already"
     if plan.others:
-        more = f" and {len(plan.others) - _OTHERS_TOLD} more" if len(plan.others) > _OTHERS_TOLD else ""
-        shown = ", ".join(plan.others[:_OTHERS_TOLD])
-        yield f"left alone: {_files(len(plan.others))} that the pattern does not fit: {shown}{more}"
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
-
-
-def _say(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(terminal_text(line))  # noqa: T201 - what the command is for
+        more = f" and {len(plan.others) - _OTHERS_SHOWN} more" if len(plan.others) > _OTHERS_SHOWN else ""
+        shown = ", ".join(plan.others[:_OTHERS_SHOWN])
+        yield f"left alone: {counted(len(plan.others), 'file')} that the pattern does not fit: {shown}{more}"

@@ -6,13 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from pytest_msdump.cli.output import print_lines
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import terminal_text
+from pytest_msdump.record.tfdbg import print_commands, read_listing
+from pytest_msdump.storage.files import read_given
 
-__all__ = ["DESCRIPTION", "HELP", "NAME", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
-NAME = "tfdbg"
-HELP = "print commands for tfdbg that save every tensor of its list"
 DESCRIPTION = (
     "Read the list that 'lt > tensor_name' saved inside of TensorFlow's debugger, and print the pt commands that save "
     "each tensor as OP.SLOT.TIME.npy. Paste them at its prompt; if that does not work, type 'mouse off' there first."
@@ -36,15 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Read, print."""
-    from pytest_msdump.record.tfdbg import print_commands, read_listing
-
+    """Print the commands for a list; return the exit code."""
     name = _file(parsed.words)
     if any(letter.isspace() for letter in parsed.folder):
         raise ConfigError(f"--folder '{parsed.folder}': tfdbg takes no path with blanks; give another folder")
     commands = print_commands(read_listing(_text(name), source=name), first=_first(parsed.time), folder=parsed.folder)
-    # All or none: half of a list would be taken for the whole.
-    print("\n".join(map(terminal_text, commands)))  # noqa: T201 - what the command is for
+    # First all of them: half a list would be taken for the whole.
+    print_lines(list(commands))
     return 0
 
 
@@ -67,7 +65,5 @@ def _first(text: str | None) -> int | None:
 def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read(_LARGEST_BYTES)
-    from pytest_msdump.storage.files import read_given
-
     content = read_given(Path(name), _LARGEST_BYTES, want="save a list inside of tfdbg with: lt > tensor_name")
     return content.decode("utf-8", errors="replace")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.cli.compare import gate, nine_columns_writer
+from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import table_file
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_msdump.cli.compare import gate
+from pytest_msdump.cli.gate import gate
 from pytest_msdump.compat.arguments import Flag, Grammar
 from pytest_msdump.compat.batch import said, vendor_suite
 from pytest_msdump.compat.outputs import output_folder, written

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_msdump.cli.compare import gate
+from pytest_msdump.cli.gate import gate
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.compat import convert, file_compare, overflow
 from pytest_msdump.compat.arguments import (

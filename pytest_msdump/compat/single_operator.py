@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.cli.compare import check_folder, detail_gate
+from pytest_msdump.cli.compare_detail import check_folder, detail_gate
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.select_pairs import Wanted
 from pytest_msdump.compat.arguments import Arguments, Flag

@@ -9,6 +9,7 @@ from pytest_msdump.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pytest_msdump.settings.options import (
         ALLOW_INCOMPLETE,
+        COMMAND_FLAGS,
         FIXTURE_OPTIONS,
         OPTIONS,
         REPORT_KINDS,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALLOW_INCOMPLETE",
+    "COMMAND_FLAGS",
     "FIXTURE_OPTIONS",
     "OPTIONS",
     "REPORT_KINDS",
@@ -50,6 +52,7 @@ __all__ = [
 # What pytest declares at every start need not bring what only a gate reads.
 _HOMES = {
     "ALLOW_INCOMPLETE": "pytest_msdump.settings.options",
+    "COMMAND_FLAGS": "pytest_msdump.settings.options",
     "FIXTURE_OPTIONS": "pytest_msdump.settings.options",
     "OPTIONS": "pytest_msdump.settings.options",
     "Option": "pytest_msdump.settings.options",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALLOW_INCOMPLETE",
+    "COMMAND_FLAGS",
     "FIXTURE_OPTIONS",
     "OPTIONS",
     "REPORT_KINDS",
@@ -286,6 +287,10 @@ TELLING_OPTIONS: tuple[Option, ...] = (
         cli_flags=("--lang",),
     ),
 )
+
+
+# How messages of the command spell each option.
+COMMAND_FLAGS = {option.name: option.cli_flags[-1] for option in OPTIONS}
 
 
 def given(namespace: object) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.cli import config
 
 DATA = Path(__file__).parents[1] / "data"
 
 
 def main(arguments: list[str]) -> int:
-    return cli.main(arguments, commands=(config,))
+    return cli.main(arguments)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str,
                 yield from parsers(own, *words, verb)
 
 
-CALLS = list(parsers(cli._parser(cli._modules(()))))
+CALLS = [(), *(words for name in cli.COMMANDS for words in parsers(cli._parser([name])) if words[:1] == (name,))]
 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: " ".join(words) or "msdump")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.cli import inspect, inspect_file_text
+from pytest_msdump.cli import inspect_file_text
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
@@ -25,7 +25,7 @@ PLACE = "/home/modeler/data/gen/ms_side.py:36"
 
 
 def main(*arguments: object) -> int:
-    return cli.main(["inspect", *map(str, arguments)], commands=(inspect,))
+    return cli.main(["inspect", *map(str, arguments)])
 
 
 def told(capsys, *arguments, code=0):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.cli import overflow
 from pytest_msdump.comparison.device_overflow import overflows_by_operator
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.inspect.overflow import find_overflows
@@ -18,7 +17,7 @@ from pytest_msdump.testing.builder import write_mindspore
 
 
 def main(arguments: list[str]) -> int:
-    return cli.main(arguments, commands=(overflow,))
+    return cli.main(arguments)
 
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"

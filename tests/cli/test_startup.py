@@ -1,16 +1,15 @@
-"""The command loads what it is called for: a pair of files that agree has no use for graphs, pages or colours."""
+"""How the command starts: by the name of a subcommand, in the width and colours of its terminal."""
 
 from __future__ import annotations
 
-import gc
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps.dumpmade import one_output
 
 from pytest_msdump import cli
 
@@ -20,13 +19,6 @@ from pytest_msdump.cli import main
 code = main(sys.argv[1:])
 print(*sorted(sys.modules), sep="\\n", file=sys.stderr)
 raise SystemExit(code)
-"""
-
-ENDING = """
-import gc, sys
-from pytest_msdump.cli import main
-code = main()
-print(code, gc.get_freeze_count() > 1000, gc.isenabled(), file=sys.stderr)
 """
 
 
@@ -54,12 +46,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("text", ["", "0", "-3", "61", "many"])
-def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("COLUMNS", text)
-    assert cli._columns() == shutil.get_terminal_size().columns
-
-
 @pytest.mark.e2e
 def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:
     code, _, said = loaded(folder, "compare", "wrong.npy", "right.npy")
@@ -85,20 +71,21 @@ def test_a_pipe_is_as_wide_as_the_environment_says(folder: Path) -> None:
     assert lengths["80"] <= 80 < 110 < lengths["150"] <= 150
 
 
-def test_each_command_is_the_module_of_its_name() -> None:
-    modules = cli._modules(())
-    assert [module.NAME for module in modules] == list(cli._COMMANDS)
-    assert [module.__name__ for module in cli._modules(["compare", "--help"])] == ["pytest_msdump.cli.compare"]
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_each_command_is_the_module_of_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main([name, "--help"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: msdump {name} ")
 
 
 def test_an_unknown_command_is_told_all_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compere"]) == 4
     told = capsys.readouterr().err
-    assert all(name in told for name in cli._COMMANDS)
+    assert all(name in told for name in cli.COMMANDS)
 
 
-def test_who_asks_for_the_version_gets_it_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli._modules(["--version"]) == []
+def test_the_version_needs_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.main(["--version"])
     assert left.value.code == 0
@@ -106,15 +93,44 @@ def test_who_asks_for_the_version_gets_it_without_a_command(capsys: pytest.Captu
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(("words", "code"), [(("compare", "left.npy", "right.npy"), 0), (("compare", "left.npy"), 4)])
-def test_a_process_that_ends_with_the_command_searches_for_no_circles_at_its_end(
-    folder: Path, words: tuple[str, ...], code: int
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("frobnicate",)])
+def test_help_loads_no_numpy(folder: Path, words: tuple[str, ...]) -> None:
+    assert "numpy" not in loaded(folder, *words)[1]
+
+
+@pytest.mark.e2e
+def test_dumps_of_every_format_pair_by_name(folder: Path) -> None:
+    output = one_output(np.zeros(2, "f4"))
+    for name, content in {
+        "ascend/Add.one.1.1.1700000000000001": output,
+        "mindspore/rank_0/Net/0/0/Add.one.1.1.1700000000000001.output.0.DefaultFormat.Float32.npy": b"",
+        "mindspore/rank_0/Net/0/0/Add.two.1.1.1700000000000002": output,
+        "flat/Net/device_0/iteration_1/Default--Add-op1_output_0_shape_2_Float32_DefaultFormat.bin": bytes(8),
+        "converted/Add.one.1.1.1700000000000001.output.0.2x4.npy": b"",
+        "plain/one.0.1700000000000001.npy": b"",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    for side in ("ascend", "mindspore", "flat", "converted"):
+        assert "reader npy-folder" in loaded(folder, "match", side, "plain")[2]
+
+
+THREADS = """
+from pathlib import Path
+from pytest_msdump.cli import main
+code = main()
+print(code, next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Threads:")))
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how many threads a process has")
+@pytest.mark.parametrize(("said", "threads"), [({}, 1), ({"OMP_NUM_THREADS": "2"}, min(2, os.cpu_count() or 1))])
+def test_numpy_has_no_threads_of_its_own_unless_the_environment_asks_for_them(
+    folder: Path, said: dict[str, str], threads: int
 ) -> None:
-    ran = subprocess.run([sys.executable, "-c", ENDING, *words], cwd=folder, capture_output=True, text=True, check=True)
-    assert ran.stderr.splitlines()[-1] == f"{code} True True"
-
-
-def test_a_process_that_goes_on_is_left_as_it_was(folder: Path) -> None:
-    before = gc.get_freeze_count()
-    assert cli.main(["compare", str(folder / "left.npy"), str(folder / "right.npy"), "--report-dir", str(folder)]) == 0
-    assert (gc.get_freeze_count(), gc.isenabled()) == (before, True)
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
+    inherited = {name: value for name, value in os.environ.items() if name not in names}
+    words = [sys.executable, "-c", THREADS, "compare", "left.npy", "right.npy"]
+    done = subprocess.run(words, cwd=folder, env=inherited | said, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].split() == ["0", "Threads:", str(threads)]

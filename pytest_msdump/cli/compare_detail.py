@@ -1,0 +1,124 @@
+"""``msdump compare -d OP``: one operator, its tensors written element by element."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_msdump.cli.gate import gate
+from pytest_msdump.cli.output import phrases
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.select_pairs import Wanted, chosen_pairs, only, wanted
+from pytest_msdump.elements.write_pair import FOLDER, detail_pair, detail_stems
+from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, Wishes
+from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.report import Report
+from pytest_msdump.report.vendor_table import Columns, vendor_table
+from pytest_msdump.text import ENGLISH, Phrases
+
+__all__ = ["check_folder", "detail_gate", "run_detail"]
+
+
+def check_folder(text: str) -> None:
+    """Refuse a table's file as the folder of details.
+
+    Raises
+    ------
+    ConfigError
+        One line.
+    """
+    if not text or Path(text).suffix.lower() in (".txt", ".csv"):
+        found = f"{text} looks like a file" if text else "it is empty"
+        raise ConfigError(f"-o: with -d it is the folder for several files, and {found}")
+
+
+def run_detail(parsed: argparse.Namespace, planned: Plan) -> int:
+    """Compare the operator of ``-d``, write its details; return the exit code."""
+    rows = _count(parsed.detail_rows, "--rows", 0, MOST_ROWS)
+    wishes = Wishes(
+        top=_count(parsed.detail_top, "--top", 1, MOST_TOP) or Wishes().top,
+        rows=rows or MOST_ROWS,
+        every_element=rows != 0,
+    )
+    folder = planned.suite.report_dir / FOLDER if parsed.table is None else Path(parsed.table).absolute()
+    choice = wanted(parsed.detail_operator, parsed.detail_io, _count(parsed.detail_slot, "-i", 0, 10**9))
+    return detail_gate(planned, choice, folder, wishes, say=phrases(parsed))
+
+
+def _count(text: str | None, flag: str, least: int, most: int) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or not least <= int(text) <= most:
+        raise ConfigError(f"{flag}: {text!r} is not a whole number from {least} to {most}")
+    return int(text)
+
+
+def detail_gate(
+    planned: Plan,
+    choice: Wanted,
+    folder: Path,
+    wishes: Wishes,
+    *,
+    prints_top: bool = False,
+    say: Phrases = ENGLISH,
+) -> int:
+    """Compare the pairs that `choice` means, and write them in detail.
+
+    Parameters
+    ----------
+    planned : Plan
+        Inputs included, where these may be meant.
+    choice : Wanted
+        The operator.
+    folder : Path
+        Where details go.
+    wishes : Wishes
+        What is to be written.
+    prints_top : bool
+        Whether the largest errors are printed, too.
+    say : Phrases
+        The language of the gate.
+
+    Returns
+    -------
+    int
+        The gate's exit code; 1 also when the details of a pair could not be written.
+
+    Raises
+    ------
+    MsdumpError
+        As `comparison.select_pairs.chosen_pairs`.
+    """
+    narrowed = only(planned, chosen_pairs(planned, choice))
+    narrowed = replace(narrowed, suite=replace(narrowed.suite, detail=0))
+    details: list[Detail] = []
+    refused: list[str] = []
+
+    def write(report: Report) -> list[Path]:
+        pairs, names = narrowed.pairing.pairs, _operator_names(report)
+        for pair, stem in zip(pairs, detail_stems(pairs), strict=True):
+            both = names.get(pair.left.key.address)
+            try:
+                details.append(detail_pair(pair, folder, stem=stem, names=both, wishes=wishes, extras=narrowed.extras))
+            except MsdumpError as error:
+                refused.append(str(error))
+        return [file for detail in details for file in detail.files]
+
+    code = gate(narrowed, write, say=say)
+    if prints_top:
+        for detail in details:
+            for lines in (detail.top_absolute, detail.top_relative):
+                print("\n" + "\n".join(map(terminal_text, lines)))
+    for sentence in refused:
+        print(terminal_text(f"no details: {sentence}"), file=sys.stderr)
+    return max(code, int(bool(refused)))
+
+
+def _operator_names(report: Report) -> dict[str, tuple[str, str]]:
+    """Address → what the vendor's table calls both operators: a fused group by all of its names."""
+    titles, rows = vendor_table(report, Columns(algorithms=(), verdict=False), right_alone=False)
+    left, right, tensor = (titles.index(title) for title in ("NPUDump", "GroundTruth", "TensorIndex"))
+    return {row[tensor]: (row[left], row[right]) for row in rows}

@@ -1,0 +1,189 @@
+"""Compare all pairs of a plan, print the report, write its files: what every command that gates does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_msdump.cli.output import Progress, print_lines, table_file, terminal_width, write_table
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.compiled import chosen
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
+from pytest_msdump.report.causes import folded_line, with_causes_first
+from pytest_msdump.report.ci import commands_for_github
+from pytest_msdump.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.report.failure import failure_text, one_line, record_text
+from pytest_msdump.report.gathering import looked_over, put_together, start_report, write_report
+from pytest_msdump.report.summary import header_lines, summary_lines
+from pytest_msdump.report.vendor_table import nine_columns
+from pytest_msdump.scheduling.whole import records_of, table_meanwhile
+from pytest_msdump.text import ENGLISH, Phrases
+from pytest_msdump.text.message import LANGUAGES
+
+__all__ = ["gate", "nine_columns_writer", "print_github", "print_report", "print_saved"]
+
+_IN_FULL = 3
+_ON_A_LINE = 20
+
+# These make rich take for a terminal what is none.
+_FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
+# First word of a line → how it is shown on a terminal.
+_BY_VERDICT = {"FAIL": "bold red", "ERROR": "bold red", "UNDEFINED": "bold red", "WARN": "yellow", "PASS": "green"}
+_STYLES = {Phrases(language)(word): style for word, style in _BY_VERDICT.items() for language in LANGUAGES}
+
+
+def gate(
+    planned: Plan,
+    write: Callable[[Report], list[Path]] = lambda _report: [],
+    *,
+    unfolded: bool = False,
+    quiet: bool = False,
+    suggests: bool = False,
+    scheduler: str | None = None,
+    say: Phrases = ENGLISH,
+) -> int:
+    """Compare pair by pair, print, write the suite's reports; return the exit code.
+
+    Parameters
+    ----------
+    planned : Plan
+        What is to be compared.
+    write : callable
+        Writes more files about the report, and returns them.
+    unfolded : bool
+        Print every failure whole, also inherited ones.
+    quiet : bool
+        Show no progress.
+    suggests : bool
+        Look for partners of the tensors that have none.
+    scheduler : str, optional
+        Address of a Dask scheduler, whose workers then compare.
+    say : Phrases
+        The language; the vendor's command lines speak English, as the vendor's do.
+    """
+    pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
+    kernel = chosen().name
+    _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
+    start_report(planned, planned.suite.report_dir)
+    progress = Progress("msdump compare", quiet=quiet)
+    # Nothing but the report holds the records, of which there may be very many.
+    report = _compared(planned, progress, scheduler)
+    with table_meanwhile(planned.suite, report) as table:
+        report = looked_over(planned, report)
+        if suggests:
+            from pytest_msdump.causes.suggest_partners import with_suggestions
+
+            report = with_suggestions(planned, report, watch=progress)
+        files = write_report(report, planned.suite.report, planned.suite.report_dir, table=table)
+    files += write(report)
+    code = print_report(report, files, unfolded=unfolded, say=say)
+    if planned.suite.detail:
+        _write_failing(planned, report)
+    if "github" in planned.suite.report:
+        print_github(report)
+    return code
+
+
+def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
+    records, notes = records_of(planned, progress, scheduler=scheduler)
+    report = put_together(planned, records)
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _write_failing(planned: Plan, report: Report) -> None:
+    """Write the first failing tensors element by element, as many as the suite asks for, and print where they are."""
+    from pytest_msdump.elements.write_pair import close_slots, details_of_failing
+
+    run = os.urandom(16).hex()
+    details = details_of_failing(planned, dict(enumerate(report.records)), planned.suite.report_dir, run)
+    close_slots(planned.suite.report_dir, run)
+    written = [(address, found) for address, found in details if isinstance(found, Path)]
+    print_lines(f"details of {address}: {os.path.relpath(path)}" for address, path in written)
+    if rest := len(details) - len(written):
+        print_lines([f"{rest} more failing tensors have no details; --detail N for the first N"])
+
+
+def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[Path]]:
+    """Return a function that writes the vendor's nine columns of a report to the place `text` names (``-o``).
+
+    Raises
+    ------
+    ConfigError
+        As `cli.output.table_file`.
+    """
+    table = table_file(text, as_csv=as_csv)
+    return lambda report: [write_table(table, *nine_columns(report))]
+
+
+def print_saved(name: str, report: Report, say: Phrases) -> None:
+    """Print the header of a report that is judged again."""
+    header = header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile, say=say)
+    _print([f"msdump: {name}", *header])
+
+
+def print_report(report: Report, files: Sequence[Path], *, unfolded: bool = False, say: Phrases = ENGLISH) -> int:
+    """Print failures and summary; return the exit code: 1 for any failure, and for anything that was not compared."""
+    width = terminal_width()
+    failing = [record for record in report.records if record.fails]
+    if failing:
+        _print(_failures(report, failing, width, unfolded, say))
+    elif len(report.records) == 1:
+        _print(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
+    problems = coverage_problems(report, say)
+    if problems and report.ended:
+        _print(["", coverage_text(report, width=width, say=say)])
+    shown = [os.path.relpath(file) for file in files]
+    _print(["", *summary_lines(report, width=width, files=shown, unfolded=unfolded, say=say)])
+    if report.ended and not report.complete:
+        _print([say("not_complete")])
+    return int(bool(failing or problems or not report.complete))
+
+
+def _failures(report: Report, failing: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Yield the first causes in full, the next on a line each; the summary names those that are inherited."""
+    by_order: dict[int, list[Record]] = {}
+    for record in with_causes_first(failing):
+        by_order.setdefault(record.order, []).append(record)
+    orders = [order for order, records in by_order.items() if unfolded or not folded_line(records)]
+    in_full = len(orders) if unfolded else _IN_FULL
+    for order in orders[:in_full]:
+        yield ""
+        yield failure_text(
+            [record for record in report.records if record.order == order],
+            operators=report.left.operators,
+            width=width,
+            left_root=report.left.directory,
+            right_root=report.right.directory,
+            say=say,
+        )
+    rest = [record for record in failing if record.order in orders[in_full:]]
+    if rest:
+        yield ""
+    yield from (one_line(record, say) for record in rest[:_ON_A_LINE])
+    if len(rest) > _ON_A_LINE:
+        yield say("more_failing", n=len(rest) - _ON_A_LINE)
+
+
+def print_github(report: Report) -> None:
+    """Print the workflow commands of a report: GitHub reads them as they are, nothing may wrap or colour them."""
+    for line in commands_for_github([report]):
+        print(line)
+
+
+def _print(texts: Iterable[str]) -> None:
+    """Print lines; on a terminal, or where colour is forced, those that begin with a verdict in its colour."""
+    lines = (line for text in texts for line in text.split("\n"))
+    if not sys.stdout.isatty() and not any(os.environ.get(name) for name in _FORCING):
+        print_lines(lines)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+    for line in map(terminal_text, lines):
+        console.print(Text(line, style=_STYLES.get(line.partition(" ")[0], "")))
