@@ -25,7 +25,7 @@ from pytest_msdump.convert.one_file import Outcome, Wishes, convert_file, write_
 from pytest_msdump.convert.sources import SourceFile, claimed, sources_of
 from pytest_msdump.convert.workers import converted, usual_jobs
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.layouts.axes import load_converters
+from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.matching.selection import Chooser, Selection
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef

@@ -8,10 +8,12 @@ from math import prod
 from typing import NamedTuple, NoReturn
 
 from pytest_msdump.errors import MsdumpError, TensorShapeError
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.layouts.axes import ReshapedView, known_axes, meet
 from pytest_msdump.layouts.blocks import Placement
-from pytest_msdump.layouts.device_layout import Converters, is_device_format, logical, target
+from pytest_msdump.layouts.converters import Converters
+from pytest_msdump.layouts.device_layout import logical, target
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 
@@ -178,12 +180,12 @@ def _logical_views(
     left: TensorView, right: TensorView, transform: Transform, converters: Converters | None
 ) -> tuple[TensorView, TensorView, Transform]:
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
-    if right_shape is None and is_device_format(right.spec.memory_format):
+    if right_shape is None and may_be_padded(right.spec.memory_format):
         # Padded, and nothing of its own tells by how much: the tensor it is paired with does, on either side.
         right_shape, right_format = target(left.spec, rule_format=None, rule_shape=None)
     right = logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
     shape, axes = target(left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape)
-    if shape is None and is_device_format(left.spec.memory_format):
+    if shape is None and may_be_padded(left.spec.memory_format):
         shape, axes = right.shape, transform.right_format
     left = logical(left, logical_shape=shape, logical_format=axes, converters=converters)
     if axes is None or known_axes(axes) is None or transform.left_format is not None:
@@ -240,6 +242,6 @@ def views_as_told(
 def _as_told(ref: TensorRef, view: TensorView) -> TensorView:
     told = ref.spec.logical_shape
     is_view = ref.key.io == "output" and ref.key.op.op_type in VIEW_TYPES
-    if told is None or not is_view or is_device_format(view.spec.memory_format) or prod(told) != view.size:
+    if told is None or not is_view or may_be_padded(view.spec.memory_format) or prod(told) != view.size:
         return view
     return ReshapedView(view, told)

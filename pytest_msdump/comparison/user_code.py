@@ -64,7 +64,7 @@ def load_extras(directory: Path) -> Extras:
         There is no such folder or no such file in it, it is too large to be a folder of code, or a file cannot be run.
     """
     # Both rooms compute with numpy, which a command that is only asked for its help does not need.
-    from pytest_msdump.layouts.axes import load_converters
+    from pytest_msdump.layouts.converters import load_converters
     from pytest_msdump.metrics.custom import load_algorithms
 
     converters, converter_files = load_converters(directory)

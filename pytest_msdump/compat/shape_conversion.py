@@ -21,7 +21,7 @@ from pytest_msdump.escape import shell_line, terminal_text
 if TYPE_CHECKING:
     from pytest_msdump.convert.formats import Converted
     from pytest_msdump.dumps.array_reader import StoredView
-    from pytest_msdump.layouts.axes import Converters
+    from pytest_msdump.layouts.converters import Converters
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -116,7 +116,7 @@ def _opened(path: Path, io: str, index: int) -> StoredView:
 
 
 def _converters(custom: str | None) -> Converters:
-    from pytest_msdump.layouts.axes import load_converters
+    from pytest_msdump.layouts.converters import load_converters
 
     if custom is None:
         return {}

@@ -15,10 +15,10 @@ from pytest_msdump.convert.formats import Relabelled, brought
 from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted
 from pytest_msdump.dumps.filename import number, parse_mindspore, parse_reference
 from pytest_msdump.errors import MsdumpError, TensorFileError, TensorShapeError
-from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.layouts.axes import Converters
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.layouts.blocks import format_name
-from pytest_msdump.layouts.device_layout import check_fits, is_device_format
+from pytest_msdump.layouts.converters import Converters
+from pytest_msdump.layouts.device_layout import check_fits
 from pytest_msdump.model.tensor import TensorRef, TensorView
 
 __all__ = [
@@ -299,9 +299,9 @@ def _moved(view: TensorView, name: str, shape: Shape | None, said: Said) -> tupl
     told = said.memory_format is not None or said.groups is not None
     labelled = Relabelled(view, name, said.groups) if told else view
     moved = brought(labelled, wanted, shape=said.shape, converters=said.converters)
-    if not is_device_format(wanted):
+    if not may_be_padded(wanted):
         return moved, moved.shape
-    return moved, shape if is_device_format(name) else view.shape
+    return moved, shape if may_be_padded(name) else view.shape
 
 
 def _opened(ref: TensorRef, dtype: str | None, open_view: Open) -> TensorView:
@@ -317,14 +317,14 @@ def _opened(ref: TensorRef, dtype: str | None, open_view: Open) -> TensorView:
 def _told(view: TensorView, name: str) -> Shape | None:
     """Return the logical shape that a tensor's file gives beside its stored one."""
     told = view.spec.logical_shape
-    return None if told == view.shape and is_device_format(name) else told
+    return None if told == view.shape and may_be_padded(name) else told
 
 
 def _original_shape(view: TensorView, name: str, shape: Shape | None, groups: int) -> Shape | None:
     """Return the logical shape, when the stored one can hold it."""
     known, where = format_name(name), f"{name} of shape {view.shape}"
     row = MEMORY_FORMATS.get(known or "")
-    if known is None or row is None or not is_device_format(known):
+    if known is None or row is None or not may_be_padded(known):
         if shape is not None and prod(shape) != view.size:
             raise TensorShapeError(f"{where} is no tensor of shape {shape}: it has {view.size} elements")
         return shape

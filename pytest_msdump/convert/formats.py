@@ -13,10 +13,11 @@ from pytest_msdump.convert.array_files import ArrayView
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
-from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.layouts.axes import FORMATS, Converters, ReshapedView
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS, may_be_padded
+from pytest_msdump.layouts.axes import FORMATS, ReshapedView
 from pytest_msdump.layouts.blocks import format_name, held
-from pytest_msdump.layouts.device_layout import NAMELESS, is_device_format, logical, stored, target
+from pytest_msdump.layouts.converters import Converters
+from pytest_msdump.layouts.device_layout import NAMELESS, logical, stored, target
 from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
 
 __all__ = ["Converted", "Relabelled", "brought", "convert_shape", "header_format", "known_format"]
@@ -108,13 +109,13 @@ def brought(
             "and name its folder with --code"
         )
     row = MEMORY_FORMATS[known]
-    if not is_device_format(known) and row.axes and len(view.shape) != len(row.axes):
+    if not may_be_padded(known) and row.axes and len(view.shape) != len(row.axes):
         if wanted == "ND":
             return _shaped(view, shape or _told(spec))
         raise TensorShapeError(f"shape {view.shape} has {len(view.shape)} axes, which are not those of {known}")
     if known == wanted:
-        return view if is_device_format(known) else _shaped(view, shape or _told(spec))
-    if is_device_format(wanted):
+        return view if may_be_padded(known) else _shaped(view, shape or _told(spec))
+    if may_be_padded(wanted):
         return _to_device(_named(view, known, shape, wanted), wanted, spec.groups, _block(spec, known, wanted))
     return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
 
@@ -134,7 +135,7 @@ def _by_user(
     values = function(*arguments)
     if values.dtype.kind not in "biufc":
         raise TensorShapeError(f"the conversion of {known} to {wanted} returned {values.dtype}, which are no numbers")
-    if to and values.ndim == len(to) and not is_device_format(wanted):
+    if to and values.ndim == len(to) and not may_be_padded(wanted):
         values = values[tuple(slice(length) for length in to)]
     same = values.dtype == whole.dtype
     return ArrayView(values, view.dtype if same else None, wanted)
@@ -143,7 +144,7 @@ def _by_user(
 def _told(spec: TensorSpec) -> Shape | None:
     """Return the shape that the dump gives beside the stored one."""
     told = spec.logical_shape
-    if told is None or (told == spec.shape and is_device_format(spec.memory_format)):
+    if told is None or (told == spec.shape and may_be_padded(spec.memory_format)):
         return None
     return told
 
@@ -153,7 +154,7 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
     row = MEMORY_FORMATS[known]
     if known == "ND":
         return _Named(view, None)
-    if not is_device_format(known):
+    if not may_be_padded(known):
         return _Named(view, "".join(row.stored))
     axes = _SPATIAL.get(row.axes, row.axes)
     letters: str | None = None
@@ -217,7 +218,7 @@ def _block(spec: TensorSpec, known: str, wanted: str) -> int | None:
     """Return the length of a block of channels: the source's own, else what a device takes; ``None``: the usual one."""
     if wanted.endswith(_SMALL):
         return None
-    if is_device_format(known) and not known.endswith(_SMALL) and spec.shape:
+    if may_be_padded(known) and not known.endswith(_SMALL) and spec.shape:
         return spec.shape[-1]
     return _BYTE_BLOCK if DTYPES[spec.dtype or ""].bits == _BYTE_BITS else None
 
@@ -333,7 +334,7 @@ def _source(view: TensorView) -> str:
     """Name what a tensor is stored in. An order of axes over another number of them says nothing: that is ND."""
     name = format_name(view.spec.memory_format) or str(view.spec.memory_format).upper()
     row = MEMORY_FORMATS.get(name)
-    if row is not None and not is_device_format(name) and len(row.axes) != len(view.shape):
+    if row is not None and not may_be_padded(name) and len(row.axes) != len(view.shape):
         return "ND"
     return name
 

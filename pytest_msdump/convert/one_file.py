@@ -20,8 +20,8 @@ from pytest_msdump.dumps.opdebug import parse_opdebug, read_overflow_file
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.errors import MsdumpError, TensorFileError
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.layouts.axes import Converters, load_converters
 from pytest_msdump.layouts.blocks import format_name
+from pytest_msdump.layouts.converters import Converters, load_converters
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.storage.files import in_utf8
 

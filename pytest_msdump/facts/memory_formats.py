@@ -72,7 +72,7 @@ FORMAT_ALIASES: Mapping[str, str] = {
 
 
 def may_be_padded(memory_format: str | None) -> bool:
-    """Tell whether the stored shape of a memory format is not the tensor's own: it has blocks, or nobody knows it.
+    """Tell whether stored and logical shape may differ: the format has blocks, or is unknown.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def may_be_padded(memory_format: str | None) -> bool:
     >>> may_be_padded("DefaultFormat"), may_be_padded("NHWC"), may_be_padded(None)
     (False, False, False)
     """
-    plain = (memory_format or "").upper().replace("_", "")
+    plain = (memory_format or "").strip().upper().replace("_", "")
     known = FORMAT_ALIASES.get(plain, plain).replace("_", "")
     rows = [row for name, row in MEMORY_FORMATS.items() if name.replace("_", "") == known]
     return not rows or any(len(axis) == 2 for entry in rows[0].stored for axis in entry.split())

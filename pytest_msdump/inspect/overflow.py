@@ -18,7 +18,8 @@ from pytest_msdump.dumps.npy_header import write_npy
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.inspect.overflow_scan import OneSide, scan, scanned
-from pytest_msdump.layouts.device_layout import Converters, logical, target
+from pytest_msdump.layouts.converters import Converters
+from pytest_msdump.layouts.device_layout import logical, target
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.record import Record

@@ -1,46 +1,16 @@
-"""Bring the right side of a pair to the left's shape, or say what would.
-
-The order is that of `model.pairing.Transform`: axis orders of 4-D tensors, then `transpose`, then `reshape`. What none
-of these explains is an error; its sentence names the line of TOML that would explain it, if there is one.
-"""
+"""Bring the right side of a pair to the left's shape, or say which line of TOML would."""
 
 from __future__ import annotations
 
-import inspect
-import re
-import runpy
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import lru_cache
 from math import factorial, prod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
-from pytest_msdump.layouts.blocks import HeldView, format_name, held
+from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
+from pytest_msdump.model.tensor import ForwardingView, TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = [
-    "FORMATS",
-    "Converters",
-    "ReshapedView",
-    "axes_to_nchw",
-    "converted",
-    "explain_shapes",
-    "known_axes",
-    "load_converters",
-    "meet",
-]
-
-if TYPE_CHECKING:
-    pass
-
+__all__ = ["FORMATS", "ReshapedView", "axes_to_nchw", "explain_shapes", "known_axes", "meet"]
 
 FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
@@ -59,14 +29,8 @@ _USUAL = (
 Shape = tuple[int, ...]
 
 
-@lru_cache(maxsize=256)
 def known_axes(name: str) -> tuple[int, ...] | None:
-    """Return the axes that bring a 4-D tensor of this axis order to NCHW, as `numpy.transpose` takes them.
-
-    Returns
-    -------
-    tuple of int or None
-        ``None`` for an axis order that is not in `FORMATS` (any case).
+    """Return the axes that bring a 4-D tensor of this axis order to NCHW; ``None`` where it is not in `FORMATS`.
 
     Examples
     --------
@@ -78,13 +42,7 @@ def known_axes(name: str) -> tuple[int, ...] | None:
 
 
 def axes_to_nchw(name: str) -> tuple[int, ...]:
-    """Return what `known_axes` does, for a name that a user has written.
-
-    Raises
-    ------
-    UnknownNameError
-        (a `ConfigError`) when the axis order is not known.
-    """
+    """Return the same for a name that a user has written; raise `UnknownNameError` for an unknown one."""
     axes = known_axes(name)
     if axes is None:
         raise UnknownNameError(f"unknown axis order '{name}' of 4-D tensors; {nearest(name.upper(), FORMATS)}")
@@ -92,61 +50,26 @@ def axes_to_nchw(name: str) -> tuple[int, ...]:
 
 
 class ReshapedView(ForwardingView):
-    """The values of a view, in C order, under another shape (a `model.tensor.TensorView`)."""
+    """A tensor with the same values in C order under another shape."""
 
     def __init__(self, view: TensorView, shape: Shape) -> None:
         if prod(shape) != view.size:
             raise TensorShapeError(f"{view.shape} holds {_elements(view.shape)} and cannot be reshaped to {shape}")
-        super().__init__(view)
-        self._shape = shape
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with the new logical shape."""
-        return replace(self._view.spec, logical_shape=self._shape)
-
-    @property
-    def shape(self) -> Shape:
-        """The new shape."""
-        return self._shape
+        super().__init__(view, shape)
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
-        """Refuse any but the identity: formats and `transpose` come before `reshape`.
-
-        Raises
-        ------
-        TensorShapeError
-            When `axes` would move anything.
-        """
-        if axes == tuple(range(len(self._shape))):
+        """Refuse any but the identity: formats and `transpose` come before `reshape`."""
+        if axes == tuple(range(len(self.shape))):
             return self
-        raise TensorShapeError(f"axes {list(axes)} after a reshape to {self._shape}; transpose first, then reshape")
+        raise TensorShapeError(f"axes {list(axes)} after a reshape to {self.shape}; transpose first, then reshape")
 
 
 def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[TensorView, TensorView]:
     """Bring two tensors to one logical shape; reads no data.
 
-    A side's axis order that differs from the other's is brought to NCHW (4-D tensors only; where only one side's is
-    given, the other is NCHW). Then `transpose` and `reshape` act on the right side.
-
-    Parameters
-    ----------
-    left, right : TensorView
-        Both sides as they were opened. The views returned share their files.
-    transform : Transform
-        What the suite file says of this pair.
-
-    Returns
-    -------
-    tuple of TensorView
-        Left and right, of equal shape.
-
-    Raises
-    ------
-    TensorShapeError
-        When the shapes still differ, or `transpose` does not fit the right side.
-    ConfigError
-        For an axis order that is not known.
+    Where the sides' axis orders differ, both are brought to NCHW (4-D tensors only; an order that is not given is
+    NCHW). Then `transpose` and `reshape` act on the right side. Raises `TensorShapeError` where the shapes still differ
+    or `transpose` does not fit, and `UnknownNameError` for an unknown axis order.
     """
     left_format = (transform.left_format or "NCHW").upper()
     right_format = (transform.right_format or "NCHW").upper()
@@ -188,17 +111,7 @@ def _permutation(axes: tuple[int, ...] | None, shape: Shape) -> tuple[int, ...] 
 def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int, ...] | None = None) -> Message:
     """Say why two shapes differ, and which line of TOML would bring them together.
 
-    Parameters
-    ----------
-    left_shape, right_shape : tuple of int
-        Two shapes that are not equal.
-    applied : tuple of int, optional
-        The `transpose` that made `right_shape`; the line proposed takes its place.
-
-    Returns
-    -------
-    Message
-        Without the names of the tensors.
+    `applied` is the `transpose` that made `right_shape`; the line that is proposed replaces it.
 
     Examples
     --------
@@ -252,128 +165,3 @@ def _long(shape: Shape) -> Shape:
 def _elements(shape: Shape) -> str:
     count = prod(shape)
     return "1 element" if count == 1 else f"{count} elements"
-
-
-# -- A user's own conversions ----------------------------------------------------------------------------------------
-
-
-Converters = Mapping[tuple[str, str], Callable[..., Any]]
-
-_FOLDER = "format_convert"
-_NAME = re.compile(r"convert_([A-Za-z0-9_]+?)_to_([A-Za-z0-9_]+)\.py")
-_GROUPED = "to_FRACTAL_Z"
-_MOST_FILES, _MOST_BYTES, _DEEPEST = 1000, 2**20, 50
-
-
-def check_code_folder(directory: Path) -> None:
-    """Refuse a folder of a user's code that cannot be one.
-
-    Raises
-    ------
-    ConfigError
-        It is not there, has more than 1000 files, one of 1 MiB or more, or folders deeper than 50 levels.
-    """
-    if not directory.is_dir():
-        raise ConfigError(f"{directory}: there is no such folder; name the one above {_FOLDER} and algorithm")
-    for count, path in enumerate(directory.rglob("*"), 1):
-        if count > _MOST_FILES or len(path.relative_to(directory).parts) > _DEEPEST:
-            raise ConfigError(
-                f"{directory}: more than {_MOST_FILES} files, or deeper than {_DEEPEST} levels; is it the right folder?"
-            )
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise ConfigError(f"{path}: is a pipe or a device; take it out of {directory}")
-        if path.is_file() and path.stat().st_size >= _MOST_BYTES:
-            raise ConfigError(f"{path}: a file of 1 MiB or more beside code; is {directory} the right folder?")
-
-
-def load_converters(directory: Path) -> tuple[Converters, tuple[Path, ...]]:
-    """Load the conversions below a folder that the command line named. Runs their code.
-
-    Parameters
-    ----------
-    directory : Path
-        The folder above ``format_convert``.
-
-    Returns
-    -------
-    converters, files
-        By (from, to), as `facts.memory_formats` spells them where it knows them; and the files that ran.
-
-    Raises
-    ------
-    ConfigError
-        A file cannot be run, lies outside of `directory`, or has no function ``convert`` of 3 parameters (4 when it
-        converts to FRACTAL_Z).
-    """
-    check_code_folder(directory)
-    root = directory.resolve()
-    found: dict[tuple[str, str], Callable[..., Any]] = {}
-    files = []
-    for path in sorted((directory / _FOLDER).glob("*.py")):
-        match = _NAME.fullmatch(path.name)
-        if match:
-            if not path.resolve().is_relative_to(root):
-                raise ConfigError(f"{path}: leads out of {directory}; only files within the folder you named are run")
-            found[_spelled(match[1]), _spelled(match[2])] = _function(path)
-            files.append(path)
-    return found, tuple(files)
-
-
-def _spelled(name: str) -> str:
-    return format_name(name) or name.upper()
-
-
-def _function(path: Path) -> Callable[..., Any]:
-    try:
-        function = runpy.run_path(str(path)).get("convert")
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
-    wanted = 4 if _GROUPED in path.name else 3
-    if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != wanted:
-        raise ConfigError(f"{path}: needs a function convert of exactly {wanted} parameters")
-
-    def run(*arguments: Any) -> Any:
-        try:
-            values = function(*arguments)
-        except (Exception, SystemExit) as error:
-            raise TensorShapeError(f"{path} raised {type(error).__name__}: {error}") from error
-        if not isinstance(values, np.ndarray):
-            raise TensorShapeError(f"{path} returned a {type(values).__name__}, not an array")
-        return values
-
-    return run
-
-
-def converted(
-    view: TensorView, stored: str, shape: tuple[int, ...] | None, letters: str | None, converters: Converters
-) -> TensorView | None:
-    """Convert a tensor by a user's function; ``None`` where there is none for this pair of formats.
-
-    The function gets the stored shape, the logical one and all values at once, decoded, in stored order; what it
-    returns may still have padding behind each axis.
-
-    Raises
-    ------
-    TensorShapeError
-        The function raised, or what it returned does not hold the logical shape.
-    """
-    wanted = (letters or "ND").upper()
-    function = converters.get((stored.upper(), wanted))
-    if function is None or shape is None:
-        return None
-    whole = held(view).read(0, view.size)
-    arguments: list[Any] = [view.shape, shape, whole]
-    if _GROUPED in f"to_{wanted}":
-        arguments.append(view.spec.groups)
-    values: npt.NDArray[Any] = function(*arguments)
-    if values.ndim == len(shape):
-        values = values[tuple(slice(length) for length in shape)]
-    if values.shape != shape:
-        raise TensorShapeError(
-            f"the conversion of {stored} to {wanted} returned shape {values.shape}, where {shape} was asked for"
-        )
-    if not np.can_cast(values.dtype, whole.dtype, "same_kind"):
-        raise TensorShapeError(
-            f"the conversion of {stored} to {wanted} returned {values.dtype}, which cannot stand for {whole.dtype}"
-        )
-    return HeldView(values.astype(whole.dtype, copy=False), view.spec, view)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, MemoryFormat
-from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.model.tensor import ForwardingView, TensorView
 
 __all__ = ["HeldView", "Part", "Placement", "format_name", "held", "place", "stored_shape"]
 
@@ -62,12 +63,11 @@ class Whole(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """Stored axes of a tensor, outermost first, and its logical shape in the order that they are read in."""
+    """The stored axes of a tensor, outermost first, and its logical shape. Many tensors share one."""
 
     shape: Shape
     parts: tuple[Part, ...]
 
-    # Many tensors of a network share one placement, and with it what follows from it.
     @cached_property
     def order(self) -> Shape:
         """The logical axes as they are numbered."""
@@ -102,14 +102,9 @@ class Placement:
         return self._parts_of[axis]
 
     def moves(self, order: Shape, ranges: Sequence[tuple[int, int]]) -> Iterator[Move]:
-        """Tell how a box of the logical axes is filled from the blocks that hold it.
+        """Yield the copies that fill a box of the logical axes from the blocks that hold it.
 
-        Parameters
-        ----------
-        order : tuple of int
-            The logical axes as they are asked for.
-        ranges : sequence of tuple of int
-            First and last index of each, counted from the first block that is there.
+        `ranges` has the first and last index of each axis of `order`, counted from the first block that was read.
         """
         runs = [self._runs(axis, *ends) for axis, ends in zip(order, ranges, strict=True)]
         for chosen in product(*runs):
@@ -135,7 +130,10 @@ class Placement:
         return found
 
 
-@lru_cache(maxsize=256)
+# By upper-case spelling without underscores.
+_NAMES = {**{name.replace("_", ""): name for name in MEMORY_FORMATS}, **FORMAT_ALIASES}
+
+
 def format_name(name: str | None) -> str | None:
     """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one.
 
@@ -144,25 +142,20 @@ def format_name(name: str | None) -> str | None:
     >>> format_name("FracZ"), format_name("DefaultFormat"), format_name(None), format_name("FRACTAL_DECONV")
     ('FRACTAL_Z', 'ND', 'ND', None)
     """
-    plain = (name or "").strip().upper().replace("_", "")
-    if plain in FORMAT_ALIASES:
-        return FORMAT_ALIASES[plain]
-    return next((known for known in MEMORY_FORMATS if known.replace("_", "") == plain), None)
+    return _NAMES.get((name or "").strip().upper().replace("_", ""))
 
 
 def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Placement:
-    """Find out where each logical axis is in the stored ones.
+    """Find each logical axis in the stored ones.
 
     Parameters
     ----------
     memory_format : str
         A name of `MEMORY_FORMATS`.
-    stored : tuple of int
-        Stored shape, with padding.
-    logical : tuple of int
-        Logical shape, without.
+    stored, logical : tuple of int
+        Shapes with and without padding.
     letters : str
-        What the axes of `logical` are, one letter each; may be empty where the format does not care.
+        One letter for each axis of `logical`; may be empty where the format does not care.
 
     Raises
     ------
@@ -194,9 +187,9 @@ def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Pl
 def stored_shape(
     memory_format: str, logical: Shape, letters: str, blocks: Mapping[str, int]
 ) -> tuple[Shape, Placement]:
-    """Return the shape that a tensor is stored in, with how its axes lie there; parameters as of `place`.
+    """Return the shape that a tensor is stored in, and its placement; parameters as of `place`.
 
-    `blocks` are lengths by letter, for those that the format does not fix.
+    `blocks` has lengths of blocks by letter, which replace the format's defaults.
     """
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)
@@ -212,7 +205,7 @@ def stored_shape(
 
 
 def _named(row: MemoryFormat, logical: Shape, letters: str) -> tuple[Shape, tuple[str, ...]] | None:
-    """Give every logical axis its letter; numbers stand for leading axes without one. ``None`` when that cannot be."""
+    """Give every logical axis its letter, leading axes without one a number; ``None`` where the letters do not fit."""
     if row.axes in ("", "IJ"):
         last = len(row.axes)
         # A row alone is a matrix of one row.
@@ -235,7 +228,7 @@ def _named(row: MemoryFormat, logical: Shape, letters: str) -> tuple[Shape, tupl
 
 
 def _tokens(row: MemoryFormat, rank: int) -> list[list[str]]:
-    """Split each stored axis into its pieces; leading axes get numbers for names."""
+    """Split each stored axis into its pieces; leading axes are named by numbers."""
     entries: list[list[str]] = []
     for entry in row.stored:
         if entry == _BATCH:
@@ -246,13 +239,13 @@ def _tokens(row: MemoryFormat, rank: int) -> list[list[str]]:
 
 
 def _block_lengths(row: MemoryFormat, tokens: Sequence[Sequence[str]], stored: Shape) -> Mapping[str, int]:
-    """Read block lengths from the stored shape, where an axis is nothing but the place in a block."""
-    found = {entry[0][0]: length for entry, length in zip(tokens, stored, strict=True) if _is_inner(entry)}
+    """Read block lengths from stored axes that are the place in a block and nothing else (``C0``)."""
+    found = {
+        entry[0][0]: length
+        for entry, length in zip(tokens, stored, strict=True)
+        if len(entry) == 1 and len(entry[0]) == 2 and entry[0][1] == "0" and entry[0][0].isalpha()
+    }
     return {**found, **row.blocks}
-
-
-def _is_inner(entry: Sequence[str]) -> bool:
-    return len(entry) == 1 and len(entry[0]) == 2 and entry[0][1] == "0" and entry[0][0].isalpha()
 
 
 def _part(token: str, names: Sequence[str], sizes: Mapping[str, int], blocks: Mapping[str, int]) -> Part:
@@ -284,62 +277,22 @@ def _refused(memory_format: str, stored: Shape, logical: Shape, why: str) -> Ten
     )
 
 
-# -- A tensor that is held in memory ---------------------------------------------------------------------------------
+class HeldView(ForwardingView):
+    """An array in memory as a `TensorView`; `origin` is the view that its values came from."""
 
+    def __init__(self, values: npt.NDArray[Any], origin: TensorView) -> None:
+        super().__init__(origin, tuple(values.shape))
+        self._values = np.ascontiguousarray(values)
 
-Array = npt.NDArray[Any]
-
-
-class HeldView:
-    """An array as a `model.tensor.TensorView`."""
-
-    def __init__(self, values: Array, spec: TensorSpec, origin: TensorView) -> None:
-        self._values = values
-        self._flat: Array | None = None
-        self._spec = replace(spec, logical_shape=tuple(values.shape))
-        self._origin = origin
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with this array's shape for the logical one."""
-        return self._spec
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The array's shape."""
-        return tuple(self._values.shape)
-
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._origin.dtype
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return int(self._values.size)
-
-    def read(self, start: int, stop: int) -> Array:
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop` in C order."""
-        if self._flat is None:
-            self._flat = self._values.reshape(-1)
-        return self._flat[start:stop]
-
-    def blocks(self, block_elements: int) -> Iterator[Array]:
-        """Yield all elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, start + block_elements)
+        return self._values.reshape(-1)[start:stop]
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return this tensor with its axes in another order."""
-        return HeldView(self._values.transpose(axes), self._spec, self._origin)
-
-    def close(self) -> None:
-        """Give back the file that the values came from."""
-        self._origin.close()
+        return HeldView(self._values.reshape(self.shape).transpose(axes), self._view)
 
 
 def held(view: TensorView) -> HeldView:
     """Read a whole tensor."""
-    values = view.read(0, view.size).reshape(view.shape).copy()
-    return HeldView(values, view.spec, view)
+    return HeldView(view.read(0, view.size).reshape(view.shape).copy(), view)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.layouts.axes import ReshapedView
 from pytest_msdump.layouts.blocks import Part, Placement, format_name, place, stored_shape
-from pytest_msdump.layouts.gather import groups_side_by_side
+from pytest_msdump.layouts.converters import Converters, converted
+from pytest_msdump.layouts.gather import BlockedView, GroupedPlacement, groups_side_by_side, place_groups, ungrouped
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-if TYPE_CHECKING:
-    from pytest_msdump.layouts.gather import GroupedPlacement
-
-__all__ = ["NAMELESS", "Converters", "check_fits", "is_device_format", "logical", "stored", "target"]
+__all__ = ["NAMELESS", "check_fits", "logical", "stored", "target"]
 
 Shape = tuple[int, ...]
-Converters = Mapping[tuple[str, str], Callable[..., Any]]
+Array = npt.NDArray[Any]
 
 # Axis orders that a logical shape of so many axes may be in, the likeliest first.
 _ORDERS: Mapping[int, tuple[str, ...]] = {
@@ -34,37 +32,13 @@ _ORDERS: Mapping[int, tuple[str, ...]] = {
 NAMELESS = frozenset({"", "IJ"})
 
 
-@lru_cache(maxsize=256)
-def is_device_format(name: str | None) -> bool:
-    """Tell whether a memory format has blocks, so that stored and logical shape differ in rank or padding.
-
-    Examples
-    --------
-    >>> is_device_format("NC1HWC0"), is_device_format("FracZ"), is_device_format("NHWC"), is_device_format(None)
-    (True, True, False, False)
-    """
-    known = format_name(name)
-    return known is None or any(len(token) == 2 for entry in MEMORY_FORMATS[known].stored for token in entry.split())
-
-
-# A network has many tensors and few kinds of them.
-@lru_cache(maxsize=1024)
 def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | None) -> tuple[Shape | None, str | None]:
     """Choose the logical shape of a stored tensor and the order of its axes.
 
-    Parameters
-    ----------
-    spec : TensorSpec
-        What the dump says; `logical_shape` is the header's.
-    rule_format, rule_shape
-        What a rule file says of the original tensor.
-
-    Returns
-    -------
-    shape, letters
-        The first that the stored shape can hold: the header's shape in the rule's order, the rule's shape, the header's
-        in the usual orders. Where several orders fit, NCHW (NCDHW) goes first. ``(None, None)`` when nobody tells a
-        shape; when none fits, the best guess, so that the refusal can name it.
+    `spec.logical_shape` is the header's, `rule_format` and `rule_shape` are a rule file's. The first that the stored
+    shape can hold wins: the header's shape in the rule's order, the rule's shape, the header's in the usual orders,
+    NCHW (NCDHW) before others. ``(None, None)`` where no shape is known; where none fits, the best guess, which the
+    refusal names.
     """
     known = format_name(spec.memory_format)
     wishes = list(_wishes(spec, rule_format, rule_shape))
@@ -77,13 +51,7 @@ def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | Non
 
 
 def check_fits(spec: TensorSpec) -> None:
-    """Refuse a stored shape that cannot hold the logical one, whatever the order of its axes.
-
-    Raises
-    ------
-    TensorShapeError
-        It cannot; the text says what would have to be there.
-    """
+    """Raise `TensorShapeError` where no order of axes makes the stored shape hold the logical one."""
     shape, letters = target(spec, rule_format=None, rule_shape=None)
     known = format_name(spec.memory_format)
     if known is not None and shape is not None and _placed(spec, known, shape, letters) is None:
@@ -124,43 +92,36 @@ def logical(
     logical_format: str | None = None,
     converters: Converters | None = None,
 ) -> TensorView:
-    """Undo a tensor's memory format; reads no data (but for a user's converter, which gets all of it).
+    """Undo a tensor's memory format; reads no data, except for a user's converter.
 
     Parameters
     ----------
     view : TensorView
         In stored axes; its `spec` names the memory format.
     logical_shape : tuple of int, optional
-        Shape without padding; by default the header's, also for lengths below 0, which nobody knows.
+        Shape without padding; by default, and where a length is negative (unknown), what `target` chooses.
     logical_format : str, optional
-        What its axes are, e.g. ``"NHWC"``; found out by `target` by default.
+        Its axes, e.g. ``"NHWC"``.
     converters : mapping, optional
-        (from, to) → a user's function; it wins over ours.
-
-    Returns
-    -------
-    TensorView
-        Of the logical shape. A tensor in a plain format whose shape nobody contradicts comes back as it is.
+        A user's functions by (from, to); they win over ours.
 
     Raises
     ------
     TensorShapeError
-        The format and the shapes contradict each other, the format is unknown, or nothing tells the logical shape.
+        The format and the shapes contradict each other, the format is unknown, or the logical shape is.
     """
     spec = view.spec
     if logical_shape is None or min(logical_shape, default=0) < 0:
         logical_shape, logical_format = target(spec, rule_format=logical_format, rule_shape=logical_shape)
     known = format_name(spec.memory_format)
     if converters:
-        from pytest_msdump.layouts.axes import converted
-
         own = converted(view, known or str(spec.memory_format), logical_shape, logical_format, converters)
         if own is not None:
             return own
     if known is None:
         return _of_unknown_format(view, logical_shape)
     if logical_shape is None:
-        if is_device_format(known):
+        if may_be_padded(known):
             raise TensorShapeError(
                 f"{known} of stored shape {view.shape} is padded, and nothing tells its logical shape; give the rule "
                 "file that knows this operator (--msdump-fusion), or dump with trans_flag"
@@ -182,7 +143,7 @@ def _of_unknown_format(view: TensorView, logical_shape: Shape | None) -> TensorV
 
 def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) -> TensorView:
     row = MEMORY_FORMATS[known]
-    plain = not is_device_format(known)
+    plain = not may_be_padded(known)
     if known == "ND" or (plain and len(view.shape) != len(row.axes)):
         return _plain(view, shape)
     found: TensorView
@@ -191,11 +152,7 @@ def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) ->
         if plain and prod(shape) == view.size:
             return _plain(view, shape)
         raise _refusal(view.spec, known, shape, letters)
-    from pytest_msdump.layouts.gather import BlockedView
-
     if not isinstance(placed, Placement):
-        from pytest_msdump.layouts.gather import ungrouped
-
         found = ungrouped(BlockedView(view, placed.placement), placed)
     elif plain:
         # No blocks: the file's own reader knows best how to take axes in another order.
@@ -208,7 +165,7 @@ def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) ->
 
 
 class UnfoldedView(ReshapedView):
-    """A tensor under another shape than its format knows it by, whose axes can still change places."""
+    """A tensor whose format knows it by another shape; its axes can still be permuted."""
 
     def __init__(self, view: TensorView, shape: Shape) -> None:
         super().__init__(view, shape)
@@ -216,8 +173,6 @@ class UnfoldedView(ReshapedView):
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return this tensor with its axes in another order; reads no data."""
-        from pytest_msdump.layouts.gather import BlockedView
-
         shape = tuple(self.shape[axis] for axis in axes)
         known = self._known_as
         long = [axis for axis, length in enumerate(known.shape) if length != 1]
@@ -232,7 +187,7 @@ class UnfoldedView(ReshapedView):
 
 
 def _plain(view: TensorView, shape: Shape) -> TensorView:
-    """Give a tensor in a plain format the shape that its header or rule says, where that is no more than a name."""
+    """Give a tensor in a plain format the shape of its header, or one that differs in axes of length 1 only."""
     if shape == view.shape:
         return view
     same_but_ones = [length for length in shape if length != 1] == [length for length in view.shape if length != 1]
@@ -255,14 +210,12 @@ def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> P
     row = MEMORY_FORMATS[known]
     full, order = (shape, "") if row.axes in NAMELESS else completed(shape, letters)
     if row.is_grouped and spec.groups > 1:
-        from pytest_msdump.layouts.gather import place_groups
-
         return place_groups(known, spec.shape or (), full, order, spec.groups)
     return place(known, spec.shape or (), full, order)
 
 
 def _refusal(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> TensorShapeError:
-    """Say what does not fit."""
+    """Return the error that says what does not fit."""
     try:
         _place(spec, known, shape, letters)
     except TensorShapeError as error:
@@ -271,7 +224,7 @@ def _refusal(spec: TensorSpec, known: str, shape: Shape, letters: str | None) ->
 
 
 def completed(shape: Shape, letters: str | None) -> tuple[Shape, str]:
-    """Name the axes of a shape; a shorter one is filled up with axes of length 1 that were left out."""
+    """Name the axes of a shape; a short one gets the axes of length 1 that were left out."""
     if letters is not None:
         return shape, letters
     if len(shape) >= 5:
@@ -279,12 +232,6 @@ def completed(shape: Shape, letters: str | None) -> tuple[Shape, str]:
     if len(shape) == 1:
         return (1, *shape, 1, 1), "NCHW"
     return (*shape, *(1,) * (4 - len(shape))), "NCHW"
-
-
-# -- From logical axes to stored ones --------------------------------------------------------------------------------
-
-
-Array = npt.NDArray[Any]
 
 
 def stored(
@@ -296,27 +243,22 @@ def stored(
     groups: int = 1,
     padding: float = 0,
 ) -> Array:
-    """Bring an array to a memory format.
+    """Bring an array from its logical axes to a memory format.
 
     Parameters
     ----------
     array : ndarray
         In logical axes.
     memory_format : str
-        Where to.
+        The format of the result.
     logical_format : str
-        What the axes of `array` are; by default NCHW or NCDHW by their number.
+        The axes of `array`; by default NCHW or NCDHW by their number.
     c0 : int, optional
         Elements in a block of channels (of columns, in FRACTAL_NZ); 16 by default, 4 in the C04 formats.
     groups : int
-        Of a convolution.
+        Groups of a convolution.
     padding : float
-        What fills blocks up.
-
-    Returns
-    -------
-    ndarray
-        C-contiguous, of the stored shape.
+        Fills incomplete blocks.
 
     Raises
     ------

@@ -2,17 +2,16 @@
 
 A window is a run of the logical order: some leading indexes fixed, a range of the next axis, all of the rest. What it
 needs of the stored axes is a box, which is read in runs as long as the stored order allows, brought to the logical
-order by one transposing copy, and cut where padding begins. Needs no numpy before something is read.
+order by one transposing copy, and cut where padding begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import product
 from math import lcm, prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,13 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.layouts.axes import ReshapedView
 from pytest_msdump.layouts.blocks import Move, Part, Placement, held, place
-from pytest_msdump.model.tensor import TensorSpec, TensorView
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from pytest_msdump.model.tensor import ForwardingView, TensorView
+from pytest_msdump.pages import SMALL_BYTES, pages
 
 __all__ = ["BlockedView", "GroupedPlacement", "groups_side_by_side", "place_groups", "ungrouped"]
 
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = npt.NDArray[Any]
+Shape: TypeAlias = tuple[int, ...]
 
 # So many bytes of stored elements are held for a window, twice as many where one block is no less; its logical copy
 # takes at most as many again.
@@ -44,13 +42,13 @@ class _Window(NamedTuple):
 
     start: int
     stop: int
-    prefix: tuple[int, ...]
+    prefix: Shape
     low: int
     high: int
 
 
-class BlockedView:
-    """The logical elements of a stored tensor (a `model.tensor.TensorView`); padding is never read out.
+class BlockedView(ForwardingView):
+    """The logical elements of a stored tensor, without padding.
 
     Parameters
     ----------
@@ -69,15 +67,13 @@ class BlockedView:
         view: TensorView,
         placement: Placement,
         *,
-        order: tuple[int, ...] | None = None,
+        order: Shape | None = None,
         window_elements: int | None = None,
     ) -> None:
-        self._view = view
-        self._placement = placement
         self._order = placement.order if order is None else order
-        self._shape = placement.shape if order is None else tuple(placement.shape[axis] for axis in order)
+        super().__init__(view, tuple(placement.shape[axis] for axis in self._order))
+        self._placement = placement
         self._limit = window_elements or WINDOW_BYTES // _native_bytes(view.dtype)
-        self._sizes = placement.sizes
         self._is_usual = order is None
         self._held: tuple[_Window, Array] | None = None
         self._all: Array | None = None
@@ -85,26 +81,6 @@ class BlockedView:
     def placement_in(self, view: TensorView) -> Placement | None:
         """Return how this one lies in `view`; ``None`` where it is made of another one, or its axes changed places."""
         return self._placement if self._is_usual and self._view is view else None
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with the logical shape."""
-        return _shaped(self._view.spec, self._shape)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Logical shape."""
-        return self._shape
-
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._view.dtype
-
-    @property
-    def size(self) -> int:
-        """Number of logical elements."""
-        return prod(self._shape)
 
     def read(self, start: int, stop: int) -> Array:
         """Return logical elements `start` to `stop` in C order."""
@@ -125,53 +101,40 @@ class BlockedView:
             start = end
         if len(pieces) == 1:
             return pieces[0]
-        import numpy as np
-
         return np.concatenate(pieces) if pieces else self._view.read(0, 0)
 
-    def blocks(self, block_elements: int) -> Iterator[Array]:
-        """Yield all elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
-
-    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+    def permuted(self, axes: Shape) -> TensorView:
         """Return this tensor with its logical axes in another order; reads no data."""
         order = tuple(self._order[axis] for axis in axes)
         return BlockedView(self._view, self._placement, order=order, window_elements=self._limit)
 
-    def close(self) -> None:
-        """Give back the file."""
-        self._view.close()
+    @cached_property
+    def _strides(self) -> Shape:
+        return tuple(prod(self._placement.sizes[number + 1 :]) for number in range(len(self._placement.sizes)))
 
     @cached_property
-    def _strides(self) -> tuple[int, ...]:
-        return tuple(prod(self._sizes[number + 1 :]) for number in range(len(self._sizes)))
-
-    @cached_property
-    def _steps(self) -> tuple[int, ...]:
+    def _steps(self) -> Shape:
         """How many logical elements one step of each axis is."""
-        return tuple(prod(self._shape[axis + 1 :]) for axis in range(len(self._shape)))
+        return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     def _whole(self) -> Array:
         """Read a small tensor at once."""
-        from pytest_msdump.pages import SMALL_BYTES
-
         axes, moves = self._placement.whole
-        stored = self._view.read(0, self._placement.stored_elements).reshape(self._sizes).transpose(axes)
+        stored = self._view.read(0, self._placement.stored_elements).reshape(self._placement.sizes).transpose(axes)
         if len(moves) == 1 and stored.nbytes <= SMALL_BYTES:
             # One copy in logical order fills all of it.
             whole: Array = stored[moves[0].stored].flatten()
             return whole
-        return _copied(stored, moves, self._shape)
+        return _copied(stored, moves, self.shape)
 
     def _around(self, element: int) -> _Window:
         """Choose the window that has an element: as many leading indexes fixed as the limit needs."""
-        prefix: tuple[int, ...] = ()
-        for axis, length in enumerate(self._shape):
+        prefix: Shape = ()
+        for axis, length in enumerate(self.shape):
             index = element // self._steps[axis] % length
             block = max((part.block for part in self._parts(axis)), default=1)
             unit = self._box_elements(prefix, index // block * block, index // block * block + 1)
-            if unit <= 2 * self._limit or axis == len(self._shape) - 1:
+            if unit <= 2 * self._limit or axis == len(self.shape) - 1:
                 low, high = self._range(axis, index, block, unit)
                 start = sum(at * step for at, step in zip(prefix, self._steps, strict=False))
                 step = self._steps[axis]
@@ -184,12 +147,12 @@ class BlockedView:
         blocks = max(1, self._limit // max(1, unit))
         width = blocks * block
         low = index // width * width
-        return low, min(low + width, self._shape[axis])
+        return low, min(low + width, self.shape[axis])
 
     def _parts(self, axis: int) -> Sequence[Part]:
         return [part for part in self._placement.parts if part.axis == self._order[axis]]
 
-    def _box(self, prefix: tuple[int, ...], low: int, high: int) -> list[tuple[int, int]]:
+    def _box(self, prefix: Shape, low: int, high: int) -> list[tuple[int, int]]:
         """Return the range of each stored axis that holds a window. Places in a block are always taken whole."""
         wanted = {self._order[place]: (index, index + 1) for place, index in enumerate(prefix)}
         if len(prefix) < len(self._order):
@@ -204,7 +167,7 @@ class BlockedView:
             box.append((first, last))
         return box
 
-    def _box_elements(self, prefix: tuple[int, ...], low: int, high: int) -> int:
+    def _box_elements(self, prefix: Shape, low: int, high: int) -> int:
         return prod(last - first for first, last in self._box(prefix, low, high))
 
     def _gathered(self, window: _Window) -> Array:
@@ -223,7 +186,7 @@ class BlockedView:
         elif place == len(window.prefix):
             low, high = window.low, window.high
         else:
-            low, high = 0, self._shape[place]
+            low, high = 0, self.shape[place]
         parts, places = self._placement.parts, self._placement.parts_of(self._order[place])
         # The first part is the outer or the whole one; an axis that is one block only begins at 0.
         first = places[0] if places else None
@@ -235,7 +198,7 @@ class BlockedView:
         axis, run = self._level(box)
         first = box[axis][0] * self._strides[axis] if box else 0
         inside = (slice(None), *(slice(*ends) for ends in box[axis + 1 :]))
-        lengths = (-1, *self._sizes[axis + 1 :])
+        lengths = (-1, *self._placement.sizes[axis + 1 :])
         steps = [
             [index * stride for index in range(*ends)] for ends, stride in zip(box[:axis], self._strides, strict=False)
         ]
@@ -247,8 +210,6 @@ class BlockedView:
             if count == 1:
                 return piece
             if out is None:
-                import numpy as np
-
                 out = np.empty((count, *piece.shape), piece.dtype)
             out[number] = piece
         return self._view.read(0, 0) if out is None else out
@@ -261,7 +222,7 @@ class BlockedView:
         if not box:
             return 0, 1
         inmost = len(box) - 1
-        while inmost > 0 and box[inmost] == (0, self._sizes[inmost]):
+        while inmost > 0 and box[inmost] == (0, self._placement.sizes[inmost]):
             inmost -= 1
         best, least = inmost, None
         for axis in range(inmost + 1):
@@ -277,8 +238,6 @@ def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array
 
     Padding is not copied; and no element is moved twice.
     """
-    from pytest_msdump.pages import pages
-
     out = pages(prod(shape), stored.dtype)
     logical = out.reshape(shape)
     for move in moves:
@@ -288,23 +247,13 @@ def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array
     return out
 
 
-# A network has many tensors and few kinds of them.
-@lru_cache(maxsize=1024)
-def _shaped(spec: TensorSpec, shape: tuple[int, ...]) -> TensorSpec:
-    return replace(spec, logical_shape=shape)
-
-
-@lru_cache(maxsize=256)
 def _native_bytes(dtype: str) -> int:
     """Return how many bytes a decoded element takes; 8 for a type that the table does not know."""
     fact = DTYPES.get(dtype)
     return DTYPES[fact.native].bits // 8 if fact is not None and fact.native else 8
 
 
-# -- Weights of grouped convolutions in FRACTAL_Z: several groups share a block, so that channe ----------------------
-
-
-Shape = tuple[int, ...]
+# -- Grouped weights: in FRACTAL_Z several groups share a block, so that channels fill it ------------------------------
 
 # So many elements of the wide weight are held at a time.
 _WIDE_ELEMENTS = 2**20
@@ -321,55 +270,25 @@ def groups_side_by_side(groups: int, filters: int, channels: int, *, block: int 
     return min(lcm(lcm(channels, block) // channels, lcm(filters, rows) // filters), groups)
 
 
-class GroupedView:
-    """A grouped weight, filters first, out of the wide one in which E groups lie side by side.
+class GroupedView(ForwardingView):
+    """A grouped weight of shape ``(G * N, C, *rest)``, filters first.
 
-    Parameters
-    ----------
-    wide : TensorView
-        Shape ``(ceil(G / E) * E * N, E * C, *rest)``.
-    shape : tuple of int
-        ``(G * N, C, *rest)``.
-    groups : int
-        G.
-    together : int
-        E.
+    `wide` has shape ``(ceil(G / E) * E * N, E * C, *rest)``: E groups (`together`) lie side by side in it.
     """
 
-    def __init__(self, wide: TensorView, shape: tuple[int, ...], *, groups: int, together: int) -> None:
+    def __init__(self, wide: TensorView, shape: Shape, *, groups: int, together: int) -> None:
         filters, left_over = divmod(shape[0], groups)
         if left_over:
             raise TensorShapeError(f"{shape[0]} filters cannot be shared by {groups} groups")
-        self._wide = wide
-        self._shape = shape
+        super().__init__(wide, shape)
         self._filters = filters
         self._together = together
 
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with the logical shape."""
-        return replace(self._wide.spec, logical_shape=self._shape)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Logical shape."""
-        return self._shape
-
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._wide.dtype
-
-    @property
-    def size(self) -> int:
-        """Number of logical elements."""
-        return prod(self._shape)
-
     def read(self, start: int, stop: int) -> Array:
         """Return logical elements `start` to `stop` in C order: of each filter its own group's channels."""
-        row = prod(self._shape[1:])
+        row = prod(self.shape[1:])
         if start >= stop or not row:
-            return self._wide.read(0, 0)
+            return self._view.read(0, 0)
         first, last = start // row, -(-stop // row)
         count = max(1, _WIDE_ELEMENTS // (row * self._together))
         pieces = [self._rows(number, min(number + count, last), row) for number in range(first, last, count)]
@@ -379,23 +298,14 @@ class GroupedView:
     def _rows(self, first: int, last: int, row: int) -> Array:
         """Return whole filters."""
         wide = self._together * row
-        read = self._wide.read(first * wide, last * wide).reshape(last - first, self._together, row)
+        read = self._view.read(first * wide, last * wide).reshape(last - first, self._together, row)
         filters = np.arange(first, last)
         mine: Array = read[filters - first, filters // self._filters % self._together]
         return mine.reshape(-1)
 
-    def blocks(self, block_elements: int) -> Iterator[Array]:
-        """Yield all elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
-
-    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+    def permuted(self, axes: Shape) -> TensorView:
         """Return this weight with its axes in another order; reads all of it."""
         return held(self).permuted(axes)
-
-    def close(self) -> None:
-        """Give back the file."""
-        self._wide.close()
 
 
 class GroupedPlacement(NamedTuple):
@@ -409,7 +319,7 @@ class GroupedPlacement(NamedTuple):
     shape: Shape
     groups: int
     together: int
-    order: tuple[int, ...]
+    order: Shape
 
 
 def place_groups(memory_format: str, stored: Shape, logical: Shape, letters: str, groups: int) -> GroupedPlacement:

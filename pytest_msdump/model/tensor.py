@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -347,26 +348,29 @@ class TensorView(Protocol):
 
 
 class ForwardingView:
-    """Base of views that stand before another one (`model.tensor.TensorView`).
+    """A `TensorView` that wraps another one and answers like it; subclasses override what differs.
 
     Parameters
     ----------
     view : TensorView
-        Asked for everything that a class of its own does not say otherwise; closed with this one.
+        Closed with this one.
+    shape : tuple of int, optional
+        The logical shape, where it is another one.
     """
 
-    def __init__(self, view: TensorView) -> None:
+    def __init__(self, view: TensorView, shape: tuple[int, ...] | None = None) -> None:
         self._view = view
+        self._shape = shape
 
     @property
     def spec(self) -> TensorSpec:
         """What the file holds."""
-        return self._view.spec
+        return self._view.spec if self._shape is None else replace(self._view.spec, logical_shape=self._shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The other one's shape."""
-        return self._view.shape
+        """Logical shape."""
+        return self._view.shape if self._shape is None else self._shape
 
     @property
     def dtype(self) -> str:
@@ -376,7 +380,7 @@ class ForwardingView:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self._view.size
+        return self._view.size if self._shape is None else prod(self._shape)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop` in C order."""
@@ -388,9 +392,9 @@ class ForwardingView:
             yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
-        """Return the other one with its axes in another order; reads no data."""
+        """Return the wrapped view with its axes in another order; reads no data."""
         return self._view.permuted(axes)
 
     def close(self) -> None:
-        """Give back the file."""
+        """Close the file."""
         self._view.close()

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_msdump.comparison.operands import ArrayView
 from pytest_msdump.errors import ConfigError, TensorShapeError
-from pytest_msdump.layouts.axes import load_converters
+from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.layouts.device_layout import logical, stored
 from pytest_msdump.model.tensor import TensorSpec
 
