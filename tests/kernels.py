@@ -6,22 +6,22 @@ import os
 
 import pytest
 
-from pytest_msdump import compiled
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.metrics import kernel
 
 __all__ = ["EACH", "needs_kernel"]
 
 
 def _is_built() -> bool:
     try:
-        return compiled._chosen("compiled").library is not None
+        return kernel._kernel("compiled").library is not None
     except ConfigError:
         return False
 
 
 # Where the compiled kernel is asked for, its absence is a failure.
 needs_kernel = pytest.mark.skipif(
-    not _is_built() and os.environ.get(compiled.VARIABLE) != "compiled", reason="the compiled kernel was not built here"
+    not _is_built() and os.environ.get(kernel.VARIABLE) != "compiled", reason="the compiled kernel was not built here"
 )
 
 # Values of `MSDUMP_KERNEL`.

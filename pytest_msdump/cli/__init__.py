@@ -12,9 +12,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from pytest_msdump.compiled import kernel_line
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_lines
+from pytest_msdump.metrics.kernel import kernel_line
 
 __all__ = ["COMMANDS", "main"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pytest_msdump.cli.output import Progress, print_lines, table_file, terminal_width, write_table
 from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.compiled import chosen
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.causes import folded_line, with_causes_first
@@ -67,7 +67,7 @@ def gate(
         The language; the vendor's command lines speak English, as the vendor's do.
     """
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
-    kernel = chosen().name
+    kernel = choose_kernel().name
     _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
     start_report(planned, planned.suite.report_dir)
     progress = Progress("msdump compare", quiet=quiet)

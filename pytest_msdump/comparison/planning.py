@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from pytest_msdump.comparison.collecting import collector_at_rest
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
-from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import Selection
+from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
@@ -119,7 +119,7 @@ def plan(suite: Suite) -> Plan:
         A side is missing or of no known format, a map entry cannot be meant, a graph file is unusable, the kernel
         that was asked for is not there.
     """
-    chosen()
+    choose_kernel()
     with collector_at_rest():
         return _plan(suite)
 

@@ -1,14 +1,16 @@
-"""Metrics: the vendor's terms in snake case, ours beside them, and which way each of them is good.
+"""Metrics: their names, titles, and which way each of them is good. Statistics of single tensors.
 
 References
 ----------
-Ascend "Accuracy Comparison Tool" (algorithms 0 to 9); INTERFACE section 5 for what is ours and for what is undefined.
+Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case; the other metrics are ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
 
 __all__ = [
     "ABSENT",
@@ -19,20 +21,41 @@ __all__ = [
     "SHORT_FORMS",
     "SIGN_CHANGES",
     "STATISTICS",
+    "MetricFact",
 ]
 
 
 class MetricFact(NamedTuple):
-    """One row: `direction` is "high" (fails below its limit), "low" (fails above) or "none" (takes no limit)."""
+    """One metric.
+
+    Parameters
+    ----------
+    title : str
+        Heading in tables.
+    direction : str
+        ``"high"`` (fails below its limit), ``"low"`` (fails above it) or ``"none"`` (takes no limit).
+    short : str, optional
+        Shorter name for options and rules.
+    vendor_title : str, optional
+        Heading in the vendor's tables.
+    least, most : float
+        Range of the number.
+    define : callable, optional
+        For metrics of other packages, which name such a row by an entry point of the group ``pytest_msdump.metrics``:
+        from `metrics.definitions.Totals` to the number. Our own definitions are in `metrics.definitions`.
+    """
 
     title: str
     direction: str
     short: str | None = None
     vendor_title: str | None = None
+    least: float = 0.0
+    most: float = math.inf
+    define: Callable[[Any], Any] | None = None
 
 
 METRICS: dict[str, MetricFact] = {
-    "cosine_similarity": MetricFact("cosine", "high", "cosine", "CosineSimilarity"),
+    "cosine_similarity": MetricFact("cosine", "high", "cosine", "CosineSimilarity", least=-1.0, most=1.0),
     "max_absolute_error": MetricFact("max absolute", "low", "max_abs", "MaxAbsoluteError"),
     "accumulated_relative_error": MetricFact("accumulated relative", "low", "acc_rel", "AccumulatedRelativeError"),
     "relative_euclidean_distance": MetricFact("relative Euclid", "low", "rel_euclid", "RelativeEuclideanDistance"),
@@ -49,6 +72,8 @@ METRICS: dict[str, MetricFact] = {
     "allclose": MetricFact("outside rtol/atol", "low"),
     "bitwise_mismatch": MetricFact("differing bits", "low"),
 }
+# Here, so that every table that is made of this one has them, too.
+METRICS.update((point.name, point.load()) for point in entry_points(group="pytest_msdump.metrics"))
 
 SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items() if fact.short}
 

@@ -401,10 +401,14 @@ def passing_bound(metric: str, value: float | int) -> float | None:
     """
     if not math.isfinite(value):
         return None
-    if METRICS[metric].direction == "high":
-        gap = _UPWARD.subtract(Decimal(1), Decimal(repr(float(value))))
-        bound = float(_EXACT.subtract(Decimal(1), gap))
-        return bound if bound > -1 else None
+    fact = METRICS[metric]
+    if fact.direction == "high" and fact.most == math.inf:
+        return -float(_UPWARD.create_decimal(repr(-float(value))))
+    if fact.direction == "high":
+        # The digits that count are those of the distance from the best value.
+        gap = _UPWARD.subtract(Decimal(fact.most), Decimal(repr(float(value))))
+        bound = float(_EXACT.subtract(Decimal(fact.most), gap))
+        return bound if bound > fact.least else None
     if isinstance(value, int):
         return int(_UPWARD.create_decimal(value))
     bound = float(_UPWARD.create_decimal(repr(float(value))))

@@ -106,10 +106,12 @@ def _check_bound(metric: str, bound: float | None, where: str) -> None:
         return
     if not _is_number(bound):
         raise ConfigError(f"{where}: the limit of {metric} is {bound!r}; give a number")
-    if METRICS[metric].direction == "high":
-        met_by, allowed = _met_by(bound <= 1, bound > -1), "above -1, at most 1"
+    fact = METRICS[metric]
+    if fact.direction == "high":
+        met_by = _met_by(bound <= fact.most and bound < math.inf, bound > fact.least)
+        allowed = f"above {fact.least:g}, " + (f"at most {fact.most:g}" if fact.most < math.inf else "and finite")
     else:
-        met_by, allowed = _met_by(bound >= 0, bound < math.inf), "0 or more, and finite"
+        met_by, allowed = _met_by(bound >= fact.least, bound < math.inf), f"{fact.least:g} or more, and finite"
     if met_by:
         raise ConfigError(f"{where}: {metric} = {bound_text(bound)} is met by {met_by}; give a number {allowed}")
 

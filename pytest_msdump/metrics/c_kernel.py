@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.compiled import chosen
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Divergence, Partial, Span, Task
 from pytest_msdump.metrics.pointwise import Classes, Errors
 from pytest_msdump.metrics.rankings import Candidate
@@ -145,7 +145,7 @@ class CompiledSums:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._library = chosen().library
+        self._library = choose_kernel().library
         self._job: _Job | None = None
         self._dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None = None
         self._found = _Found()
@@ -315,7 +315,7 @@ class CompiledDivergence:
         everything_finite : bool
             Whether no element is NaN or Inf.
         """
-        library, a, b = chosen().library, _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
+        library, a, b = choose_kernel().library, _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
         if library is None or a is None or b is None:
             return None
         if any(span.width and math.isinf(1.0 / span.width) for span in spans):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
 from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
-from pytest_msdump.metrics.definitions import NOTHING_LEFT_OUT, Totals, define, indexes, vendor_numbers
+from pytest_msdump.metrics.definitions import Totals, define, unravel, vendor_numbers
 from pytest_msdump.metrics.numpy_kernel import (
     NO_DIVERGENCE,
     NOTHING,
@@ -26,9 +26,7 @@ from pytest_msdump.metrics.statistics import with_exact_moments
 from pytest_msdump.metrics.sums import Moments
 from pytest_msdump.metrics.values import Array, Workspace
 from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
-
-if TYPE_CHECKING:
-    from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["measure"]
 
@@ -51,7 +49,7 @@ def measure(
     atol: float = 0.0,
     block_elements: int | None = None,
     worst: int = 5,
-    without: Mapping[str, str] = NOTHING_LEFT_OUT,
+    without: Mapping[str, str] = MappingProxyType({}),
 ) -> Comparison:
     """Measure two tensors of one logical shape.
 
@@ -92,7 +90,9 @@ def measure(
         block_elements = left.size if 0 < left.size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
-    task, size = _task(left.dtype, right.dtype, rtol, atol, worst), left.size
+    if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
+        raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
+    task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst), left.size
     # Both passes take what is held as it was read once.
     blocks: _Blocks | tuple[_Block] = (
         ((0, left.read(0, size), right.read(0, size)),)
@@ -109,14 +109,6 @@ def measure(
 
 def _kind(coarser: CoarserValues, moments: Sequence[Moments]) -> str | None:
     return coarser.found(max((max(-one.minimum, one.maximum) for one in moments), default=0.0))
-
-
-# A network has many tensors and few kinds of them. A tolerance that was an integer stays one.
-@lru_cache(maxsize=256, typed=True)
-def _task(left: str, right: str, rtol: float, atol: float, worst: int) -> Task:
-    if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
-        raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
-    return Task(left, right, Tolerance(rtol, atol), worst)
 
 
 class _Blocks:
@@ -197,21 +189,36 @@ def _second_pass(blocks: Iterable[_Block], partial: Partial, workspace: Workspac
 
 
 def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Comparison:
-    task, partial, shape, *_ = totals
-    classes, errors, worst = partial.classes, partial.errors, partial.worst
-    first_mismatch, first_nonfinite = classes.first_mismatch, classes.first_nonfinite
-    where = indexes([first_nonfinite, *totals.makers.values(), *[one.element for one in worst]], shape)
+    task, partial, shape = totals.task, totals.partial, totals.shape
+    classes, errors = partial.classes, partial.errors
     return Comparison(
         elements=partial.elements,
         finite=partial.finite,
         differing=errors.differing + classes.mismatch,
         right_zero_mismatch=errors.right_zero,
         near_zero=errors.near_zero,
-        measurements=define(totals, where),
+        measurements=define(totals),
         nonfinite=Nonfinite(
-            *classes[:6], errors.saturated, classes.mismatch, where[first_mismatch], where[first_nonfinite]
+            nan_both=classes.nan_both,
+            nan_left=classes.nan_left,
+            nan_right=classes.nan_right,
+            inf_both=classes.inf_both,
+            inf_left=classes.inf_left,
+            inf_right=classes.inf_right,
+            saturated=errors.saturated,
+            mismatch=classes.mismatch,
+            first_mismatch=None if classes.first_mismatch is None else unravel(classes.first_mismatch, shape),
+            first_nonfinite=None if classes.first_nonfinite is None else unravel(classes.first_nonfinite, shape),
         ),
-        worst=_worst(totals, where) if worst else (),
+        worst=tuple(
+            WorstElement(
+                unravel(one.element, shape),
+                bool(one.left) if task.left == "bool" else one.left,
+                bool(one.right) if task.right == "bool" else one.right,
+                one.ratio,
+            )
+            for one in partial.worst
+        ),
         rtol=task.tolerance.rtol,
         atol=task.tolerance.atol,
         absolute_error_sum=_absolute_error_sum(totals),
@@ -220,21 +227,8 @@ def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Compa
     )
 
 
-def _worst(totals: Totals, where: Mapping[int | None, Any]) -> tuple[WorstElement, ...]:
-    left, right, made = totals.task.left == "bool", totals.task.right == "bool", tuple.__new__
-    return tuple(
-        [
-            made(WorstElement, (where[element], bool(a) if left else a, bool(b) if right else b, ratio))
-            for ratio, _, _, element, a, b in totals.partial.worst
-        ]
-    )
-
-
 def _absolute_error_sum(totals: Totals) -> float | int | None:
-    errors = totals.partial.errors
-    if not totals.partial.finite:
+    if not totals.finite:
         return None
-    if totals.exact:
-        return errors.exact
-    total = errors.absolute.value
+    total = totals.errors.exact if totals.exact else totals.errors.absolute.value
     return total if math.isfinite(total) else None

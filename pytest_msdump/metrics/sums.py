@@ -51,14 +51,11 @@ class Sum(NamedTuple):
         if self.exponent != other.exponent:
             one, another = self.alike(other)
             return one.merge(another)
-        a, a_low, exponent = self
-        b, b_low, _ = other
-        high = a + b
+        high = self.high + other.high
         # Knuth's two-sum: the rounding error of the line above, exactly.
-        part = high - a
-        error = (a - (high - part)) + (b - part)
-        # A third of the time of the class's own constructor.
-        return tuple.__new__(Sum, (high, a_low + b_low + error, exponent))
+        part = high - self.high
+        error = (self.high - (high - part)) + (other.high - part)
+        return Sum(high, self.low + other.low + error, self.exponent)
 
     def alike(self, other: Sum) -> tuple[Sum, Sum]:
         """Return both, written with one exponent."""
@@ -82,6 +79,11 @@ class Sum(NamedTuple):
     def scaled(self, factor: float) -> Sum:
         """Return the sum times `factor`."""
         return Sum(self.high * factor, self.low * factor, self.exponent)
+
+    @property
+    def root(self) -> float:
+        """The square root; infinite when it does not fit float64."""
+        return root(self.high + self.low, self.exponent)
 
     def root_of_ratio(self, other: Sum) -> float:
         """Return ``sqrt(self / other)``; infinite when it does not fit float64."""
@@ -167,19 +169,15 @@ class Moments(NamedTuple):
     @property
     def deviation(self) -> float:
         """The population's standard deviation."""
-        high, low, exponent = self.deviations
-        factor = 1.0 / self.elements
-        return root(high * factor + low * factor, exponent)
+        return self.variance.root
 
     @property
     def squares(self) -> Sum:
         """The sum of squares, out of two terms that are never negative, so that nothing cancels."""
         if not self.elements:
             return self.deviations
-        high, low, exponent = self.total
-        value = high + low
-        mean_square: Sum = tuple.__new__(Sum, (value * value * (1.0 / self.elements), 0.0, 2 * exponent))
-        return self.deviations.merge(mean_square)
+        total = self.total.high + self.total.low
+        return self.deviations.merge(Sum(total * total * (1.0 / self.elements), 0.0, 2 * self.total.exponent))
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both parts together, after Chan, Golub and LeVeque."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import sent_with
 from pytest_msdump.report.causes import folded_line, role_line, suspicious_line
@@ -90,7 +90,7 @@ def header(gate: Gate) -> list[str]:
             pairs=len(plan.pairing.pairs),
             profile=plan.suite.policy.profile,
             unseen=plan.unseen,
-            kernel=chosen().name,
+            kernel=choose_kernel().name,
             say=say,
         )
         entered = gate.dumps_to_collect()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest_msdump
-from pytest_msdump.compiled import chosen
+from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.storage.remote import RemotePath
@@ -34,7 +34,7 @@ def stamp() -> Stamp:
     """Return the stamp of this process."""
     import numpy as np
 
-    return Stamp(_version(), _code(), np.__version__, chosen().name)
+    return Stamp(_version(), _code(), np.__version__, choose_kernel().name)
 
 
 def differences(one: Stamp, other: Stamp) -> str:
@@ -62,7 +62,7 @@ def _code() -> str:
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
     # Of the kernel's source, not of what was built of it: two compilers make two files of one.
-    digest.update(f"{chosen().source}\0".encode())
+    digest.update(f"{choose_kernel().source}\0".encode())
     return digest.hexdigest()[:16]
 
 

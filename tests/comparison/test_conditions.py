@@ -13,8 +13,8 @@ from kernels import EACH
 
 from pytest_msdump.comparison.comparing import compare_one, compare_pairs, conditions_of
 from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.layouts.device_layout import stored
+from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_reference
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pytest_msdump.comparison.operands import ArrayView
-from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.metrics import measure as streaming
+from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.metrics.pointwise import Tolerance

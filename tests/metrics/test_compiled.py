@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernels import needs_kernel
 
-from pytest_msdump import compiled
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.operands import ArrayView
-from pytest_msdump.compiled import VARIABLE, Kernel, chosen, kernel_line
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.metrics import kernel
 from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
+from pytest_msdump.metrics.kernel import VARIABLE, Kernel, choose_kernel, kernel_line
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Span, Task
 from pytest_msdump.model.comparison import Comparison
@@ -381,7 +381,7 @@ def test_divergence_of_a_range_without_a_reciprocal_is_left_to_numpy() -> None:
 
 def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "numpy")
-    assert chosen() == Kernel("numpy", reason="MSDUMP_KERNEL says so")
+    assert choose_kernel() == Kernel("numpy", reason="MSDUMP_KERNEL says so")
     assert kernel_line() == "kernel: numpy (MSDUMP_KERNEL says so)"
     assert not CompiledSums(Task("float32", "float32")).add(np.ones(3, "float32"), np.ones(3, "float32"), 0)
     assert CompiledDivergence.of(np.ones(3), np.ones(3), (Span(0, 1), Span(0, 1)), everything_finite=True) is None
@@ -391,13 +391,13 @@ def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_compiled_kernel_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_line() == "kernel: compiled"
     monkeypatch.setenv(VARIABLE, "compiled")
-    assert chosen().library is not None
+    assert choose_kernel().library is not None
 
 
 def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "fortran")
     with pytest.raises(ConfigError, match=r"MSDUMP_KERNEL: there is no kernel 'fortran'; .* compiled, numpy"):
-        chosen()
+        choose_kernel()
 
 
 @pytest.mark.parametrize(
@@ -412,15 +412,15 @@ def test_without_the_library_numpy_measures_and_says_why(
 ) -> None:
     if content is not None:
         (tmp_path / "_kernel.native.so").write_bytes(content)
-    monkeypatch.setattr(compiled, "_LIBRARY", tmp_path / "_kernel.native.so")
-    compiled._chosen.cache_clear()
+    monkeypatch.setattr(kernel, "_LIBRARY", tmp_path / "_kernel.native.so")
+    kernel._kernel.cache_clear()
     try:
-        assert chosen().name == "numpy"
+        assert choose_kernel().name == "numpy"
         assert reason in kernel_line()
         with pytest.raises(ConfigError, match=reason):
-            compiled._chosen("compiled")
+            kernel._kernel("compiled")
     finally:
-        compiled._chosen.cache_clear()
+        kernel._kernel.cache_clear()
 
 
 @needs_kernel
@@ -428,13 +428,13 @@ def test_a_library_of_another_state_of_the_source_does_not_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its structs may hold other fields than the ones that are read."""
-    (tmp_path / "kernel.c").write_bytes(compiled._SOURCE.read_bytes() + b"\n")
-    monkeypatch.setattr(compiled, "_SOURCE", tmp_path / "kernel.c")
-    compiled._chosen.cache_clear()
+    (tmp_path / "kernel.c").write_bytes(kernel._SOURCE.read_bytes() + b"\n")
+    monkeypatch.setattr(kernel, "_SOURCE", tmp_path / "kernel.c")
+    kernel._kernel.cache_clear()
     try:
         assert kernel_line() == "kernel: numpy (it was built from another state of its source)"
     finally:
-        compiled._chosen.cache_clear()
+        kernel._kernel.cache_clear()
 
 
 @needs_kernel

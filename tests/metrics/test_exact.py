@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kernels import EACH
 
 from pytest_msdump.comparison.operands import ArrayView
-from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.metrics import statistics
+from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.statistics import exact_total
 

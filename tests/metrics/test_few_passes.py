@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from pytest_msdump.comparison.operands import ArrayView
-from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.metrics import measure as streaming
 from pytest_msdump.metrics import rankings
+from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.sums import moments
 from pytest_msdump.metrics.values import Workspace, inner

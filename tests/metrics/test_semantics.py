@@ -12,9 +12,9 @@ import pytest
 from kernels import EACH
 
 from pytest_msdump.comparison.operands import ArrayView
-from pytest_msdump.compiled import VARIABLE
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison, Measurement
 from pytest_msdump.text import say

@@ -13,11 +13,11 @@ from kernels import needs_kernel
 from scheduling.dumps import LARGE, file_of, write_pairs
 
 import pytest_msdump
-from pytest_msdump import compiled
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import Extras
-from pytest_msdump.compiled import chosen
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.metrics import kernel
+from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.scheduling.cluster import Cluster
 from pytest_msdump.scheduling.program_version import Stamp, bytes_to_read, differences, files_of, stamp, state_of
 from pytest_msdump.storage.urls import located
@@ -58,7 +58,7 @@ def test_the_files_of_a_pair_are_those_of_both_sides_and_of_all_their_pieces(pla
 
 
 def test_the_stamp_names_the_kernel_that_measures():
-    assert stamp().kernel == chosen().name
+    assert stamp().kernel == choose_kernel().name
     assert stamp() == stamp()
 
 
@@ -66,23 +66,23 @@ def test_the_stamp_says_of_which_source_the_kernel_was_built(monkeypatch):
     """A faulty kernel's records are not taken for those of the mended one."""
 
     def stamped(source):
-        kernel = compiled.Kernel("compiled", CDLL(None), source)
-        monkeypatch.setattr(compiled, "_load", lambda *_: kernel)
-        compiled._chosen.cache_clear()
+        made = kernel.Kernel("compiled", CDLL(None), source)
+        monkeypatch.setattr(kernel, "_load", lambda *_: made)
+        kernel._kernel.cache_clear()
         return stamp.__wrapped__()
 
-    monkeypatch.setenv(compiled.VARIABLE, "compiled")
+    monkeypatch.setenv(kernel.VARIABLE, "compiled")
     try:
         assert stamped("a") == stamped("a")
         assert stamped("a") != stamped("b")
     finally:
-        compiled._chosen.cache_clear()
+        kernel._kernel.cache_clear()
 
 
 @needs_kernel
 def test_the_kernel_was_built_of_the_source_that_is_here():
     content = (Path(pytest_msdump.__path__[0]) / "metrics/kernel.c").read_bytes()
-    assert compiled._chosen("compiled").source == hashlib.sha256(content).hexdigest()
+    assert kernel._kernel("compiled").source == hashlib.sha256(content).hexdigest()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The compiled kernel, `metrics/kernel.c`, where there was a compiler, and whether it is used.
+"""Which kernel measures: the compiled one, `kernel.c`, where there was a compiler, else numpy. Needs no numpy.
 
 Without it numpy gives the same answers: counts, places and extrema exactly, sums to 1e-12 of themselves.
 """
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["VARIABLE", "Kernel", "chosen", "kernel_line"]
+__all__ = ["VARIABLE", "Kernel", "choose_kernel", "kernel_line"]
 
 VARIABLE = "MSDUMP_KERNEL"
 
 _NAMES = ("compiled", "numpy")
-_FOLDER = Path(__file__).parent / "metrics"
+_FOLDER = Path(__file__).parent
 _SOURCE, _LIBRARY = _FOLDER / "kernel.c", _FOLDER / "_kernel.native.so"
 
 
@@ -44,7 +44,7 @@ class Kernel(NamedTuple):
     reason: str = ""
 
 
-def chosen() -> Kernel:
+def choose_kernel() -> Kernel:
     """Return the kernel of this process.
 
     The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set.
@@ -54,11 +54,11 @@ def chosen() -> Kernel:
     ConfigError
         The variable names no kernel, or the compiled one, which is not there.
     """
-    return _chosen(os.environ.get(VARIABLE, ""))
+    return _kernel(os.environ.get(VARIABLE, ""))
 
 
 @cache
-def _chosen(wanted: str) -> Kernel:
+def _kernel(wanted: str) -> Kernel:
     if wanted and wanted not in _NAMES:
         raise ConfigError(f"{VARIABLE}: there is no kernel {wanted[:40]!r}; it is one of: {', '.join(_NAMES)}")
     if wanted == "numpy":
@@ -92,5 +92,5 @@ def _load(library: Path, source: Path) -> Kernel:
 
 def kernel_line() -> str:
     """Say which kernel it is, on a line."""
-    kernel = chosen()
+    kernel = choose_kernel()
     return f"kernel: {kernel.name}" + (f" ({kernel.reason})" if kernel.reason else "")
