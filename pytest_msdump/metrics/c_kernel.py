@@ -1,13 +1,9 @@
-"""Both passes over a pair by the compiled kernel, `kernel.c`, as far as it can do them.
-
-The structs are those of `kernel.c`, field by field.
-"""
+"""Both passes over a pair by the compiled kernel; the structs are those of `kernel.c`, field by field."""
 
 from __future__ import annotations
 
 import math
 from ctypes import CDLL, Structure, byref, c_double, c_int32, c_int64, c_uint64
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +24,7 @@ _NUMBERS = {np.dtype(name): number for number, name in enumerate(_KINDS)}
 _FIRST_INTEGER = _KINDS.index("int8")
 _MOST_WORST = 16
 
-# Beyond these a tolerance would need what the kernel leaves to numpy: subnormal and infinite ratios.
+# Tolerances beyond these make ratios subnormal or infinite, which the kernel leaves to numpy.
 _LEAST_TOLERANCE, _MOST_TOLERANCE = 1e-100, 1e100
 
 
@@ -135,13 +131,7 @@ class _Divergence(Structure):
 
 
 class CompiledSums:
-    """The first pass over a pair.
-
-    Parameters
-    ----------
-    task : Task
-        What to measure by.
-    """
+    """The first pass over a pair."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -151,14 +141,9 @@ class CompiledSums:
         self._found = _Found()
 
     def add(self, left: Array, right: Array, start: int) -> bool:
-        """Measure one block of both sides and return ``True``; where the kernel cannot, nothing has happened.
+        """Measure one block, whose first element has the C-order number `start`; blocks come in ascending order.
 
-        Parameters
-        ----------
-        left, right : ndarray
-            1-D, native, of equal size. Blocks come in ascending order.
-        start : int
-            C-order number of the first element.
+        Returns ``False``, and adds nothing, where the kernel cannot measure it.
         """
         if self._library is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
             return False
@@ -168,14 +153,14 @@ class CompiledSums:
                 return False
             self._dtypes = left.dtype, right.dtype
             self._library.msdump_begin(byref(self._found))
-        _demand(left, right, self._dtypes)
+        _check_blocks(left, right, self._dtypes)
         added: int = self._library.msdump_add(
             byref(self._job), left.ctypes.data, right.ctypes.data, left.size, start, byref(self._found)
         )
         return bool(added)
 
     def partial(self) -> Partial:
-        """Return what is known of all blocks that were added."""
+        """Return the sums of all blocks that were added."""
         if not self._found.elements or self._job is None:
             return NOTHING
         found, job = self._found, self._job
@@ -191,8 +176,45 @@ class CompiledSums:
         )
 
 
-# A network has many tensors and few kinds of them.
-@lru_cache(maxsize=256)
+class CompiledDivergence:
+    """The second pass over a pair, all of it; `CompiledDivergence.of` makes one."""
+
+    def __init__(self, library: CDLL, job: _DivergenceJob, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
+        self._library, self._job, self._dtypes = library, job, dtypes
+        self._sums = _Divergence()
+
+    @classmethod
+    def of(
+        cls, left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool
+    ) -> CompiledDivergence | None:
+        """Return the second pass for blocks of these dtypes and ranges; ``None`` where the kernel cannot do it."""
+        library, a, b = choose_kernel().library, _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
+        if library is None or a is None or b is None:
+            return None
+        if any(span.width and math.isinf(1.0 / span.width) for span in spans):
+            return None
+        job = _DivergenceJob(a, b, *(_Span(span.minimum, span.width) for span in spans), everything_finite)
+        return cls(library, job, (left.dtype, right.dtype))
+
+    def add(self, left: Array, right: Array) -> None:
+        """Add one block of both sides."""
+        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        _check_blocks(left, right, self._dtypes)
+        self._library.msdump_add_divergence(
+            byref(self._job), left.ctypes.data, right.ctypes.data, left.size, byref(self._sums)
+        )
+
+    def sums(self) -> Divergence:
+        """Return the sums of all blocks that were added."""
+        return Divergence(_sum(self._sums.left), _sum(self._sums.right), _sum(self._sums.weighted))
+
+
+def _check_blocks(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:
+    """Refuse blocks that the kernel would read beyond their end."""
+    if (left.dtype, right.dtype) != dtypes or left.size != right.size:
+        raise ValueError(f"blocks of {left.size} {left.dtype} and {right.size} {right.dtype} do not belong together")
+
+
 def _job(task: Task, left: np.dtype[Any], right: np.dtype[Any]) -> _Job | None:
     """Return what the kernel measures such blocks by; ``None`` where it cannot."""
     a, b = _NUMBERS.get(left), _NUMBERS.get(right)
@@ -214,6 +236,9 @@ def _job(task: Task, left: np.dtype[Any], right: np.dtype[Any]) -> _Job | None:
         maximum=math.inf if maximum is None else maximum,
         near_zero=task.near_zero,
     )
+
+
+# -- From structs to the values that the numpy kernel gives ----------------------------------------------------------
 
 
 def _number(kind: int) -> type[int] | type[float]:
@@ -239,19 +264,9 @@ def _moments(found: _Moments) -> tuple[Moments, ...]:
 
 
 def _classes(found: _Classes) -> Classes:
-    return Classes(
-        nan_both=found.nan_both,
-        nan_left=found.nan_left,
-        nan_right=found.nan_right,
-        inf_both=found.inf_both,
-        inf_left=found.inf_left,
-        inf_right=found.inf_right,
-        mismatch=found.mismatch,
-        left_only=found.left_only,
-        first_mismatch=_place(found.first_mismatch),
-        first_nonfinite=_place(found.first_nonfinite),
-        first_left_only=_place(found.first_left_only),
-    )
+    values: dict[str, Any] = {name: getattr(found, name) for name in Classes._fields}
+    places = {name: _place(value) for name, value in values.items() if name.startswith("first_")}
+    return Classes(**(values | places))
 
 
 def _errors(found: _Errors, number: type[int] | type[float]) -> Errors:
@@ -291,52 +306,3 @@ def _worst(found: _Found, job: _Job) -> tuple[Candidate, ...]:
         for one in found.worst[: found.worst_count]
     ]
     return tuple((mismatches + ranked)[: job.worst])
-
-
-class CompiledDivergence:
-    """The second pass over a pair, all of it; made by `CompiledDivergence.of`."""
-
-    def __init__(self, library: CDLL, job: _DivergenceJob, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
-        self._library, self._job, self._dtypes = library, job, dtypes
-        self._sums = _Divergence()
-
-    @classmethod
-    def of(
-        cls, left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool
-    ) -> CompiledDivergence | None:
-        """Return what takes blocks of these dtypes, or ``None`` where the kernel cannot.
-
-        Parameters
-        ----------
-        left, right : ndarray
-            Blocks of both sides, only looked at for their dtypes.
-        spans : tuple of Span
-            The range of both sides.
-        everything_finite : bool
-            Whether no element is NaN or Inf.
-        """
-        library, a, b = choose_kernel().library, _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
-        if library is None or a is None or b is None:
-            return None
-        if any(span.width and math.isinf(1.0 / span.width) for span in spans):
-            return None
-        job = _DivergenceJob(a, b, *(_Span(span.minimum, span.width) for span in spans), everything_finite)
-        return cls(library, job, (left.dtype, right.dtype))
-
-    def add(self, left: Array, right: Array) -> None:
-        """Add one block of both sides."""
-        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-        _demand(left, right, self._dtypes)
-        self._library.msdump_add_divergence(
-            byref(self._job), left.ctypes.data, right.ctypes.data, left.size, byref(self._sums)
-        )
-
-    def sums(self) -> Divergence:
-        """Return the sums of all blocks that were added."""
-        return Divergence(_sum(self._sums.left), _sum(self._sums.right), _sum(self._sums.weighted))
-
-
-def _demand(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:
-    """Refuse blocks whose memory the kernel would read beyond its end."""
-    if (left.dtype, right.dtype) != dtypes or left.size != right.size:
-        raise ValueError(f"blocks of {left.size} {left.dtype} and {right.size} {right.dtype} do not belong together")

@@ -1,8 +1,8 @@
-/* The optional compiled kernel: what `kernel.py` and `distribution.py` do block by block with numpy, in one sweep over both sides.
+/* The compiled kernel: what `numpy_kernel.py` does block by block, in one sweep over both sides.
  *
- * A block is cut into tiles that stay in the first cache. Each tile is looked at once for its ranges, and then swept for
- * all sums; places of maxima and the worst elements are searched only in those groups of it that hold something beyond
- * what was found before. NaN and Inf show in the sums, and are then counted by a slower loop. Every sum has LANES
+ * A block is cut into tiles that stay in the first cache. Each tile is read once for its ranges and once for all sums;
+ * places of maxima and the worst elements are searched only in those groups of it that hold something beyond what was
+ * found before. NaN and Inf show in the sums, and are then counted by a slower loop. Every sum has LANES
  * accumulators whatever the machine's vectors hold, and nothing is contracted or reordered, so that all machines give
  * the same bits. Loops over lanes are plain C that compilers turn into vectors.
  *
@@ -149,53 +149,55 @@ INLINE float half_value(uint32_t half)
     return float_of((magnitude < 0x0400u ? bits : normal) | sign);
 }
 
-/* The elements as doubles, exactly; float64 is taken where it is. */
+/* The elements as doubles, exactly; float64 is taken where it is. Narrow types are widened to 32 bits first, then all in
+ * vectors of one width. */
 CLONES static const RawDouble *doubles_of(Kind kind, const void *restrict raw, int64_t count, double *restrict out)
 {
-    uint32_t words[TILE];
+    int32_t words[TILE];
     switch (kind) {
     case FLOAT64: return raw;
     case FLOAT32:
         for (int64_t i = 0; i < count; i++)
             out[i] = (double)((const RawFloat *)raw)[i];
-        break;
+        return out;
     case FLOAT16:
-        /* First wide, then all in vectors of one width. */
         for (int64_t i = 0; i < count; i++)
             words[i] = ((const RawU16 *)raw)[i];
         for (int64_t i = 0; i < count; i++)
-            out[i] = (double)half_value(words[i]);
-        break;
-    case INT8:
-        for (int64_t i = 0; i < count; i++)
-            out[i] = (double)((const RawI8 *)raw)[i];
-        break;
-    case UINT8:
-        for (int64_t i = 0; i < count; i++)
-            out[i] = (double)((const RawU8 *)raw)[i];
-        break;
-    case INT16:
-        for (int64_t i = 0; i < count; i++)
-            out[i] = (double)((const RawI16 *)raw)[i];
-        break;
-    case UINT16:
-        for (int64_t i = 0; i < count; i++)
-            out[i] = (double)((const RawU16 *)raw)[i];
-        break;
+            out[i] = (double)half_value((uint32_t)words[i]);
+        return out;
     case INT32:
         for (int64_t i = 0; i < count; i++)
             out[i] = (double)((const RawI32 *)raw)[i];
-        break;
+        return out;
     case UINT32:
         /* 2**52 + x, less 2**52: few machines have an instruction for unsigned numbers. */
         for (int64_t i = 0; i < count; i++)
             out[i] = double_of(0x4330000000000000u | ((const RawU32 *)raw)[i]) - 0x1p52;
+        return out;
+    case INT8:
+        for (int64_t i = 0; i < count; i++)
+            words[i] = ((const RawI8 *)raw)[i];
+        break;
+    case UINT8:
+        for (int64_t i = 0; i < count; i++)
+            words[i] = ((const RawU8 *)raw)[i];
+        break;
+    case INT16:
+        for (int64_t i = 0; i < count; i++)
+            words[i] = ((const RawI16 *)raw)[i];
+        break;
+    case UINT16:
+        for (int64_t i = 0; i < count; i++)
+            words[i] = ((const RawU16 *)raw)[i];
         break;
     default: /* BOOL: any byte but 0 is true */
         for (int64_t i = 0; i < count; i++)
-            out[i] = ((const RawU8 *)raw)[i] != 0 ? 1.0 : 0.0;
+            words[i] = ((const RawU8 *)raw)[i] != 0;
         break;
     }
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (double)words[i];
     return out;
 }
 
@@ -334,7 +336,7 @@ INLINE int is_safe(double magnitude)
     return magnitude == 0.0 || (magnitude >= SAFE_LOW && magnitude < SAFE_HIGH);
 }
 
-/* As `moments.Moments`. */
+/* As `sums.Moments`. */
 typedef struct {
     int64_t elements;
     Sum total, deviations;
@@ -418,7 +420,7 @@ typedef struct {
     int64_t element;
 } Peak;
 
-/* As `worst.Candidate`: `forbidden` where nothing is allowed, and then the score is |l-r|, else the ratio. */
+/* As `rankings.Candidate`: `forbidden` where nothing is allowed, and then the score is |l-r|, else the ratio. */
 typedef struct {
     double score, left, right;
     int64_t element, forbidden;
@@ -429,7 +431,7 @@ typedef struct {
     int64_t element;
 } Mismatch;
 
-/* As `nonfinite.Classes`; places are -1 where there is none. */
+/* As `pointwise.Classes`; places are -1 where there is none. */
 typedef struct {
     int64_t nan_both, nan_left, nan_right, inf_both, inf_left, inf_right, mismatch, left_only;
     int64_t first_mismatch, first_nonfinite, first_left_only;
@@ -444,7 +446,7 @@ typedef struct {
     Peak largest, largest_relative;
 } Errors;
 
-/* What is known of the blocks seen so far. As `kernel.Partial`. */
+/* What is known of the blocks seen so far. As `numpy_kernel.Partial`. */
 typedef struct {
     int64_t elements, bits;
     Classes classes;
@@ -825,7 +827,7 @@ static void count_saturated(const Elements *x, const Job *job, Found *found)
     }
 }
 
-/* Add what the differences of a tile tell. */
+/* Add the sums of a tile's differences. */
 static void add_differences(const ErrorLanes *errors, int64_t differing, const Job *job, Found *found)
 {
     double absolute = across(errors->absolute.v);
@@ -968,7 +970,7 @@ int32_t msdump_add(const Job *job, const char *left, const char *right, int64_t 
 
 /* -- KL divergence ------------------------------------------------------------------------------------------------- */
 
-/* As `distribution.Divergence`. */
+/* As `numpy_kernel.Divergence`. */
 typedef struct {
     Sum left, right, weighted;
 } Divergence;
@@ -1062,7 +1064,7 @@ typedef struct {
     Lanes greatest[GROUPS];
 } Fractions;
 
-/* Add up the places, and tell how far apart they are. */
+/* Add up the places, and note how far apart they are. */
 CLONES static void take_fractions(const double *restrict left, const double *restrict right, int64_t count,
                                   const Ahead *ahead, Fractions *restrict fractions, Divergence *all)
 {
