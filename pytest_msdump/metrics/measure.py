@@ -1,4 +1,4 @@
-"""The streaming loop: both sides block by block, once, and a second time where a metric needs the range."""
+"""The streaming loop: both sides block by block, and a second time for the KL divergence, which needs their ranges."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = ["measure"]
 # Number of the first element, and the elements of both sides.
 _Block: TypeAlias = tuple[int, Array, Array]
 
-# Blocks of a large tensor stay in a core's second cache from reading to measuring; a tensor of so many elements is read
-# once for both passes.
+# Blocks of a large tensor stay in a core's second cache from reading to measuring; a tensor of up to `_HELD_ELEMENTS`
+# is read once for both passes.
 _BLOCK_ELEMENTS, _HELD_ELEMENTS = 2**16, 2**18
 
-# Four float64 buffers of this size stay in a core's second cache, and the calls per tile still cost little beside it.
+# Four float64 buffers of this size stay in a core's second cache.
 _TILE_ELEMENTS = 2**15
 
 
@@ -60,18 +60,18 @@ def measure(
     rtol, atol : float
         Element-wise tolerance, for `allclose` and for the ratio of the worst elements.
     block_elements : int, optional
-        How many elements are held at a time: by default all of a tensor of up to 262,144, and 65,536 of a larger one.
-        The result does not depend on it, but for the last bits of sums.
+        Elements held at a time: by default all of a tensor of up to 262,144, and 65,536 of a larger one. Only the last
+        bits of sums depend on it.
     worst : int
-        How many of the worst elements are wanted.
+        How many of the worst elements to return.
     without : mapping of str to str
-        Metrics that are left out → who said so. Without `kl_divergence` the data is read once.
+        Metrics that are left out, and the rule that says so. Without `kl_divergence` the data is read once.
 
     Returns
     -------
     Comparison
-        A measurement for every id of `facts.metrics`. Finite metrics, `standard_deviation` included, are taken over
-        the positions where both sides are finite.
+        A measurement for every metric of `facts.metrics`. Other metrics than counts are taken over the positions where
+        both sides are finite.
 
     Raises
     ------
@@ -93,7 +93,6 @@ def measure(
     if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
         raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
     task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst), left.size
-    # Both passes take what is held as it was read once.
     blocks: _Blocks | tuple[_Block] = (
         ((0, left.read(0, size), right.read(0, size)),)
         if 0 < size <= block_elements
@@ -112,7 +111,7 @@ def _kind(coarser: CoarserValues, moments: Sequence[Moments]) -> str | None:
 
 
 class _Blocks:
-    """Both sides, read block by block as often as they are walked through."""
+    """Both sides, read block by block each time they are iterated over."""
 
     def __init__(self, left: TensorView, right: TensorView, block_elements: int) -> None:
         self._left, self._right, self._step = left, right, block_elements
@@ -124,12 +123,8 @@ class _Blocks:
             yield start, self._left.read(start, stop), self._right.read(start, stop)
 
 
-def _tiles(start: int, left: Array, right: Array) -> Iterable[_Block]:
-    """Hand out a block tile by tile: numpy's passes want less at a time than reading does."""
-    return ((start, left, right),) if left.size <= _TILE_ELEMENTS else _cut(start, left, right)
-
-
-def _cut(start: int, left: Array, right: Array) -> Iterator[_Block]:
+def _tiles(start: int, left: Array, right: Array) -> Iterator[_Block]:
+    """Cut a block into tiles: numpy's passes want less at a time than reading does."""
     for tile in range(0, left.size, _TILE_ELEMENTS):
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
@@ -141,7 +136,7 @@ def _first_pass(
     workspace: Workspace,
     coarser: tuple[CoarserValues, CoarserValues],
 ) -> Partial:
-    """Measure all blocks: with numpy those that the compiled kernel cannot measure."""
+    """Measure all blocks, with numpy where the compiled kernel cannot."""
     total = NOTHING
     for start, left, right in blocks:
         coarser[0].add(left)
@@ -155,7 +150,7 @@ def _first_pass(
 
 
 def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -> Partial:
-    """Add what numpy finds in one block."""
+    """Add one block, measured with numpy."""
     with np.errstate(all="ignore"):
         for start, a, b in _tiles(*block):
             last = total.worst[-1] if len(total.worst) == task.worst > 0 else None

@@ -1,9 +1,8 @@
-"""One block of both sides to one `Partial`, and two partials to one: nothing here knows how many blocks there are."""
+"""Sums of one block of both sides, computed with numpy, and how the sums of two blocks become one."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,6 @@ from pytest_msdump.metrics.pointwise import (
     Zeros,
     classify,
     errors,
-    no_difference,
     split_classes,
 )
 from pytest_msdump.metrics.rankings import Candidate, Ranking, candidates, mismatches, select
@@ -39,7 +37,6 @@ from pytest_msdump.metrics.values import (
     magnitudes,
     numbers,
 )
-from pytest_msdump.text import Message
 
 __all__ = [
     "EXACT_KINDS",
@@ -59,7 +56,7 @@ Ranges = tuple[tuple[float | int, float | int], ...]
 # Of types whose differences are exact.
 EXACT_KINDS = frozenset({"integer", "bool"})
 
-# What elements of so many bytes are compared as.
+# The type as which elements of so many bytes are compared.
 _WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
 
 # At most four bits are lost to a difference that is this part of its terms.
@@ -67,7 +64,7 @@ _CANCELS_LITTLE = 1 / 8
 
 
 class Task(NamedTuple):
-    """What stays the same for all blocks of a pair: logical dtypes, tolerance, how many worst elements are wanted."""
+    """What a pair is measured by: logical dtypes, tolerance, and how many worst elements are kept."""
 
     left: str
     right: str
@@ -77,7 +74,7 @@ class Task(NamedTuple):
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of both types, as `facts.dtypes` has them."""
-        return _kinds(self.left, self.right)
+        return frozenset({DTYPES[self.left].kind, DTYPES[self.right].kind})
 
     @property
     def has_classes(self) -> bool:
@@ -86,34 +83,33 @@ class Task(NamedTuple):
 
     @property
     def near_zero(self) -> float:
-        """How far from an exact 0 an element still counts as one in relative errors; 0 where no side is a float."""
-        return _near_zero(self.left, self.right)
-
-    @property
-    def unlike(self) -> Message:
-        """Why bits are not compared, where they are not."""
-        return Message("bits_of_other_types", {"left": self.left, "right": self.right})
-
-
-# A network has many tensors and few types.
-@cache
-def _kinds(left: str, right: str) -> frozenset[str]:
-    return frozenset({DTYPES[left].kind, DTYPES[right].kind})
-
-
-# The distance of two neighbours around 0, of one side or of both.
-_UNITS = 2.0
-
-
-@cache
-def _near_zero(left: str, right: str) -> float:
-    fact = DTYPES[coarser(left, right)]
-    smallest = DTYPES[fact.component].smallest if fact.component else fact.smallest
-    return _UNITS * smallest if smallest else 0.0
+        """The magnitude up to which an element beside an exact 0 counts as 0 too; 0 where no side is a float."""
+        fact = DTYPES[coarser(self.left, self.right)]
+        smallest = DTYPES[fact.component].smallest if fact.component else fact.smallest
+        # The distance of the two neighbours of 0.
+        return 2.0 * smallest if smallest else 0.0
 
 
 class Partial(NamedTuple):
-    """What is known of the blocks seen so far. `bits` is ``None`` when the dtypes differ."""
+    """Sums over some blocks, the same from both kernels.
+
+    Parameters
+    ----------
+    elements : int
+        Positions.
+    bits : int, optional
+        Positions whose bytes differ; ``None`` where the dtypes do.
+    classes : Classes
+        NaN and Inf.
+    left, right : tuple of Moments
+        Of each real component over positions where both sides are finite; empty where there are none.
+    product : Sum
+        Σ l·r (its real part).
+    errors : Errors
+        Differences.
+    worst : tuple of Candidate
+        Worst first.
+    """
 
     elements: int = 0
     bits: int | None = 0
@@ -130,7 +126,7 @@ class Partial(NamedTuple):
         return self.left[0].elements if self.left else 0
 
     def merge(self, other: Partial, worst: int) -> Partial:
-        """Return what is known of both parts together, with the `worst` worst elements of both."""
+        """Return the sums of both, with the `worst` worst elements."""
         return Partial(
             self.elements + other.elements,
             None if self.bits is None or other.bits is None else self.bits + other.bits,
@@ -147,11 +143,7 @@ NOTHING = Partial()
 
 
 def _merge_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:
-    if not a or not b:
-        return a or b
-    if len(a) == 1:
-        return (a[0].merge(b[0]),)
-    return tuple(x.merge(y) for x, y in zip(a, b, strict=True))
+    return tuple(x.merge(y) for x, y in zip(a, b, strict=True)) if a and b else a or b
 
 
 def measure_block(
@@ -170,7 +162,7 @@ def measure_block(
     workspace : Workspace
         Buffers to compute in.
     last : Candidate, optional
-        The last of `task.worst` candidates that earlier blocks gave; only spares work.
+        The last of `task.worst` candidates of earlier blocks: elements that are no worse need no ranking.
     """
     bits = _differing_bits(left, right, workspace) if task.left == task.right else None
     unequal = bits if left.dtype.kind in "iuf" else None
@@ -218,14 +210,14 @@ class _Finite(NamedTuple):
 def _measure_finite(
     block: _Finite, identical: bool, task: Task, workspace: Workspace, last: Candidate | None
 ) -> tuple[tuple[tuple[Moments, ...], tuple[Moments, ...]], Sum, Errors, list[Candidate]]:
-    """Return moments of both sides, their product, errors, and elements that may be among the worst."""
+    """Return moments of both sides, their product, errors, and candidates for the worst elements."""
     left = _moments(block.sides[0], block.ranges[0], workspace)
     if identical:
         product = ZERO
         for part in left:
             product = product.merge(part.squares)
         peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
-        return (left, left), product, no_difference(peak), []
+        return (left, left), product, Errors(right_peak=peak), []
     right = _moments(block.sides[1], block.ranges[1], workspace)
     # From here on the components are overwritten: left by |l−r|, right by |r|.
     difference = differences(block.left, block.right, block.sides)
@@ -247,7 +239,7 @@ def _measure_finite(
 
 
 def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | None) -> list[Candidate]:
-    """Return the elements that a ranking puts before `last`, as far as they may belong to the worst."""
+    """Return the elements of a ranking that may be among the worst."""
     scores, places = ranking.chosen(candidates(ranking, task.worst, last))
     elements = block.places.elements(places)
     values = zip(scores, elements, block.left[places].tolist(), block.right[places].tolist(), strict=True)
@@ -255,7 +247,7 @@ def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | 
 
 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
-    """Count positions whose bytes differ; the views of one dtype store alike."""
+    """Count positions whose bytes differ."""
     a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
     word = _WORDS.get(a.dtype.itemsize, _WORDS[8])
     words = a.view(word), b.view(word)
@@ -266,10 +258,10 @@ def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
 
 
 def _ranges(block: Array, parts: Parts) -> Ranges:
-    """Return the range of each component; NaN in it shows that there is a NaN."""
-    # The narrower the elements the faster, but for float16, which few processors compare.
+    """Return the range of each component, which is NaN where the component has a NaN."""
+    # Narrow elements are faster, except float16, which few processors compare.
     sources = parts if block.dtype.kind == "c" or block.dtype == np.float16 else (block,)
-    # Of 64 bits integers stay integers: float64 would make equal what is not.
+    # Integers of 64 bits stay integers: float64 would make different ones equal.
     number: type = int if is_wide(block) else float
     return tuple([(number(np.minimum.reduce(part)), number(np.maximum.reduce(part))) for part in sources])
 
@@ -307,14 +299,14 @@ def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ..
 
 
 def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
-    """Return max |r|; one component's range already tells it."""
+    """Return max |r|."""
     return stats[0].peak if len(stats) == 1 else float(modulus.max())
 
 
 def _with_saturation(
     found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, workspace: Workspace
 ) -> Errors:
-    """Add the elements whose left side is at its dtype's maximum and whose right side is something else."""
+    """Count the elements whose left side is at its dtype's maximum and whose right side differs."""
     maximum = DTYPES[task.left].maximum
     if maximum is None or all(part.peak < maximum for part in left):
         return found
@@ -330,7 +322,6 @@ def _with_saturation(
 
 # -- KL divergence ---------------------------------------------------------------------------------------------------
 
-
 _EPSILON = 2.0**-23
 
 # Between these widths neither sums overflow nor does anything underflow before dividing.
@@ -345,12 +336,12 @@ class Span(NamedTuple):
 
     @property
     def width(self) -> float:
-        """How far the range reaches; infinite when float64 cannot hold it."""
+        """Its length; infinite where float64 cannot hold it."""
         return float(self.maximum - self.minimum)
 
 
 class Divergence(NamedTuple):
-    """Sums of p, of q, and of p·ln(p/q) before p and q are divided by their sums."""
+    """Σp, Σq and Σ p·ln(p/q), of p and q that are not yet divided by their sums."""
 
     left: Sum = ZERO
     right: Sum = ZERO
@@ -390,7 +381,7 @@ def divergence_of_block(
 
 
 def _above(block: Array, span: Span, name: str, workspace: Workspace) -> Doubles:
-    """Return how far elements are above the lowest of their side; NaN and Inf stay what they are."""
+    """Return distances from the lowest element of the side; NaN and Inf stay what they are."""
     block = numbers(block)
     if is_wide(block):
         block = above(block, int(span.minimum))
@@ -400,9 +391,9 @@ def _above(block: Array, span: Span, name: str, workspace: Workspace) -> Doubles
 
 
 def _normalise(values: Doubles, width: float) -> None:
-    """Replace distances from the lowest element by their place in the range, in place."""
+    """Turn distances from the lowest element into places in the range, in place."""
     if width == 0.0:
-        # A constant side is an even distribution whatever its value: its sum is divided out again.
+        # A constant side is an even distribution: its sum is divided out again.
         values.fill(1.0)
         return
     least = _EPSILON

@@ -1,4 +1,4 @@
-"""Errors of single elements, and what is summed, counted and maximised over them."""
+"""Classes (NaN, Inf) and errors of a block's elements, counted, summed and maximised with numpy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ __all__ = [
     "classify",
     "errors",
     "first_of",
-    "no_difference",
     "split_classes",
 ]
 
@@ -32,7 +31,7 @@ _NAN = 100
 
 
 class Classes(NamedTuple):
-    """Counts of one or more blocks; the `first_…` are C-order element numbers. As `model.comparison.Nonfinite`.
+    """Counts as in `model.comparison.Nonfinite`; the `first_…` are C-order element numbers.
 
     `left_only` counts positions where only the left side is NaN or Inf.
     """
@@ -51,8 +50,6 @@ class Classes(NamedTuple):
 
     def merge(self, other: Classes) -> Classes:
         """Return the counts of both parts together."""
-        if other is NO_CLASSES or other == NO_CLASSES:
-            return self
         counts = (a + b for a, b in zip(self[:8], other[:8], strict=True))
         return Classes(*counts, *(first_of(a, b) for a, b in zip(self[8:], other[8:], strict=True)))
 
@@ -83,15 +80,7 @@ def classify(block: Array) -> npt.NDArray[np.int8]:
 
 
 def split_classes(left: Array, right: Array, start: int) -> tuple[Classes, Positions]:
-    """Count the classes of a block pair that begins at element `start`, and say where both sides are finite.
-
-    Returns
-    -------
-    Classes
-        The counts.
-    ndarray of int
-        Places within the block that hold a finite number on both sides.
-    """
+    """Count the classes of a block pair, and return the places within it where both sides are finite."""
     a, b = classify(left), classify(right)
     differ = a != b
     nan_left, nan_right = a == _NAN, b == _NAN
@@ -123,8 +112,7 @@ def _first(mask: npt.NDArray[np.bool_], start: int) -> int | None:
     return start + place if mask[place] else None
 
 
-# -- Errors of single elements, and what is summed, counted and maximised over them ----------------------------------
-
+# -- Errors ----------------------------------------------------------------------------------------------------------
 
 # As many integers of 32 bits without sign have a sum that float64 holds.
 _EXACT_STRIP = 2**21
@@ -147,11 +135,11 @@ class Places(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Partial result over positions where both sides are finite.
+    """Sums, counts and maxima of |l−r| and |l−r|/|r| over positions where both sides are finite.
 
-    `absolute` is exact (`exact`, an int) where both sides are integers. `relative` leaves out right = 0 ≠ left, which
-    `right_zero` counts, but for elements of which one side is 0 and the other next to it: they have no relative error,
-    and `near_zero` counts them. `outside` counts |l−r| > atol + rtol·|r|.
+    `exact` is Σ|l−r| as an int where both sides are integers. `relative` leaves out elements with right = 0 ≠ left,
+    which `right_zero` counts, and elements of which one side is 0 and the other next to it, which `near_zero` counts.
+    `outside` counts |l−r| > atol + rtol·|r|.
     """
 
     differing: int = 0
@@ -191,15 +179,10 @@ NO_ERRORS = Errors()
 
 
 class Zeros(NamedTuple):
-    """What tells which elements are as good as equal around 0: the left side, and how far from 0 that reaches."""
+    """The left side, and up to which magnitude the other side of a 0 counts as 0."""
 
     left: Array
     near: float
-
-
-def no_difference(right_peak: float) -> Errors:
-    """Return the errors of a block whose sides are equal bit by bit."""
-    return Errors(right_peak=right_peak)
 
 
 def errors(
@@ -213,7 +196,7 @@ def errors(
     unequal: int | None = None,
     last: Candidate | None = None,
 ) -> tuple[Errors, list[Ranking]]:
-    """Return all errors of a block, and what ranks its elements.
+    """Return all errors of a block but saturation, and at most two rankings of its elements.
 
     Parameters
     ----------
@@ -224,22 +207,15 @@ def errors(
     tolerance : Tolerance
         For `outside` and the ratios.
     places : Places
-        Where the elements are.
+        Where the elements are in the tensor.
     workspace : Workspace
         Buffers to compute in.
     zeros : Zeros
         Which elements have no relative error though a side is 0.
     unequal : int, optional
-        How many elements differ if none of the right ones is 0 (as 0 and −0 are equal, and not alike).
+        How many elements differ if no right one is 0 (0 and −0 are equal, but their bits differ).
     last : Candidate, optional
         Elements that are no worse need no ranking.
-
-    Returns
-    -------
-    Errors
-        Saturation left at 0: it is not the errors' business.
-    list of Ranking
-        At most two: elements for which nothing is allowed, and the others.
     """
     apart = difference.doubles
     largest = _largest(apart if difference.wide is None else difference.wide, places)
@@ -253,7 +229,7 @@ def errors(
         right_zero -= quotients.near_right
     relative = _total(quotients.values, float(quotients.largest.value), workspace)
     scores = Scores(apart, right, float(largest.value), float(quotients.largest.value), right_zero + quotients.near)
-    # In the buffer that holds the relative errors: the fewer buffers, the more of them stay in the cache.
+    # In the buffer of the relative errors: fewer buffers stay in the cache.
     rankings, outside = rank(scores, tolerance, last, workspace)
     result = Errors(
         differing=unequal,
@@ -310,7 +286,7 @@ def _exact_sum(difference: Differences) -> int:
 
 
 class _Quotients(NamedTuple):
-    """|l−r|/|r|, 0 where r = 0 and where l is 0 and r next to it; `zeros` tells where r = 0, when it is anywhere.
+    """|l−r|/|r|, 0 where r = 0 and where l is 0 and r next to it; `zeros` is where r = 0, ``None`` if nowhere.
 
     `near` counts elements of which one side is 0 and the other next to it, `near_right` those of them with r = 0.
     """

@@ -1,4 +1,4 @@
-"""Which elements of a block may be among the worst, and how many are outside the tolerance, by as few passes as do."""
+"""The worst elements of a block, and how many are outside the tolerance, in few passes of numpy."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
     "select",
 ]
 
-# To look so often for the largest takes a fifth of the time that dividing all at a cut does.
+# Looking for the largest so many times takes a fifth of the time of a partition.
 _FEW = 16
 
 
 class Candidate(NamedTuple):
     """An element that differs.
 
-    `magnitude` orders candidates of infinite ratio: |l−r| where nothing is allowed, infinite where the ratio is beyond
+    `magnitude` orders candidates of infinite ratio: |l−r| where nothing is allowed, infinite where the ratio overflows
     float64. It is 0 for finite ratios, whose ties go to the lowest index.
     """
 
@@ -50,9 +50,9 @@ class Candidate(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What orders a block's elements: the score is |l−r| where nothing is `allowed`, else the ratio itself.
+    """Scores of a block's elements: |l−r| where nothing is `allowed`, else the ratio.
 
-    `places` tells where in the block the scored elements are, when not all of them are scored.
+    `places` are those of the scored elements in the block, ``None`` where all are scored.
     """
 
     score: Doubles
@@ -77,7 +77,7 @@ def select(found: Iterable[Candidate], count: int) -> tuple[Candidate, ...]:
 
 
 def floor(last: Candidate | None, *, allowed: bool) -> float:
-    """Return the score that has to be exceeded to come before `last`, which has a lower index."""
+    """Return the score that an element has to exceed to come before `last`, which has a lower index."""
     if last is None:
         return 0.0
     if not allowed:
@@ -87,17 +87,7 @@ def floor(last: Candidate | None, *, allowed: bool) -> float:
 
 
 def candidates(ranking: Ranking, count: int, last: Candidate | None) -> Positions:
-    """Return the indexes, in any order, of scored elements that may belong to the worst `count`.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        Scores of a block.
-    count : int
-        How many are wanted.
-    last : Candidate, optional
-        The last of `count` candidates that earlier blocks gave: elements that are not worse are left out.
-    """
+    """Return the indexes, in any order, of elements that may be among the worst `count` and are worse than `last`."""
     score, lowest = ranking.score, floor(last, allowed=ranking.allowed)
     if not count or not score.size or not float(np.maximum.reduce(score)) > lowest:
         return np.empty(0, np.intp)
@@ -118,7 +108,7 @@ def _largest(scores: Doubles, count: int) -> Positions:
 
 
 def _one_by_one(scores: Doubles, count: int) -> Positions:
-    """Return the same for a few, by looking for the largest again and again."""
+    """Return the same for a few, by looking for the largest repeatedly."""
     found = np.empty(count, np.intp)
     values = np.empty(count, np.float64)
     for number in range(count):
@@ -134,8 +124,7 @@ def mismatches(left: Array, right: Array, differ: npt.NDArray[np.bool_], start: 
     return [Candidate(math.inf, True, math.inf, start + int(p), left[p].item(), right[p].item()) for p in places]
 
 
-# -- Which elements of a block may be among the worst, and how many are outside the tolerance,  ----------------------
-
+# -- Ratios to the tolerance -----------------------------------------------------------------------------------------
 
 # Far above denormals, whose rounding errors are large.
 _NORMAL = 1e-280
@@ -147,7 +136,7 @@ _NOWHERE: Positions = np.empty(0, np.intp)
 
 
 class Tolerance(NamedTuple):
-    """What an element may be off: atol + rtol·|r|."""
+    """The allowed difference of an element: atol + rtol·|r|."""
 
     rtol: float = 0.0
     atol: float = 0.0
@@ -161,7 +150,7 @@ class Moduli(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What rankings are made of, the largest of |l−r| and of |l−r|/|r|, and how many that differ have no |l−r|/|r|."""
+    """|l−r| and |r|, the largest |l−r| and |l−r|/|r|, and how many differing elements have no |l−r|/|r|."""
 
     apart: Doubles
     right: Moduli
@@ -173,7 +162,7 @@ class Scores(NamedTuple):
 def rank(
     scores: Scores, tolerance: Tolerance, last: Candidate | None, workspace: Workspace
 ) -> tuple[list[Ranking], int | None]:
-    """Return what ranks the elements, and how many are outside the tolerance: ``None`` where every difference is."""
+    """Return rankings of the elements, and how many are outside the tolerance: ``None`` for every one that differs."""
     if not tolerance.rtol and not tolerance.atol:
         ranked = scores.largest > floor(last, allowed=False)
         return [Ranking(scores.apart, allowed=False)] if ranked else [], None
@@ -196,16 +185,16 @@ def rank(
 
 
 def _is_bounded(scores: Scores, tolerance: Tolerance, lowest: float) -> bool:
-    """Whether `lowest` times what is allowed is a number of full precision everywhere, and makes a bound of use."""
+    """Whether `lowest` times the tolerance has full precision everywhere, so that it bounds the ratios."""
     if not min(lowest, 1.0) * tolerance.atol >= _NORMAL:
         return False
     return math.isfinite(scores.largest) and math.isfinite(scores.largest_relative) and math.isfinite(scores.right.peak)
 
 
 def _bound(scores: Scores, tolerance: Tolerance) -> float:
-    """Return what no element's ratio exceeds."""
+    """Return an upper bound of all ratios."""
     bound = scores.largest / tolerance.atol
-    # Around 0 the relative error is 0, and not infinite.
+    # Elements without a relative error count as 0 in `largest_relative`.
     if not scores.without_relative and tolerance.rtol >= _NORMAL:
         bound = min(bound, scores.largest_relative / tolerance.rtol)
     return bound * (1.0 + _SLACK)
@@ -224,7 +213,7 @@ def _suspects(scores: Scores, tolerance: Tolerance, lowest: float, workspace: Wo
 
 
 def _allowed(scores: Scores, tolerance: Tolerance, workspace: Workspace) -> Doubles | float:
-    """Return what each element may be off, in the buffer that held the relative errors."""
+    """Return the allowed difference of each element, in the buffer of the relative errors."""
     if not tolerance.rtol:
         return tolerance.atol
     allowed = workspace.doubles("ratio", scores.apart.size)
@@ -241,7 +230,7 @@ def _outside(scores: Scores, tolerance: Tolerance, workspace: Workspace) -> int:
 def _all_ranked(
     apart: Doubles, right: Doubles, tolerance: Tolerance, workspace: Workspace
 ) -> tuple[list[Ranking], int]:
-    """Rank all elements, also those for which nothing is allowed."""
+    """Rank all elements, those for which nothing is allowed by themselves."""
     allowed = np.multiply(right, tolerance.rtol, out=workspace.doubles("ratio", apart.size))
     np.add(allowed, tolerance.atol, out=allowed)
     nothing = None if tolerance.atol else np.equal(allowed, 0.0)

@@ -1,4 +1,4 @@
-"""Where and for which values two tensors differ, as small arrays for drawings: one pass, bounded memory."""
+"""Where and for which values two tensors differ, as small arrays for drawings; values that are of a coarser type."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["CoarserValues", "spread"]
 
 _BLOCK_ELEMENTS = 1 << 18
 
-# Powers of ten that float64 has; what is beyond counts with the last of them.
+# Powers of ten; what is beyond counts with the last of them.
 _LOWEST, _HIGHEST = -40, 40
 _MOST_PLACES = 64
 _MAP_CELLS = 16
-# The greatest number of four digits that float64 has; sums beyond it are drawn as this.
+# The greatest number of four digits that fits float64; larger sums are drawn as this.
 _MOST = 1.797e308
 
 _Floats = npt.NDArray[np.float64]
@@ -41,39 +41,35 @@ class _Sums:
         self.inner = math.prod(shape[self.axis + 1 :])
         self.step = -(-self.length // _MOST_PLACES)
         self.along = np.zeros(-(-self.length // self.step))
-        # The last two axes are what a person pictures; of a vector, the one.
+        # The map has the last two axes; of a vector, the only one.
         self.rows, self.columns = (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[-1])
         self.cells = (min(self.rows, _MAP_CELLS), min(self.columns, _MAP_CELLS))
         self.map = np.zeros(self.cells[0] * self.cells[1])
         self.mapped = np.zeros(self.map.size, np.int64)
 
     def add(self, left: _Floats, right: _Floats, start: int) -> None:
-        """Take in a block that begins at element `start`; pairs with NaN or Inf are left out."""
+        """Add a block that begins at element `start`; positions with NaN or Inf are left out."""
         finite = np.isfinite(left) & np.isfinite(right)
         places = start + np.flatnonzero(finite)
         left, right = left[finite], right[finite]
         with np.errstate(over="ignore"):
             error = np.minimum(np.abs(left - right), np.finfo(np.float64).max)
-        differs = error > 0
-        self.counts += np.bincount(_decade(error[differs]), minlength=self.counts.size)
-        known = right != 0
-        magnitude = _decade(np.abs(right[known]))
-        self.seen += np.bincount(magnitude, minlength=self.seen.size)
-        with np.errstate(over="ignore"):
+            self.counts += np.bincount(_decade(error[error > 0]), minlength=self.counts.size)
+            known = right != 0
+            magnitude = _decade(np.abs(right[known]))
+            self.seen += np.bincount(magnitude, minlength=self.seen.size)
             self.sums += np.bincount(magnitude, weights=error[known], minlength=self.sums.size)
-        np.maximum.at(self.largest, magnitude, error[known])
-        index = places // self.inner % self.length // self.step
-        with np.errstate(over="ignore"):
+            np.maximum.at(self.largest, magnitude, error[known])
+            index = places // self.inner % self.length // self.step
             self.along += np.bincount(index, weights=error, minlength=self.along.size)
-        down = places // self.columns % self.rows * self.cells[0] // self.rows
-        across = places % self.columns * self.cells[1] // self.columns
-        cell = down * self.cells[1] + across
-        with np.errstate(over="ignore"):
+            down = places // self.columns % self.rows * self.cells[0] // self.rows
+            across = places % self.columns * self.cells[1] // self.columns
+            cell = down * self.cells[1] + across
             self.map += np.bincount(cell, weights=error, minlength=self.map.size)
-        self.mapped += np.bincount(cell, minlength=self.mapped.size)
+            self.mapped += np.bincount(cell, minlength=self.mapped.size)
 
     def spread(self) -> Spread | None:
-        """The small arrays; ``None`` where each of them would be empty."""
+        """Return the arrays; ``None`` where all of them are empty."""
         histogram, magnitude, axis = None, None, None
         if self.counts.any():
             low, high = _span(self.counts)
@@ -90,23 +86,9 @@ class _Sums:
 
 
 def spread(left: TensorView, right: TensorView) -> Spread | None:
-    """Return how the error of a pair is spread.
+    """Return how the error of a pair is spread, by the left side's shape; ``None`` for complex and empty tensors.
 
-    Parameters
-    ----------
-    left, right : TensorView
-        Of one size; read block by block. The shape is the left one's.
-
-    Returns
-    -------
-    Spread, optional
-        `axis` is along the second axis (of a vector, the first), `heat` has at most 16 by 16 cells. ``None`` for a
-        tensor without elements, and for complex ones.
-
-    Raises
-    ------
-    TensorFileError
-        A file turned out unreadable on the way.
+    `Spread.axis` is along the second axis (of a vector, the first), `Spread.heat` has at most 16 by 16 cells.
     """
     shape = tuple(left.shape) or (1,)
     if not left.size or left.size != right.size:
@@ -122,24 +104,23 @@ def spread(left: TensorView, right: TensorView) -> Spread | None:
 
 
 def _decade(values: _Floats) -> npt.NDArray[np.int64]:
-    """The place of each positive value's power of ten."""
+    """Return the index of each positive value's power of ten."""
     power = np.floor(np.log10(values)).astype(np.int64)
     return np.clip(power, _LOWEST, _HIGHEST) - _LOWEST
 
 
 def _span(counts: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """The first place that counts, and the one behind the last."""
+    """Return the first index that is not 0, and the one behind the last."""
     found = np.flatnonzero(counts)
     return int(found[0]), int(found[-1]) + 1
 
 
 def _short(values: _Floats) -> tuple[float, ...]:
-    """Four digits are enough to draw."""
+    """Round to four digits, which are enough to draw."""
     return tuple([float(f"{min(value, _MOST):.4g}") for value in values])
 
 
-# -- Whether the values of a float file are all of a coarser type ----------------------------------------------------
-
+# -- Values of a coarser type ----------------------------------------------------------------------------------------
 
 Array = npt.NDArray[Any]
 
@@ -157,29 +138,22 @@ _FIRST = 64
 
 
 class CoarserValues:
-    """Looks through one side, block by block, until a value needs all bits of its type.
+    """Finds out whether all values of a float32 or float64 tensor are of a coarser type.
 
-    Parameters
-    ----------
-    dtype : str
-        Logical type of the side; only float32 and float64 are looked at.
-
-    Notes
-    -----
-    The bits that all values together set are what decides. Their bitwise OR costs less than reading them does, and
-    nothing at all once a value sets the last ones. The result does not depend on how the side is cut into blocks.
+    The bits that any value sets decide. Their bitwise OR costs less than reading, and nothing once a value sets the
+    last ones. The result does not depend on the blocks.
     """
 
     def __init__(self, dtype: str) -> None:
         stored, self._mantissa = _STORED.get(dtype, (None, 0))
         self._stored: Any = stored
         self._open = _DROPPED.get(dtype, ())
-        # Exponents, and first bits of mantissas, of what needs all bits of the coarsest type that is left.
+        # Exponents, and first bits of mantissas, of values that need all bits of the coarsest type that is left.
         self._seen: tuple[Array, Array] | None = None
         self._is_certain = False
 
     def add(self, block: Array) -> None:
-        """Take in the next elements, in the side's own type."""
+        """Add the next elements, in the side's own type."""
         if not self._open or not block.size:
             return
         bits = block.view(self._stored)
@@ -193,17 +167,9 @@ class CoarserValues:
             self._gather(block, bits)
 
     def found(self, peak: float) -> str | None:
-        """Return the coarsest kind of value that all are of, a key of `facts.dtypes.VALUE_KINDS`.
+        """Return the coarsest type that holds all values, a key of `facts.dtypes.VALUE_KINDS`.
 
-        Parameters
-        ----------
-        peak : float
-            The largest magnitude among the finite values.
-
-        Returns
-        -------
-        str or None
-            ``None`` where some value needs more, or too few need what the kind has.
+        `peak` is the largest finite magnitude. ``None`` where some value needs more bits, or too few need that many.
         """
         if not self._open or not self._is_certain or peak > (DTYPES["float32"].maximum or 0.0):
             return None

@@ -1,4 +1,4 @@
-"""The statistics that a run saves of a tensor, computed from the tensor itself, in one pass."""
+"""Statistics of one tensor as a run saves them, and moments of a pair that need an exact sum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.metrics.numpy_kernel import Partial
 from pytest_msdump.metrics.sums import EMPTY, Moments, Sum, moments, scale_exponent
 from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
-
-if TYPE_CHECKING:
-    from pytest_msdump.model.statistics import Statistic
-    from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.model.statistics import Statistic
+from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["exact_total", "statistics_of", "with_exact_moments"]
 
@@ -30,7 +28,7 @@ _BITS_OF_HALF = np.uint32(16)
 
 @dataclass(slots=True)
 class _Tally:
-    """What is known after some blocks."""
+    """Counts and moments of some blocks."""
 
     negative: int = 0
     positive: int = 0
@@ -44,7 +42,7 @@ class _Tally:
     workspace: Workspace = field(default_factory=Workspace)
 
     def add(self, block: Array) -> None:
-        """Take in a block of real numbers."""
+        """Add a block of real numbers."""
         finite = block
         if block.dtype.kind == "f":
             self.nan += int(np.count_nonzero(np.isnan(block)))
@@ -63,7 +61,7 @@ class _Tally:
         self.finite = self.finite.merge(moments(doubles, float(low), float(high), self.workspace))
 
     def values(self, elements: int) -> dict[str, Statistic]:
-        """Return all that was counted."""
+        """Return the statistics."""
         return {
             "maximum": self.maximum,
             "minimum": self.minimum,
@@ -96,16 +94,16 @@ def statistics_of(
     view : TensorView
         The tensor.
     digests : sequence of str
-        Which of ``"md5"`` and ``"sha1"`` to compute, too; they cost more than all the rest.
+        ``"md5"`` and ``"sha1"``, which cost more than all the rest.
     block_elements : int
-        How many elements are held at a time.
+        Elements held at a time.
 
     Returns
     -------
     mapping of str to number, str or None
-        By id. Extremes are exact for integers, and ``None`` with the mean when no element is finite. Of complex numbers
-        there are but `count` and digests, since MindSpore saves none; digests are left out for types that a view does
-        not give back bit by bit (8-bit floats and elements of less than a byte).
+        By name. Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex
+        numbers have `count` and digests only, as in MindSpore. Digests are left out for types whose bytes a view does
+        not keep (8-bit floats and elements of less than a byte).
 
     Raises
     ------
@@ -138,31 +136,30 @@ def _blocks(view: TensorView, block_elements: int) -> Iterator[Array]:
 
 
 def _has_bytes(dtype: str) -> bool:
-    """Whether the bytes that a run saw can be had back from the values of a view."""
+    """Whether the values of a view give the bytes of the run."""
     fact = DTYPES[dtype]
     return dtype == "bfloat16" or np.dtype(fact.native).itemsize * 8 == fact.bits
 
 
 def _bytes_of(block: Array, dtype: str) -> Any:
-    """Return a block's bytes, little-endian, in the type that it was computed in."""
+    """Return a block's little-endian bytes in the type of the run."""
     if dtype == "bfloat16":
         # Every bfloat16 is the upper half of the float32 that stands for it.
         return (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2").tobytes()
     return block.astype(block.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-# -- Mean and deviation of a side, worked out exactly where the sums of the first pass are not  ----------------------
-
+# -- Exact moments where those of the first pass may be wrong --------------------------------------------------------
 
 _Block: TypeAlias = tuple[int, Array, Array]
 _Parts: TypeAlias = tuple[Moments, ...]
 
-# A mean below so much of the root mean square, and a deviation below so much of the largest number, may be off by more
-# than a billionth part: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.
+# A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by
+# more than a billionth: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.
 _MEAN_OF_ROOT_SQUARE = 2.0**-17
 _DEVIATION_OF_PEAK = 2.0**-20
 
-# Larger numbers are lowered by so many powers of two, exactly, and added up by themselves: no sum may overflow.
+# Larger numbers are divided by a power of two, exactly, and added up by themselves, so that no sum overflows.
 _LARGE, _LOWERING = 2.0**500, 600
 
 # Two float64 buffers of this size stay in a core's second cache.
@@ -170,38 +167,28 @@ _TILE_ELEMENTS = 2**15
 
 
 def with_exact_moments(partial: Partial, blocks: Iterable[_Block]) -> Partial:
-    """Return what was found, with means and deviations that hold.
-
-    Parameters
-    ----------
-    partial : Partial
-        Of all blocks.
-    blocks : iterable of (int, ndarray, ndarray)
-        The blocks once more.
-    """
-    sides = partial.left, partial.right
-    sought = [
-        (side, part, _Exact(found))
+    """Return the sums with exact moments where those of the first pass may be wrong; these read the blocks again."""
+    sides = [list(partial.left), list(partial.right)]
+    doubtful = [
+        (side, part, _ExactMoments(found))
         for side, parts in enumerate(sides)
         for part, found in enumerate(parts)
         if _has_doubtful_mean(found) or _has_doubtful_deviation(found)
     ]
-    if not sought:
+    if not doubtful:
         return partial
     everything_finite = partial.finite == partial.elements
     for _, left, right in blocks:
         both = numbers(left), numbers(right)
         kept = None if everything_finite else np.isfinite(both[0]) & np.isfinite(both[1])
-        for side, part, exact in sought:
+        for side, part, exact in doubtful:
             block = both[side]
             if block.dtype.kind == "c":
                 block = block.imag if part else block.real
             exact.add(block if kept is None else block[kept])
-    told = {(side, part): exact.moments() for side, part, exact in sought}
-    left_parts, right_parts = (
-        tuple([told.get((side, part), found) for part, found in enumerate(parts)]) for side, parts in enumerate(sides)
-    )
-    return partial._replace(left=left_parts, right=right_parts)
+    for side, part, exact in doubtful:
+        sides[side][part] = exact.moments()
+    return partial._replace(left=tuple(sides[0]), right=tuple(sides[1]))
 
 
 def _has_doubtful_mean(found: Moments) -> bool:
@@ -220,14 +207,14 @@ def _has_doubtful_deviation(found: Moments) -> bool:
     return found.deviation < _DEVIATION_OF_PEAK * found.peak
 
 
-class _Exact:
-    """The total of a side exactly, and where it is asked for, squared deviations from a number near its mean."""
+class _ExactMoments:
+    """The exact total of a component, and where needed its squared deviations from a number near the mean."""
 
     def __init__(self, near: Moments) -> None:
         self._near = near
         self._exponent = scale_exponent(near.peak)
         mean = min(max(near.mean, near.minimum), near.maximum)
-        # Of integers an integer, so that deviations from it are exact.
+        # For integers an integer, so that deviations from it are exact.
         self._centre = int(mean) if isinstance(near.minimum, int) else mean
         self._total = Fraction()
         self._squares = Sum() if _has_doubtful_deviation(near) else None
@@ -267,7 +254,7 @@ class _Exact:
 
 
 def _sum_of(total: Fraction) -> Sum:
-    """Return a sum that has more digits of a total than float64, of any magnitude."""
+    """Return a total of any magnitude as a `Sum`, which has more digits than float64."""
     exponent = total.numerator.bit_length() - total.denominator.bit_length() if total else 0
     scaled = total / Fraction(2) ** exponent
     high = float(scaled)
@@ -280,12 +267,10 @@ def _distances(block: Array, centre: int) -> Array:
 
 
 def exact_total(values: Doubles) -> Fraction:
-    """Return the sum of finite numbers without any rounding. They are overwritten.
+    """Return the sum of finite numbers without any rounding, and overwrite them.
 
-    References
-    ----------
-    Rump, Ogita, Oishi, "Accurate floating-point summation, part I", 2008: added to a number so large that their sum
-    cannot exceed it, and taken off again, elements lose their lower bits, and what is left of them adds up exactly.
+    Adding a number that no sum of the elements exceeds, and subtracting it again, leaves their upper bits, which add up
+    exactly (Rump, Ogita, Oishi, "Accurate floating-point summation, part I", 2008).
 
     Examples
     --------

@@ -1,20 +1,17 @@
 """Sums that neither overflow nor depend on how the data was cut into blocks.
 
-A `Sum` is an unevaluated ``(high + low) · 2**exponent``: `low` holds what rounding took from `high`, the exponent keeps
-squares of 1e±200 within float64. A `Peak` is a maximum together with where it was.
+A `Sum` is ``(high + low) · 2**exponent``: `low` holds what rounding took from `high`, the exponent keeps squares of
+1e±200 within float64.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.metrics.values import inner
-
-if TYPE_CHECKING:
-    from pytest_msdump.metrics.values import Doubles, Workspace
+from pytest_msdump.metrics.values import Doubles, Workspace, inner
 
 __all__ = ["EMPTY", "NO_PEAK", "ZERO", "Moments", "Peak", "Sum", "dot", "moments", "root", "scale_exponent"]
 
@@ -72,7 +69,7 @@ class Sum(NamedTuple):
         return Sum(_ldexp(self.high, shift), _ldexp(self.low, shift), exponent)
 
     def divided(self, count: int) -> float:
-        """Return the sum over `count`, also where the sum itself would not fit float64."""
+        """Return the sum divided by `count`, also where the sum itself does not fit float64."""
         quotient = (self.high + self.low) / count
         return _ldexp(quotient, self.exponent) if self.exponent else quotient
 
@@ -135,8 +132,7 @@ class Peak(NamedTuple):
 NO_PEAK = Peak()
 
 
-# -- Mean, deviation, range and square sum of one real component of one side, block by block -------------------------
-
+# -- Moments ---------------------------------------------------------------------------------------------------------
 
 # Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but six bits.
 _MEAN_CANCELS_LITTLE = 64.0
@@ -173,7 +169,7 @@ class Moments(NamedTuple):
 
     @property
     def squares(self) -> Sum:
-        """The sum of squares, out of two terms that are never negative, so that nothing cancels."""
+        """The sum of squares, of two terms that are never negative, so that nothing cancels."""
         if not self.elements:
             return self.deviations
         total = self.total.high + self.total.low
@@ -199,17 +195,7 @@ EMPTY = Moments()
 
 
 def moments(values: Doubles, minimum: float | int, maximum: float | int, workspace: Workspace) -> Moments:
-    """Return the moments of finite `values`, whose range the caller has already seen.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        1-D, finite, not empty.
-    minimum, maximum : float
-        Its range.
-    workspace : Workspace
-        Buffers to compute in.
-    """
+    """Return the moments of finite `values` (1-D, not empty), whose range is known."""
     count = values.size
     exponent = scale_exponent(max(-minimum, maximum))
     scaled = values

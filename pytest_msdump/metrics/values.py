@@ -1,4 +1,4 @@
-"""What numbers a block holds, and how far two blocks are apart: exactly for integers, in float64 for the rest."""
+"""A block's elements as numbers, and the differences of two blocks: exact for integers, else in float64."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _EXACT_BITS, _LOWEST_BITS = 53, 2**11 - 1
 
 
 class Workspace:
-    """Buffers that are used again for every block, so that memory does not grow with the tensor."""
+    """Buffers that every block uses again."""
 
     def __init__(self) -> None:
         self._doubles: dict[str, Doubles] = {}
         self._masks: dict[str, npt.NDArray[np.bool_]] = {}
 
     def doubles(self, name: str, count: int) -> Doubles:
-        """Return the first `count` elements of a float64 buffer; their values are whatever was left there."""
+        """Return the first `count` elements of a float64 buffer, which are not initialised."""
         buffer = self._doubles.get(name)
         if buffer is None or buffer.size < count:
             buffer = self._doubles[name] = np.empty(count, np.float64)
@@ -73,7 +73,7 @@ class Differences(NamedTuple):
 
 
 def numbers(block: Array) -> Array:
-    """Return a block in a type to compute with: bools become 0 and 1, whatever byte they were saved as."""
+    """Return a contiguous block to compute with; bools become 0 and 1, whatever byte they were saved as."""
     contiguous = np.ascontiguousarray(block)
     if contiguous.dtype.kind == "b":
         return np.not_equal(contiguous.view(np.uint8), 0).view(np.uint8)
@@ -105,7 +105,7 @@ def inner(left: Doubles, right: Doubles) -> float:
 
 
 def magnitudes(parts: tuple[Doubles, ...]) -> Doubles:
-    """Return |x|, the modulus of complex numbers, in the place of the first component."""
+    """Return |x| in the buffer of the first component."""
     if len(parts) == 1:
         return np.abs(parts[0], out=parts[0])
     # np.abs of complex arrays may differ in the last bit between an array's body and its tail.
@@ -113,19 +113,9 @@ def magnitudes(parts: tuple[Doubles, ...]) -> Doubles:
 
 
 def differences(left: Array, right: Array, parts: tuple[tuple[Doubles, ...], tuple[Doubles, ...]]) -> Differences:
-    """Return |l−r| of two blocks of finite elements.
+    """Return |l−r| of finite elements, 0 exactly where they are equal, also between a 64-bit integer and a float.
 
-    Parameters
-    ----------
-    left, right : ndarray
-        As `numbers` gives them.
-    parts : tuple of tuple of ndarray
-        What `components` makes of each. The first of the left side is overwritten by the result.
-
-    Returns
-    -------
-    Differences
-        0 exactly where the values are equal, also between a 64-bit integer and a float.
+    `parts` are their `components`; the first of the left side is overwritten.
     """
     buffer = parts[0][0]
     if left.dtype.kind in "iu" and right.dtype.kind in "iu":

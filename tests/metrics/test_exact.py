@@ -113,7 +113,7 @@ def test_of_complex_numbers_each_part_is_exact() -> None:
 
 
 def test_usual_sides_are_not_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "_Exact", None)
+    monkeypatch.setattr(statistics, "_ExactMoments", None)
     rng = np.random.default_rng(6)
     for dtype in ("float32", "float16", "int32", "int64"):
         right = (100 * rng.normal(0.1, 1.0, 5000)).astype(dtype)
