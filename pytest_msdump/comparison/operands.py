@@ -125,7 +125,7 @@ def opened(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, Tensor
         return side, view
     view = side if hasattr(side, "blocks") else _view(side)
     key = TensorKey(OpKey(name), "output", 0)
-    return TensorRef(key, view.spec, TensorSource(Path("array in memory")), reader="array"), view
+    return TensorRef(key, view.spec, TensorSource.of(Path("array in memory")), reader="array"), view
 
 
 def _view(value: Any) -> ArrayView:

@@ -96,7 +96,7 @@ def stem_of(ref: TensorRef, name: str) -> Stem:
     --------
     >>> from pathlib import Path
     >>> from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-    >>> ref = TensorRef(TensorKey(OpKey("a"), "output", 1), TensorSpec(), TensorSource(Path("x"), part=0), "ascend")
+    >>> ref = TensorRef(TensorKey(OpKey("a"), "output", 1), TensorSpec(), TensorSource.of(Path("x"), part=0), "ascend")
     >>> stem_of(ref, "Conv2D.a.3.1.1600000000000003").whole
     'Conv2D.a.3.1.1600000000000003.output.1'
     """

@@ -105,7 +105,7 @@ def _of_one_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
     for ref in refs:
         for path in ref.source.pieces or (ref.source.path,):
             if ref.reader != _NO_FILE and not _is_overflow(path):
-                yield replace(ref, source=replace(ref.source, path=path, pieces=()))
+                yield replace(ref, source=replace(ref.source, folder=path.parent, name=path.name, pieces=()))
 
 
 def _names_of(folder: Path) -> Mapping[str, str]:

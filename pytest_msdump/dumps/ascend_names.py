@@ -377,12 +377,12 @@ def _whole(one: Found, place: int, remarks: Remarks, reader: str) -> list[Tensor
     header, state = _header(one, remarks)
     folder, file, name, _ = one
     if header is None:
-        return [_unreadable(one, TensorSource.inside(folder, file, name.timestamp), reader)]
+        return [_unreadable(one, TensorSource(folder, file, name.timestamp), reader)]
     op = _key(one, header.op_name)
     refs: list[TensorRef] = []
     for part, tensor in enumerate(header.tensors):
         noted = Noted(tensor, state, header.end) if state else None
-        source = TensorSource.inside(folder, file, name.timestamp, part, device_address=tensor.address, noted=noted)
+        source = TensorSource(folder, file, name.timestamp, part, device_address=tensor.address, noted=noted)
         claimed = _claimed(tensor.data_type, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
         refs.append(TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader, place))
     return refs
@@ -395,7 +395,7 @@ def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator
     pieces = tuple(one.path for one in members)
     header, timestamp = headers[0], first.name.timestamp
     if header is None:
-        source = TensorSource(pieces[0], timestamp, pieces=pieces)
+        source = TensorSource.of(pieces[0], timestamp, pieces=pieces)
         yield _unreadable(members[0], source, reader)
         return
     op = _key(members[0], header.op_name)
@@ -403,7 +403,7 @@ def _joined(members: Sequence[Found], remarks: Remarks, reader: str) -> Iterator
     for part, tensor in enumerate(header.tensors):
         if tensor.io == "input" and by_threads and len(members) > 1:
             remarks.add(_FIRST_THREAD, members[0].file)
-        source = TensorSource(pieces[0], timestamp, part, pieces, tensor.address)
+        source = TensorSource.of(pieces[0], timestamp, part, pieces, tensor.address)
         # Shapes are known when the slices are joined.
         claimed = _claimed(tensor.data_type, None, tensor.memory_format, None, tensor.groups)
         yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)

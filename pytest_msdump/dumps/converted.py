@@ -111,7 +111,7 @@ def _ref(parsed: ConvertedName | ConvertedBin, path: Path, at: Coordinates, read
     return TensorRef(
         key=TensorKey(OpKey(parsed.dump.op, at, parsed.dump.op_type), parsed.io, parsed.slot),
         spec=_spec(parsed),
-        source=TensorSource(path, parsed.dump.timestamp),
+        source=TensorSource.of(path, parsed.dump.timestamp),
         reader=reader,
     )
 

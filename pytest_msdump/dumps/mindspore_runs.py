@@ -128,7 +128,7 @@ def contents_of(root: Path, folder: Folder, place: Place | None, remarks: Remark
         if runs and array.dump and _run_of_file(array.dump) in runs:
             remarks.add(_MADE_OF_DUMPS, folder.relative(name).as_posix())
         elif place:
-            refs.append(_ref(array, place.at, TensorSource.inside(path, name, array.timestamp), reader))
+            refs.append(_ref(array, place.at, TensorSource(path, name, array.timestamp), reader))
     known = side_files(root, folder, place, has_tensors=bool(arrays or dumps))
     _remark_overflow(folder, rest, remarks)
     return Contents(refs, dumps, [name for name in rest if name not in known])

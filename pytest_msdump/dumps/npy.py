@@ -214,7 +214,7 @@ class NpyFileReader(Reader):
     def index(self, root: Path) -> Dump:
         """List the one tensor; a manifest beside it, or beside its iteration's folder, tells what its name does not."""
         key, spec, timestamp = _parse(root.name)
-        ref = TensorRef(key=key, spec=spec, source=TensorSource(root, timestamp), reader=self.name, place=0)
+        ref = TensorRef(key=key, spec=spec, source=TensorSource.of(root, timestamp), reader=self.name, place=0)
         entry = _entry(root)
         if entry is not None:
             from pytest_msdump.dumps.manifest import told

@@ -115,7 +115,7 @@ def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
         parsed_files.sort(key=lambda file: file[1].timestamp or 0)
         at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
         for place, (name, (op, slot, timestamp)) in enumerate(parsed_files):
-            key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource.inside(path, name, timestamp)
+            key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource(path, name, timestamp)
             # Where nothing else comes between, this is its place, and it need not be made anew.
             found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader, place)
     timeless = [ref for ref in found.refs.values() if ref.source.timestamp is None]

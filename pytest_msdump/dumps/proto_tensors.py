@@ -73,7 +73,7 @@ def _refs(paths: Iterable[Path], at: Coordinates, reader: str) -> Iterable[Tenso
         parsed = parse_protobuf(path.name)
         if parsed:
             key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
-            yield TensorRef(key, TensorSpec(), TensorSource(path, parsed.timestamp), reader)
+            yield TensorRef(key, TensorSpec(), TensorSource.of(path, parsed.timestamp), reader)
 
 
 def _notes(paths: Iterable[Path], unexplained: Iterable[Path]) -> Iterable[str]:

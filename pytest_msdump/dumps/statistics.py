@@ -205,7 +205,7 @@ def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
         true_name=name if mangled != name else None,
     )
     timestamp = row.timestamp if row.timestamp is not None or operator is None else operator.timestamp
-    source = TensorSource(file.path, timestamp, row.line)
+    source = TensorSource.of(file.path, timestamp, row.line)
     return TensorRef(
         key=TensorKey(op, row.io, row.slot),
         spec=row.spec,

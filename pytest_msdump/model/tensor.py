@@ -194,7 +194,7 @@ class TensorSpec:
 
 
 def location_of(folder: Path, name: str) -> Path | str:
-    """Return what opens a file: its path as text where that is enough, since to make a path takes ten times as long."""
+    """Return what opens a file: its path as text where that is enough, which is made ten times faster than a path."""
     start = str(folder)
     if type(folder) is not _LOCAL or start == "." or start[-1] == os.sep:
         return folder / name
@@ -203,79 +203,60 @@ def location_of(folder: Path, name: str) -> Path | str:
 
 @dataclass(frozen=True, slots=True)
 class TensorSource:
-    """Where a tensor's bytes are: a file, and the part of it when one file holds several tensors.
+    """Where a tensor's bytes are: a file, and a part of it when one file holds several tensors.
 
-    `pieces` are the files of a tensor that was dumped in slices, in their order, `path` being the first of them.
-    `device_address` is where the tensor was on the device, where a dump says so. `noted` is what the reader keeps for
-    itself of a file that it had to look into to list its tensors; two sources with other notes are one place.
-    `within`, the folder and the name, stands for a `path` that nobody has asked for; made by `inside` alone.
+    Parameters
+    ----------
+    folder : Path
+        Where the file is. A dump has very many files, so that paths are made when they are needed.
+    name : str
+        The file's name.
+    timestamp : int, optional
+        When it was written.
+    part : int, optional
+        Which tensor of the file.
+    pieces : tuple of Path
+        Files of a tensor that was dumped in slices, in their order; the first is `path`.
+    device_address : int, optional
+        Where the tensor was on the device.
+    noted : object
+        What the reader keeps of a file that it had to open to list its tensors; not compared.
     """
 
-    path: Path
+    folder: Path
+    name: str
     timestamp: int | None = None
     part: int | None = None
     pieces: tuple[Path, ...] = ()
     device_address: int | None = None
     noted: object = field(default=None, compare=False, repr=False)
-    within: tuple[Path, str] | None = field(default=None, init=False, compare=False, repr=False)
 
     @classmethod
-    def inside(
+    def of(
         cls,
-        folder: Path,
-        name: str,
+        path: Path,
         timestamp: int | None = None,
         part: int | None = None,
-        *,
+        pieces: tuple[Path, ...] = (),
         device_address: int | None = None,
-        noted: object = None,
     ) -> TensorSource:
-        """Return the source that is a file of `folder`, or a part of it, without making its path: a dump has many."""
-        made = _new(cls)
-        _set_within(made, (folder, name))
-        _set_timestamp(made, timestamp)
-        _set_part(made, part)
-        _set_pieces(made, ())
-        _set_device_address(made, device_address)
-        _set_noted(made, noted)
-        return made
+        """Return the source that is the file `path`, or a part of it."""
+        return cls(path.parent, path.name, timestamp, part, pieces, device_address)
 
     @property
-    def name(self) -> str:
-        """The file's name."""
-        return self.path.name if self.within is None else self.within[1]
-
-    @property
-    def folder(self) -> Path:
-        """Where the file is."""
-        return self.path.parent if self.within is None else self.within[0]
-
-    @property
-    def text(self) -> str:
-        """The path as text, without making one where that can be told."""
-        return str(self.location)
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / self.name
 
     @property
     def location(self) -> Path | str:
         """What opens the file; see `location_of`."""
-        return self.path if self.within is None else location_of(*self.within)
+        return location_of(self.folder, self.name)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            # Asked for only where a slot is empty, which no other one is.
-            if name != "path":
-                raise AttributeError(name)
-            folder, file = self.within
-            path = folder / file
-            _set_path(self, path)
-            return path
-
-
-_new = object.__new__
-_set_path, _set_timestamp, _set_part, _set_pieces, _set_device_address, _set_noted, _set_within = [
-    getattr(TensorSource, name).__set__ for name in TensorSource.__slots__
-]
+    @property
+    def text(self) -> str:
+        """The path as text."""
+        return str(self.location)
 
 
 @dataclass(frozen=True, slots=True)

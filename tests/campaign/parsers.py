@@ -411,7 +411,7 @@ def _model(file: Path) -> None:
 def _kernel_args(file: Path) -> None:
     op = OpKey("a", Coordinates(), "T")
     file.rename(file.with_name("T.a.json"))
-    source = TensorSource(file.with_name("x.npy"), 0)
+    source = TensorSource.of(file.with_name("x.npy"), 0)
     read_kernel_args(TensorRef(TensorKey(op, "output", 0), TensorSpec(None, None), source, "npy"))
 
 

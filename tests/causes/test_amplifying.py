@@ -25,7 +25,7 @@ _ERRORS = st.sampled_from([None, 0.0, 0.5, 2, 0.03125, 1e-300, 1e300, float("inf
 
 
 def ref(op: OpKey, io: str, slot: int) -> TensorRef:
-    return TensorRef(TensorKey(op, io, slot), TensorSpec(), TensorSource(Path("x")), "npy-folder")
+    return TensorRef(TensorKey(op, io, slot), TensorSpec(), TensorSource.of(Path("x")), "npy-folder")
 
 
 def record(error: Any) -> Record:

@@ -100,7 +100,7 @@ def ref_of():
     from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 
     spec = ArrayView(X).spec
-    return TensorRef(TensorKey(OpKey("x"), "output", 0), spec, TensorSource(Path("x")), reader="array")
+    return TensorRef(TensorKey(OpKey("x"), "output", 0), spec, TensorSource.of(Path("x")), reader="array")
 
 
 def told(*found):

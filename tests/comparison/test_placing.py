@@ -110,7 +110,7 @@ def test_a_parameter_of_an_operators_name_is_not_its_tensor_nor_its_consumers():
     )
     refs = tuple(
         TensorRef(TensorKey(OpKey("a", Coordinates(rank=0), op_type), "output", 0), TensorSpec(), source, "npy-file")
-        for op_type, source in (("Mul", TensorSource(Path("1"))), ("Parameter", TensorSource(Path("2"))))
+        for op_type, source in (("Mul", TensorSource.of(Path("1"))), ("Parameter", TensorSource.of(Path("2"))))
     )
     dump = Dump(Path("run"), "mindspore", refs, graphs=((Coordinates(rank=0), graph),))
     (placed,) = operators_of_line(dump, "net.py:5")

@@ -13,7 +13,7 @@ from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 
 def ref(folder: Path, name: str = "Default_MatMul-op0", op_type: str | None = "MatMul") -> TensorRef:
     key = TensorKey(OpKey(name, op_type=op_type), "output", 0)
-    return TensorRef(key, TensorSpec(), TensorSource(folder / "x.npy"), "mindspore")
+    return TensorRef(key, TensorSpec(), TensorSource.of(folder / "x.npy"), "mindspore")
 
 
 def test_the_documented_example_is_read(tmp_path: Path) -> None:

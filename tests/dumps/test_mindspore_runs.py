@@ -20,7 +20,7 @@ ONE_FOLDER = "0/Net_graph_0/0/0"
 def tensor(op, time, *, folder=ONE_FOLDER, io="output", graph=0, iteration=0, suffix=""):
     at = Coordinates(rank=0, net="Net", graph=graph, iteration=iteration, occurrence=0)
     time = None if time is None else START + time
-    source = TensorSource(ROOT / folder / f"{op}.{op}.1.{time}{suffix}", time)
+    source = TensorSource.of(ROOT / folder / f"{op}.{op}.1.{time}{suffix}", time)
     return TensorRef(TensorKey(OpKey(op, at, op), io, 0), TensorSpec(), source, "ascend")
 
 

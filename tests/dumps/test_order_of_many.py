@@ -20,7 +20,7 @@ PLACES = [Coordinates(iteration=0, occurrence=0) for _ in range(3)]
 
 def ref(path: str, time: int | None, *, name: str = "op", place: int | None = None, at: int = 0) -> TensorRef:
     key = TensorKey(OpKey(name, PLACES[at]), "output", 0)
-    return TensorRef(key, TensorSpec(), TensorSource(Path(path), time), "npy-folder", place)
+    return TensorRef(key, TensorSpec(), TensorSource.of(Path(path), time), "npy-folder", place)
 
 
 @pytest.mark.parametrize("place", [None, 4])
@@ -45,7 +45,7 @@ def of_one_run(times: list[int | None], names: list[str], places: list[int | Non
         TensorRef(
             TensorKey(OpKey(name, at if shared else replace(at), PARAMETER if name == "p" else None), "output", 0),
             TensorSpec(),
-            TensorSource(Path(f"/d/{number}"), time),
+            TensorSource.of(Path(f"/d/{number}"), time),
             "npy-folder",
             place,
         )
@@ -95,7 +95,7 @@ def tensors_of_steps(draw):
         TensorRef(
             TensorKey(OpKey(name, where, PARAMETER if name == "w" else None), "output", 0),
             TensorSpec(),
-            TensorSource(Path(f"/d/{number}"), time),
+            TensorSource.of(Path(f"/d/{number}"), time),
             "npy-folder",
             None if name == "w" else place,
         )

@@ -22,7 +22,7 @@ def tensor(
     at = Coordinates(iteration=iteration) if flat else Coordinates(rank, net, graph, iteration)
     key = OpKey(name, at, None if flat else op_type or "Op", truly)
     path = Path(f"{graph}/{iteration}/{dtype}/{truly}/{op}.{io}.{slot}.{time}.npy")
-    return TensorRef(TensorKey(key, io, slot), TensorSpec(dtype), TensorSource(path, START + time), "test")
+    return TensorRef(TensorKey(key, io, slot), TensorSpec(dtype), TensorSource.of(path, START + time), "test")
 
 
 def sequence(text, *, start=0, step=1, **where):
@@ -177,7 +177,7 @@ def test_numbers_that_are_no_times_make_neither_a_rerun_nor_an_occurrence(base, 
 
 
 def test_files_without_a_time_are_no_rerun_of_each_other():
-    refs = [replace(ref, source=TensorSource(Path(f"{n}.bin"))) for n, ref in enumerate(sequence("a b a b"))]
+    refs = [replace(ref, source=TensorSource.of(Path(f"{n}.bin"))) for n, ref in enumerate(sequence("a b a b"))]
     assert len(sort_out(refs).newest) == 4
 
 

@@ -14,7 +14,7 @@ REAL = Path(__file__).parents[1] / "data" / "run_facts"
 
 def at(graph: int, iteration: int, rank: int = 0) -> TensorRef:
     key = TensorKey(OpKey("a", Coordinates(rank, "Net", graph, iteration, 0)), "output", 0)
-    return TensorRef(key, TensorSpec(), TensorSource(Path("a.npy")), "mindspore")
+    return TensorRef(key, TensorSpec(), TensorSource.of(Path("a.npy")), "mindspore")
 
 
 def told(histories: dict[int, set[int]], *refs: TensorRef, ran_nothing: bool = False) -> list[str]:

@@ -30,7 +30,7 @@ def dump_of(*refs, older=(), notes=()):
 
 def tensor(name, *, op_type="Op", place=None, rank=0, graph=0, iteration=0, occurrence=0, time=0):
     at = Coordinates(rank, "Net", graph, iteration, occurrence)
-    source = TensorSource(Path(f"{op_type}.{name}.{time}.npy"), time)
+    source = TensorSource.of(Path(f"{op_type}.{name}.{time}.npy"), time)
     return TensorRef(TensorKey(OpKey(name, at, op_type), "output", 0), TensorSpec(), source, "mindspore", place)
 
 

@@ -56,7 +56,7 @@ def indexed(root: Path, sample: str) -> tuple[Dump, tuple[PlacedGraph, ...]]:
 def ref(name: str, op_type: str = "Add", *, time: int | None = 1, **more: object) -> TensorRef:
     at = Coordinates(rank=0, net="Net", graph=0, iteration=0)
     key = TensorKey(OpKey(name, at, op_type), str(more.pop("io", "output")), int(str(more.pop("slot", 0))))
-    source = TensorSource(Path(f"{op_type}.{name}.npy"), timestamp=time)
+    source = TensorSource.of(Path(f"{op_type}.{name}.npy"), timestamp=time)
     spec = more.pop("spec", TensorSpec())
     return TensorRef(key, spec, source, "mindspore", place=more.get("place"))  # type: ignore[arg-type]
 

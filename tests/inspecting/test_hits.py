@@ -21,7 +21,7 @@ TENSOR = ("Conv2D", "Default/Conv2D-op0")
 
 def ref_of(op_type, name, *, iteration=1):
     op = OpKey(name, Coordinates(iteration=iteration), op_type)
-    return TensorRef(TensorKey(op, "output", 0), TensorSpec(), TensorSource(Path("file.npy")), "npy-file")
+    return TensorRef(TensorKey(op, "output", 0), TensorSpec(), TensorSource.of(Path("file.npy")), "npy-file")
 
 
 def hits(values, who=TENSOR, *texts, is_initial=False):

@@ -15,7 +15,7 @@ def tensor(name: str, port: str = "output:0", *, op_type: str | None = None, **a
     io, slot = port.split(":")
     place = Coordinates(**{"iteration": 0, "occurrence": 0, **at})
     key = TensorKey(OpKey(name, place, op_type), io, int(slot))
-    return TensorRef(key, TensorSpec(), TensorSource(Path(f"{name}.npy")), "npy-folder")
+    return TensorRef(key, TensorSpec(), TensorSource.of(Path(f"{name}.npy")), "npy-folder")
 
 
 def run_tensor(true_name: str, port: str = "output:0", *, known: bool = True, **more: Any) -> TensorRef:
@@ -24,7 +24,7 @@ def run_tensor(true_name: str, port: str = "output:0", *, known: bool = True, **
     io, slot = port.split(":")
     place = Coordinates(**{"rank": 0, "net": "Net", "graph": 0, "iteration": 0, "occurrence": 0, **more})
     key = TensorKey(OpKey(mangle(true_name), place, op_type, true_name if known else None), io, int(slot))
-    return TensorRef(key, TensorSpec(), TensorSource(Path(f"{mangle(true_name)}.npy")), "mindspore")
+    return TensorRef(key, TensorSpec(), TensorSource.of(Path(f"{mangle(true_name)}.npy")), "mindspore")
 
 
 def dump(*refs: TensorRef, older: tuple[TensorRef, ...] = (), reader: str = "made") -> Dump:

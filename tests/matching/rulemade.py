@@ -92,7 +92,7 @@ def model(*ops: dict[str, Any], source: str = "fusion.json") -> OperatorGraph:
 def device(name: str, *ports: str, op_type: str = "Add", time: int = 0, **at: Any) -> tuple[TensorRef, ...]:
     """The tensors of one Ascend dump file: by default one output."""
     place = Coordinates(**{"iteration": 0, "occurrence": 0, **at})
-    source = TensorSource(Path(f"{op_type}.{name}.1.1.{time}"), time)
+    source = TensorSource.of(Path(f"{op_type}.{name}.1.1.{time}"), time)
     refs = []
     for port in ports or ("output:0",):
         io, slot = port.split(":")

@@ -50,7 +50,7 @@ def tensors(line: str) -> list[TensorRef]:
     at = Coordinates(iteration=0, occurrence=0)
     if found := ORIGINAL_FILE.fullmatch(name):
         key = TensorKey(OpKey(found[1], at), "output", int(found[2]))
-        return [TensorRef(key, TensorSpec(), TensorSource(Path(name), int(found[3])), "npy-folder")]
+        return [TensorRef(key, TensorSpec(), TensorSource.of(Path(name), int(found[3])), "npy-folder")]
     found = DEVICE_FILE.fullmatch(name)
     assert found, name
     # What a reader does with slices of one operator, when nobody asks for the slices.
@@ -58,7 +58,10 @@ def tensors(line: str) -> list[TensorRef]:
     ports = [("input", k) for k in range(int(inputs))] + [("output", k) for k in range(int(outputs))]
     return [
         TensorRef(
-            TensorKey(OpKey(op, at, found[1]), io, k), TensorSpec(), TensorSource(Path(name), int(found[3])), "ascend"
+            TensorKey(OpKey(op, at, found[1]), io, k),
+            TensorSpec(),
+            TensorSource.of(Path(name), int(found[3])),
+            "ascend",
         )
         for io, k in ports
     ]

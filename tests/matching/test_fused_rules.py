@@ -61,7 +61,7 @@ ORIGINAL = dump(*map(tensor, ("data", "conv", "relu", "fc")), reader="npy-folder
 
 def original_files(*names: str, suffix: str = ".npy") -> Dump:
     at = Coordinates(iteration=0, occurrence=0)
-    source = {name: TensorSource(Path(f"{name}.0.1{suffix}")) for name in names}
+    source = {name: TensorSource.of(Path(f"{name}.0.1{suffix}")) for name in names}
     refs = (
         TensorRef(TensorKey(OpKey(name, at), "output", 0), TensorSpec(), source[name], "npy-folder") for name in names
     )

@@ -33,7 +33,7 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
     given_ = {
         "key": TensorKey(OpKey("op", Coordinates(1, "net", 2, 3, 4), "ReLU", "o/p"), "input", 5),
         "spec": TensorSpec("float16", (2, 3)),
-        "source": TensorSource(Path("/dump/file"), 7, 8),
+        "source": TensorSource.of(Path("/dump/file"), 7, 8),
         "reader": "ascend",
         "place": 9,
         "line": SourceFrame("a.py", 1, "x = 1"),

@@ -27,7 +27,7 @@ def left_ref(
     return TensorRef(
         TensorKey(OpKey(mangled, at, op_type, name), "output", slot),
         TensorSpec(dtype, SHAPE, "DefaultFormat", SHAPE),
-        TensorSource(LEFT_ROOT / "rank_0/Lenet/0/0" / file, stamp),
+        TensorSource.of(LEFT_ROOT / "rank_0/Lenet/0/0" / file, stamp),
         "mindspore",
         4,
     )
@@ -37,7 +37,7 @@ def right_ref(name="conv2", slot=0, stamp=1795222342972874):
     return TensorRef(
         TensorKey(OpKey(name, Coordinates(iteration=0, occurrence=0)), "output", slot),
         TensorSpec(None, None),
-        TensorSource(RIGHT_ROOT / f"{name}.{slot}.{stamp}.npy", stamp),
+        TensorSource.of(RIGHT_ROOT / f"{name}.{slot}.{stamp}.npy", stamp),
         "npy-folder",
     )
 
