@@ -1,6 +1,6 @@
-"""Memory for elements: whole pages, which come back when nobody holds what lies in them, and are handed out again.
+"""Memory pages for elements, used again once no array refers to them.
 
-Pages that the operating system gives for the first time cost more than what is read into them.
+New pages of the operating system cost more than reading the elements into them.
 """
 
 from __future__ import annotations
@@ -17,28 +17,19 @@ __all__ = ["SMALL_BYTES", "pages"]
 
 Array = npt.NDArray[Any]
 
-# Of fewer bytes numpy's own memory is as good.
+# Below this many bytes numpy's own memory is as good.
 SMALL_BYTES = 2**16
 # Lengths are rounded up to this, so that tensors of nearly one size share pages.
 _STEP_BYTES = 2**17
-# What is kept for the next one, at most: two windows of a memory format.
+# At most this much is kept: two windows of a memory format.
 _KEPT_BYTES = 2**24
 
 _free: list[mmap.mmap] = []
 
 
 def pages(count: int, dtype: np.dtype[Any]) -> Array:
-    """Return a new 1-D array with whatever is in its memory, which begins at a page unless it is small.
+    """Return a new 1-D array that is not initialised; unless it is small, it begins at a page.
 
-    Parameters
-    ----------
-    count : int
-        Number of elements.
-    dtype : numpy.dtype
-        Their type.
-
-    Notes
-    -----
     Some CPUs copy several times slower into memory that does not begin at a page.
     """
     needed = count * dtype.itemsize
@@ -46,7 +37,7 @@ def pages(count: int, dtype: np.dtype[Any]) -> Array:
         return np.empty(count, dtype)
     mapping = _taken(needed)
     whole = np.frombuffer(mapping, np.uint8)
-    # Views of this array, and theirs, have it for their base: it is the last to go.
+    # All views have this array as their base, so that it is freed last.
     finalize(whole, _give_back, mapping).atexit = False
     return whole[:needed].view(dtype)
 
@@ -61,7 +52,7 @@ def _taken(needed: int) -> mmap.mmap:
             except ValueError:
                 continue
             return mapping
-    # The new one takes the place of one that is too short, so that no more is kept than was held at a time.
+    # The new one replaces one that is too short, so that no more is kept than was used at a time.
     with suppress(IndexError):
         _free.pop()
     length = -(-needed // _STEP_BYTES) * _STEP_BYTES

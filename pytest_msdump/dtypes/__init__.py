@@ -1,4 +1,4 @@
-"""Data types by name: one spelling for all frameworks, and which of two is the coarser. Needs no numpy."""
+"""Names of data types, and which of two is the coarser. Needs no numpy."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ _KINDS = {"opaque": 0, "bool": 1, "integer": 2, "float": 3, "complex": 3}
 
 @lru_cache(maxsize=256)
 def canonical(name: str) -> str | None:
-    """Return the name that `facts.dtypes` uses for a data type.
-
-    Parameters
-    ----------
-    name : str
-        As a file name, a graph or a framework writes it, in any case.
-
-    Returns
-    -------
-    str or None
-        A key of `facts.dtypes.DTYPES`; ``None`` for a type that no table knows.
+    """Return the name that `facts.dtypes` uses for a data type in any spelling and case; ``None`` for an unknown one.
 
     Examples
     --------
@@ -38,26 +28,11 @@ def canonical(name: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def coarser(left: str, right: str) -> str:
-    """Return the one of two data types that a pair is judged by.
+    """Return the canonical name of the coarser of two data types, by which a pair is judged; of the left one on ties.
 
-    Float kinds go from float64 (finest) over float32, float16 and bfloat16 to the kinds of 8 bits; a complex type
-    counts as its component. A float or complex type is coarser than any integer, a wider integer than a narrower one,
-    any integer than bool, and anything than a type without numbers.
-
-    Parameters
-    ----------
-    left, right : str
-        Names in any spelling that `canonical` knows.
-
-    Returns
-    -------
-    str
-        The canonical name of the coarser side; of the left when both are as coarse.
-
-    Raises
-    ------
-    UnknownNameError
-        For a type that no table knows.
+    Floats go from float64 (finest) over float32, float16 and bfloat16 to those of 8 bits; a complex type counts as its
+    component. A float or complex type is coarser than any integer, a wider integer than a narrower one, any integer
+    than bool, and anything than a type without numbers. Raises `UnknownNameError` for an unknown type.
 
     Examples
     --------
@@ -76,6 +51,5 @@ def _known(name: str) -> str:
 
 
 def _rank(name: str) -> tuple[int, int]:
-    """Sort key: bool, then integers by width, then floats by coarseness."""
     fact = DTYPES[name]
     return _KINDS[fact.kind], fact.bits if fact.coarseness is None else fact.coarseness

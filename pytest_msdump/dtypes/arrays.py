@@ -1,4 +1,4 @@
-"""Numbers out of whatever an array library calls a tensor, without importing that library."""
+"""Arrays and tensors of any library as numpy arrays, without importing that library."""
 
 from __future__ import annotations
 
@@ -39,27 +39,16 @@ class RawArray:
     dtype: str
 
 
-# -- Numbers out of whatever an array library calls a tensor, without importing that library -------------------------
-
-
-# What takes a tensor out of its graph and off its device, in this order, where a library has it.
+# Methods that take a tensor out of its graph and off its device, in this order, where a library has them.
 _STEPS = ("detach", "cpu")
 _WAYS = ("asnumpy", "numpy", "__array__", "get")
 
 
 def as_array(value: Any) -> Any:
-    """Return an array of numpy's, or a `RawArray` where numpy lacks the type.
+    """Return a numpy array, or a `RawArray` where numpy lacks the type.
 
-    Parameters
-    ----------
-    value : array_like
-        numpy's arrays and whatever `numpy.asarray` takes; tensors of PyTorch, TensorFlow, MindSpore, JAX, CuPy;
-        anything with ``__array__`` or ``__dlpack__``. Tensors that need a gradient, and tensors on a device, too.
-
-    Raises
-    ------
-    ConfigError
-        No way to its numbers is known.
+    Takes what `numpy.asarray` takes, tensors of PyTorch, TensorFlow, MindSpore, JAX and CuPy, also on a device or with
+    a gradient, and objects with ``__array__`` or ``__dlpack__``. Raises `ConfigError` for anything else.
     """
     if isinstance(value, (np.ndarray, np.generic, RawArray, int, float, complex, list, tuple)):
         return value
@@ -79,7 +68,7 @@ def as_array(value: Any) -> Any:
 
 
 def _from_torch(torch: Any, value: Any) -> Any:
-    """A tensor of PyTorch: dense, its lazy conjugation done; bits where numpy has no such type."""
+    """Return a tensor of PyTorch as a dense array, without lazy conjugation; as bits where numpy lacks the type."""
     if value.is_quantized:
         value = value.dequantize()
     if value.layout != torch.strided:
@@ -102,7 +91,7 @@ def _from_torch(torch: Any, value: Any) -> Any:
 
 
 def _from_mindspore(value: Any) -> Any:
-    """A bfloat16 tensor of MindSpore, which not every release brings to numpy: float32 holds it exactly."""
+    """Return a bfloat16 tensor of MindSpore by way of float32, since not every release brings bfloat16 to numpy."""
     single = np.asarray(value.float().asnumpy(), "<f4", order="C")
     return RawArray((single.view("<u4") >> np.uint32(16)).astype("<u2"), single.shape, "bfloat16")
 
@@ -116,31 +105,20 @@ def _from_dlpack(value: Any) -> Any:
         ) from error
 
 
-# -- What of an array goes into its file -----------------------------------------------------------------------------
-
+# -- Arrays as files hold them ---------------------------------------------------------------------------------------
 
 Array = npt.NDArray[Any]
 
-# Kinds of numpy whose elements are numbers of the same width on every machine.
+# Type characters of numpy whose elements are numbers of the same width on every machine.
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
 _SIGNED_BYTES = ("int4", "int2")
 
 
 def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
-    """Return the array to save, in C order, and its logical type where the file's header will not tell.
+    """Return the array to save, in C order, and its logical type where the file's header does not have it.
 
-    Parameters
-    ----------
-    array : array or RawArray
-        An array or a tensor as `dtypes.arrays.as_array` takes it.
-    dtype : str, optional
-        The logical type, where `array` holds the bit patterns of another one.
-
-    Raises
-    ------
-    ConfigError
-        No numbers (text, objects, records), numbers that differ from machine to machine, bytes that do not make up
-        the shape.
+    `array` is what `as_array` takes; `dtype` is its logical type where it holds bit patterns. Raises `ConfigError` for
+    text, objects and records, for numbers that differ between machines, and for bytes that do not make up the shape.
     """
     array = as_array(array)
     if isinstance(array, RawArray):
@@ -162,15 +140,7 @@ def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
 
 
 def decoded(raw: RawArray) -> tuple[Array, str]:
-    """Return the values of a tensor given as its bits, exactly, and its logical type.
-
-    Raises
-    ------
-    ConfigError
-        As `stored`.
-    TensorFileError
-        The type is not known as one of numbers.
-    """
+    """Return the exact values of a tensor given as bits, and its logical type; raises as `stored` and `storage_of`."""
     codes, logical = stored(raw)
     if logical is None:
         return codes, codes.dtype.name
@@ -203,7 +173,7 @@ def _is_plain(logical: str) -> bool:
 
 
 def _width(logical: str, available: int, count: int) -> int:
-    """Bytes of one element. Of a type that no table knows, as many as there are for each element."""
+    """Return the bytes of one element; for an unknown type, as many as there are for each."""
     if logical in DTYPES and DTYPES[logical].bits:
         return -(-DTYPES[logical].bits // 8)
     return max(available // max(count, 1), 1)

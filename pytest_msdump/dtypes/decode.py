@@ -1,8 +1,8 @@
-"""From stored bytes to values: which logical type an npy header and a dump's own name make together.
+"""From stored bytes to values.
 
-The name that a dump gives a tensor is its logical type; the header only says how the bytes are stored. The table of
-storage forms below is complete on purpose: two statements that it does not know as one type are a contradiction.
-Binary dumps have no second statement: `stored_as` tells how their elements lie there.
+The name of a dump file says the logical type, an npy header how the bytes are stored. The table of storage forms below
+is complete on purpose: a pair of statements that is not in it is a contradiction. Binary dumps have no header: their
+elements lie as `stored_as` says.
 
 References
 ----------
@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 
 _DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")
 
-# Kind letter and bytes of one element, as numpy's array protocol has them, and the type they hold.
+# Kind letter and bytes of one element, as in numpy's array protocol, and the type they hold.
 _PLAIN = {
     "b1": "bool",
     "i1": "int8",
@@ -62,13 +62,13 @@ _PLAIN = {
 
 _BYTE_FLOATS = tuple(name for name in BYTE_TABLES if DTYPES[name].kind == "float")
 
-# (what the dump claims, what the header says) → logical type, where the two are not the same word.
+# (what the dump claims, what the header says) → logical type, where the two differ.
 _STORED_AS = {
     ("bfloat16", "f4"): "bfloat16",
     ("bfloat16", "u2"): "bfloat16",
     ("bfloat16", "V2"): "bfloat16",
     **{(name, code): name for name in _BYTE_FLOATS for code in ("u1", "V1", "f1", "f4")},
-    # As this package records it: one element a byte. How binary dumps pack it is not known.
+    # As this package records it: one element a byte. How binary dumps pack it is unknown.
     ("float4_e2m1", "u1"): "float4_e2m1",
     ("int4", "i1"): "int4",
     ("int2", "i1"): "int2",
@@ -78,7 +78,7 @@ _STORED_AS = {
     ("complex32", "u4"): "complex32",
 }
 
-# Codes that hold nothing but bits until the dump says what these are.
+# Codes of raw bits, whose type the dump has to say.
 _BITS = {"V2": "u2", "E2": "u2", "T2": "u2", "V1": "u1", "f1": "u1"}
 
 _REFUSED = {
@@ -94,11 +94,10 @@ _REFUSED = {
 
 
 class StoredAs(NamedTuple):
-    """How elements lie in a binary dump: bits of one element, the numpy type to read them as, what makes values of it.
+    """How elements lie in a binary dump: bits of one element, the numpy type to read them as, and the decoder.
 
-    `unpack` takes a 1-D array of `stored` and returns one of values, native and decoded: one for each element, all
-    elements of each byte where several share it. Where an element is several stored numbers (complex32), `stored` is
-    the type of one of them.
+    `unpack` takes a 1-D array of `stored` and returns native values: one for each element, and all elements of a byte
+    where several share it. Where an element is several stored numbers (complex32), `stored` is the type of one of them.
     """
 
     itemsize_bits: int
@@ -133,7 +132,7 @@ def bfloat16_values(bits: Array) -> Array:
 
 @lru_cache(maxsize=256)
 def can_decode(name: str) -> bool:
-    """Tell whether `stored_as` knows how a data type's bytes become numbers."""
+    """Whether `stored_as` can decode a data type."""
     known = canonical(name)
     return known is not None and DTYPES[known].native != ""
 
@@ -142,22 +141,8 @@ def can_decode(name: str) -> bool:
 def stored_as(name: str) -> StoredAs:
     """Return how a binary dump stores elements of a data type: little-endian, without gaps.
 
-    Parameters
-    ----------
-    name : str
-        In any spelling that `dtypes.canonical` knows.
-
-    Returns
-    -------
-    StoredAs
-        8-bit floats become float32, exactly; int4 and int2 int8; uint2 and uint1 uint8; complex32 complex64.
-
-    Raises
-    ------
-    UnknownNameError
-        For a type that no table knows.
-    TensorFileError
-        For one that holds no numbers, or whose packing is not known.
+    8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64. Raises
+    `UnknownNameError` for an unknown type and `TensorFileError` for one without numbers or of unknown packing.
 
     Examples
     --------
@@ -186,32 +171,15 @@ def stored_as(name: str) -> StoredAs:
 
 
 def bytes_needed(name: str, elements: int) -> int:
-    """Return how many bytes so many elements take in a binary dump; the last byte may hold fewer than it could.
-
-    Raises
-    ------
-    UnknownNameError, TensorFileError
-        As `stored_as`.
-    """
+    """Return the bytes of so many elements in a binary dump; raises as `stored_as`."""
     return -(-elements * stored_as(name).itemsize_bits // 8)
 
 
 def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
-    """Bring an npy header's `descr` and the dump's claim together.
+    """Return how a tensor is stored, from an npy header's `descr` and the type that the file's name claims.
 
-    Parameters
-    ----------
-    descr : object
-        The header's value, e.g. ``"<f4"``.
-    claimed : str, optional
-        The logical type that the file's name says, in any spelling; ``None`` when it says nothing.
-    where : str
-        The file, for error texts.
-
-    Raises
-    ------
-    TensorFileError
-        For types that cannot be compared as numbers, and when header and claim contradict each other.
+    `where` is the file, for error texts. Raises `TensorFileError` for types that cannot be compared as numbers, and
+    where header and claim contradict each other.
     """
     known = _kept_storage(descr, claimed) if isinstance(descr, str) else None
     return known or _storage_of(descr, claimed, where)
@@ -220,7 +188,7 @@ def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
 # A dump has many files and few types.
 @lru_cache(maxsize=256)
 def _kept_storage(descr: str, claimed: str | None) -> Storage | None:
-    """What is true of any file; ``None`` where its name has to be told."""
+    """Return the storage where no message needs the file's name, else ``None``."""
     try:
         found = _storage_of(descr, claimed, "")
     except TensorFileError:
@@ -250,12 +218,8 @@ def _storage_of(descr: object, claimed: str | None, where: str) -> Storage:
 
 
 def _as_native(stored: np.dtype[Any], native: np.dtype[Any]) -> Callable[[Array], Array]:
-    """Return what makes values of stored numbers that differ from them by the order of their bytes, if at all."""
-    return _as_it_is if stored == native else lambda raw: raw.astype(native, copy=False)
-
-
-def _as_it_is(raw: Array) -> Array:
-    return raw
+    """Return the decoder of numbers whose byte order may differ."""
+    return (lambda raw: raw) if stored == native else (lambda raw: raw.astype(native, copy=False))
 
 
 def _float4_values(raw: Array, where: str) -> Array:

@@ -28,25 +28,10 @@ _LOW_HALF = np.uint32(0xFFFF)
 
 
 def encode(values: Array, name: str) -> Array:
-    """Return the bytes of numbers as a binary dump stores them: little-endian, without gaps.
+    """Return the bytes of 1-D values as a binary dump stores them; `stored_as` decodes them to the same bits.
 
-    Parameters
-    ----------
-    values : array, 1-D, native
-        As `stored_as` decodes them, or of another type that holds the same numbers. Where several elements share a
-        byte, the last byte is filled up with zeros.
-    name : str
-        Their logical type, in any spelling that `dtypes.canonical` knows.
-
-    Returns
-    -------
-    array of uint8, 1-D
-        What `stored_as` decodes to `values` again, every bit of it.
-
-    Raises
-    ------
-    UnknownNameError, TensorFileError
-        As `stored_as`; also for a number that the type does not have: nothing is rounded.
+    Where several elements share a byte, the last byte is filled up with zeros. Raises as `stored_as`, and
+    `TensorFileError` for a number that the type does not have: nothing is rounded.
 
     Examples
     --------
@@ -75,7 +60,7 @@ def _maker(known: str, bits: int) -> Callable[[Array], Array]:
 
 
 def _cast(values: Array, native: np.dtype[Any], known: str) -> Array:
-    """Bring values to the type that a dump's are computed in, if that changes none of them."""
+    """Cast values to the type that decoded values have, if that changes none of them."""
     if values.dtype == native:
         return np.ascontiguousarray(values)
     if values.dtype.kind == "c" and native.kind != "c":
@@ -127,7 +112,7 @@ def _looked_up(values: Array, known: str) -> Array:
 
 
 def _usual(values: Array, known: str) -> Array:
-    """Return the bits of values; NaN and minus zero get those that the type has, where it lacks theirs."""
+    """Return the bits of values; a NaN or minus zero that the type lacks becomes one that it has."""
     table = byte_table(known)[:, 0]
     wanted: Array = values.view(np.uint32)
     there = np.isin(wanted, table.view(np.uint32))

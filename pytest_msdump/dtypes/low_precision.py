@@ -49,24 +49,9 @@ _HIFLOAT8 = (
 )
 
 
-def byte_table(name: str) -> Array:
-    """Return what each byte holds.
-
-    Parameters
-    ----------
-    name : str
-        One of `BYTE_TABLES`.
-
-    Returns
-    -------
-    array of float32, int8 or uint8, shape (256, elements in a byte)
-        Read-only. Exact: every 8-bit float is a float32.
-    """
-    return _table(name)
-
-
 @cache
-def _table(name: str) -> Array:
+def byte_table(name: str) -> Array:
+    """Return the values of each byte, of one of `BYTE_TABLES`: read-only, of shape (256, elements in a byte)."""
     values: Array = BYTE_TABLES[name]()
     table = values.reshape(256, -1)
     table.flags.writeable = False
@@ -83,7 +68,7 @@ def float4_e2m1_codes() -> Array:
 
 
 def _minifloat(exponent_bits: int, mantissa_bits: int, bias: int | None = None) -> Array:
-    """Sign, exponent, mantissa and subnormals as in IEEE 754; what the largest exponent means is left to the caller."""
+    """Decode all bytes as sign, exponent, mantissa as in IEEE 754, without a meaning for the largest exponent."""
     bias = 2 ** (exponent_bits - 1) - 1 if bias is None else bias
     exponent = _CODES >> mantissa_bits & (2**exponent_bits - 1)
     fraction = _CODES & (2**mantissa_bits - 1)
@@ -109,7 +94,7 @@ def _float8_e5m2() -> Array:
 
 
 def _fnuz(exponent_bits: int, mantissa_bits: int, bias: int) -> Array:
-    """No infinity; the code that would be -0 is the one NaN."""
+    """Decode a type without infinity whose code of -0 is its only NaN."""
     values = _minifloat(exponent_bits, mantissa_bits, bias)
     values[0x80] = np.nan
     return values.astype(np.float32)
@@ -123,7 +108,7 @@ def _float8_e8m0() -> Array:
 
 def _hifloat8() -> Array:
     magnitude = _CODES & 0x7F
-    # What no prefix claims: zero, and powers of two below those that have an exponent.
+    # Codes without a prefix: zero, and powers of two below those that have an exponent.
     values: Array = np.ldexp(1.0, (magnitude & 7) - 23)
     for prefix in _HIFLOAT8:
         inside = magnitude >> (7 - prefix.length) == prefix.bits
@@ -137,7 +122,7 @@ def _hifloat8() -> Array:
 
 
 def _hifloat8_exponent(field: Array, bits: int) -> Array:
-    """Sign and magnitude, whose first bit is always 1 and not written."""
+    """Decode sign and magnitude, whose first bit is 1 and not written."""
     if bits == 0:
         return np.zeros_like(field)
     top = 2 ** (bits - 1)

@@ -1,4 +1,4 @@
-"""What was measured of one pair. Numbers only, no opinion."""
+"""Numbers of one pair, the limits it is judged by, and the verdict."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Measurement(NamedTuple):
     undefined : Message, optional
         Why there is no number, as the end of a sentence: "all elements of the left side are 0".
     applies : bool
-        False when the metric does not apply (cosine of a one-element tensor): its limit is skipped, and that is said.
+        False where the metric does not apply (cosine of a one-element tensor) and its limit is skipped.
     where : tuple of int, optional
-        Logical index of the element that made the number, for maxima; first position for counts.
+        Logical index of the element that made a maximum; for counts, of the first one.
     """
 
     metric: str
@@ -77,7 +77,7 @@ class Nonfinite(NamedTuple):
 class WorstElement(NamedTuple):
     """An element that differs: its logical index, both values, and |l−r| / (atol + rtol·|r|)."""
 
-    # Hides the method of tuples, which nobody needs here.
+    # Hides the method of tuples.
     index: tuple[int, ...]  # type: ignore[assignment]
     left: Scalar
     right: Scalar
@@ -86,7 +86,7 @@ class WorstElement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CustomResult:
-    """What a user's own algorithm returned: two texts. It has no limit and no part in the verdict."""
+    """The two texts that a user's own algorithm returned; they take no part in the verdict."""
 
     value: str
     message: str
@@ -111,13 +111,12 @@ class Comparison:
     total_elements : int, optional
         How many elements each side has, when only the first `elements` of them were looked at.
     sampled : bool
-        Whether a side is a sample; where `total_elements` is ``None``, nobody knows of how many.
+        Whether a side is a sample, of an unknown number of elements where `total_elements` is ``None``.
     near_zero : int
         Positions where one side is 0 and the other at most two units of the coarser type's smallest number above 0:
         zeros for the relative errors.
     coarser : tuple of str or None
-        Of the left and of the right: the coarser type that all of its values are of, see `metrics.spread`. In saved
-        results a remark says so.
+        Of each side, the coarser type that holds all of its values, see `metrics.spread`. Not saved: a remark says so.
     """
 
     elements: int
@@ -166,10 +165,9 @@ class Comparison:
         return {name: one.where for name, one in self.measurements.items() if one.where is not None}
 
 
-# -- Limits, and what they make of a comparison ----------------------------------------------------------------------
+# -- Limits and verdict ----------------------------------------------------------------------------------------------
 
-
-# From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is nobody's finding.
+# From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is never a finding.
 OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
 # The verdicts that fail a test item (INTERFACE 9).
 FAILING = ("fail", "undefined", "error")
@@ -177,7 +175,7 @@ FAILING = ("fail", "undefined", "error")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound of one metric: `direction` as in `facts.metrics`, `level` "fail" or "warn", `rule` = who set it."""
+    """A bound of one metric; `level` is "fail" or "warn", `rule` is what set it."""
 
     metric: str
     bound: float
@@ -187,7 +185,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """All that one pair is judged by, resolved before anything is measured.
+    """Everything that a pair is judged by, resolved before it is measured.
 
     Parameters
     ----------
@@ -196,19 +194,19 @@ class Limits:
     nan : str
         "match" or "forbid".
     nan_rule : str
-        Who said so.
+        The rule that says so.
     dtype_equal : bool
         Whether differing dtypes fail by themselves, and so does every remark on a file (profile `bitwise`).
     dtype_rule : str
-        Who said so; empty when nobody did.
+        The rule that says so, if any.
     rtol, atol : float
         Element-wise tolerance for `allclose` and the ranking of the worst elements.
     judged_as : str
         The coarser side's dtype, which the profile's row was chosen by.
     notes : tuple of Message
-        What to say with any verdict, e.g. that a known drift has expired.
+        Said with any verdict, e.g. that a known drift has expired.
     known_drift : str, optional
-        The reason of the known drift that holds for this pair: within its limits, beyond the normal ones, is `warn`.
+        Reason of the known drift of this pair: within its limits, but beyond the normal ones, is `warn`.
     strict : tuple of Limit
         The limits as they would be without the known drift; empty when none holds.
     complex : str
@@ -216,16 +214,16 @@ class Limits:
     dtype_hint : bool
         Whether a side whose values are all of a coarser type was taken for that type.
     without : tuple of (str, str)
-        Metrics that are not to be measured, and who said so of each.
+        Metrics that are not measured, each with the rule that says so.
     repeats_rule : str
-        Who said that an uncompared further occurrence fails; empty where it is only a warning.
+        The rule that makes uncompared further occurrences fail; empty where they are only a warning.
     uncompared : tuple of (int, int)
-        Further occurrences of the pair's tensor, left and right, that met no partner.
+        Further occurrences of the pair's tensor, left and right, without a partner.
 
     Attributes
     ----------
     by_metric : mapping of str to tuple of Limit
-        `limits` by their metrics, in the order of `facts.metrics`; of each metric in the order they stand.
+        `limits` by metric, in the order of `facts.metrics`.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -244,7 +242,7 @@ class Limits:
     without: tuple[tuple[str, str], ...] = ()
     repeats_rule: str = ""
     uncompared: tuple[int, int] = (0, 0)
-    # Worked out once for all the pairs that are judged by these.
+    # Made once for all pairs that share these limits.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -254,7 +252,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to say of a pair. `outcome` is one of OUTCOMES, or "note" for what only informs."""
+    """One finding about a pair. `outcome` is one of OUTCOMES, or "note" for information."""
 
     outcome: str
     message: Message
@@ -271,7 +269,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The opinion on one pair: the worst outcome of its findings, and the limits that would have let it pass."""
+    """The verdict on one pair: the worst outcome of its findings, and the limits that it would have passed."""
 
     outcome: str
     findings: tuple[Finding, ...] = ()

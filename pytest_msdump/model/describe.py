@@ -1,4 +1,4 @@
-"""How facts of one dump are written: counts, sizes, coordinates, shapes."""
+"""Facts of one dump as text: counts, sizes, coordinates, shapes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bytes_text(size: int) -> str:
 
 
 def where_text(at: Coordinates) -> str:
-    """Write coordinates as ``rank 0, net Lenet, …``; the first occurrence goes without saying."""
+    """Write coordinates as ``rank 0, net Lenet, …``, without the first occurrence."""
     return ", ".join(
         _SHOWN[name].format(terminal_text(str(value)))
         for name in COORDINATES
@@ -55,7 +55,7 @@ def where_text(at: Coordinates) -> str:
 
 
 def shape_text(shape: Sequence[int] | None) -> str:
-    """Write a shape as numpy does; a negative size, which nobody knew, as ``?``."""
+    """Write a shape as numpy does; a negative size is unknown and written as ``?``."""
     if shape is None:
         return "shape unknown"
     sizes = ["?" if size < 0 else str(size) for size in shape]
@@ -63,7 +63,7 @@ def shape_text(shape: Sequence[int] | None) -> str:
 
 
 def spec_text(spec: TensorSpec | None) -> str:
-    """Write what a tensor is: type, shape, memory format."""
+    """Write type, shape and memory format of a tensor."""
     if spec is None:
         return "no tensor"
     parts = (spec.dtype or "type unknown", shape_text(spec.shape), spec.memory_format or "")

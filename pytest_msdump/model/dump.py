@@ -1,9 +1,9 @@
-"""A dump as its index: what is there, by name only."""
+"""The index of a dump, by names only, and what the run wrote about itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,31 +51,31 @@ class PartialRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """All that one directory (or file) holds, indexed without opening a tensor file.
+    """The index of a directory or file, made without opening a tensor file.
 
     Parameters
     ----------
     root : Path
-        What the user pointed at.
+        The directory or file.
     reader : str
-        The reader that knew it, e.g. ``"mindspore"``; ``"empty"`` for a folder without files.
+        Its reader, e.g. ``"mindspore"``; ``"empty"`` for a folder without files.
     refs : tuple of TensorRef
         Every tensor to compare, in execution order: (iteration, rank, net, graph, place, occurrence), then Parameters
         and operators without a place, by time, then name.
     older : tuple of TensorRef
         Tensors of earlier runs into the same directory, each replaced by a newer file of the same tensor.
     unexplained : tuple of Path
-        Files that no reader knows, relative to `root`. Nothing is dropped in silence.
+        Files that no reader knows, relative to `root`.
     labels : tuple of (str, str)
-        What is known of the run, e.g. ``("ms_version", "2.10.0")`` or a coordinate that has one value.
+        Facts of the run, e.g. ``("ms_version", "2.10.0")`` or a coordinate that has one value.
     notes : tuple of str
         Sentences for the header, e.g. that a re-run was found.
     graphs : tuple of (Coordinates, OperatorGraph)
-        Graphs of the run, and whose they are; a coordinate that is not set stands for every value.
+        Graphs of the run and their coordinates, of which an unset one stands for every value.
     run : RunFacts, optional
-        What the run says of itself; ``None`` where nothing does.
+        What the files beside the tensors say of the run.
     manifest : Manifest, optional
-        Of a dump that this package recorded; without its list of tensors, which `refs` are made of.
+        Of a dump that this package recorded, without its list of tensors.
     incomplete : str
         Why a recording is not a whole one, in a clause; empty otherwise.
     partial : PartialRun, optional
@@ -97,15 +97,11 @@ class Dump:
 
     @property
     def operators(self) -> int:
-        """Number of operators that have a tensor to compare, each run of one counted by itself."""
-        refs = self.refs
-        # Keys are hashed in Python, and mostly no name is there twice.
-        is_alone = len({ref.key.op.name for ref in refs}) == len(refs)
-        return len(refs) if is_alone else len({ref.key.op for ref in refs})
+        """Number of operators that have a tensor to compare; each run of an operator counts."""
+        return len({ref.key.op for ref in self.refs})
 
 
-# -- What a dump that this package wrote says of itself --------------------------------------------------------------
-
+# -- Manifest of a dump that this package recorded -------------------------------------------------------------------
 
 MANIFEST_FILE = "msdump.json"
 # Beside it while a recording goes on: a line of JSON for each file. Without a complete manifest, the dump is not whole.
@@ -148,7 +144,7 @@ class Manifest:
     Parameters
     ----------
     framework, version, device : str
-        Who ran the model, e.g. ``"torch"``, ``"2.13.0"``, ``"cpu"``; empty when nobody said.
+        What ran the model, e.g. ``"torch"``, ``"2.13.0"``, ``"cpu"``; empty where unknown.
     dtype_policy : str
         E.g. ``"autocast bfloat16"``; empty for the model's own types.
     seeds : mapping of str to int
@@ -182,8 +178,7 @@ class Manifest:
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
 
 
-# -- What a run says of itself ---------------------------------------------------------------------------------------
-
+# -- Files beside the tensors ----------------------------------------------------------------------------------------
 
 EVERY_ITERATION = "all"
 
@@ -192,7 +187,7 @@ _MOST_LISTED = 3
 
 @dataclass(frozen=True, slots=True)
 class DumpConfiguration:
-    """What a run was told to dump, as far as it decides which tensors there are.
+    """Which tensors a run was configured to dump.
 
     Parameters
     ----------
@@ -275,15 +270,8 @@ class RunFacts:
         own = [one for one in self.configurations if one.rank is None or one.rank == rank]
         if not own and rank is None:
             own = list(self.configurations)
-        return own[0] if own and _agree(own) else None
-
-
-def _agree(configurations: Iterable[DumpConfiguration]) -> bool:
-    return len({_told(one) for one in configurations}) == 1
-
-
-def _told(one: DumpConfiguration) -> tuple[object, ...]:
-    return (one.io, one.iterations, one.kernels, one.by_script, one.scene, one.sample)
+        # They agree where only their sources and ranks differ.
+        return own[0] if len({replace(one, source="", rank=None) for one in own}) == 1 else None
 
 
 def _is_within(iteration: int, part: str) -> bool:

@@ -1,4 +1,4 @@
-"""A compiled model as the order of its operators, who feeds whom, and what each tensor was in the original model."""
+"""A compiled model: its operators in order, its edges, and each tensor's origin in the original model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 _RUN = re.compile(r"[./\\ :]{2,}")
 
 
-# Others ask again and again for some names; whoever needs all names of a model takes `file_spellings`.
+# For single names that are asked repeatedly; `file_spellings` is for all names of a model.
 @lru_cache(maxsize=2**16)
 def file_spelling(name: str) -> str:
     r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
@@ -41,8 +41,8 @@ def file_spelling(name: str) -> str:
 
 
 def file_spellings(names: Sequence[str]) -> list[str]:
-    """Write very many names as `file_spelling` does each, in a fraction of the time."""
-    # A character for a character, and never this one.
+    """Write many names as `file_spelling` does, in a fraction of the time."""
+    # Characters are replaced one by one, and never by a line break.
     spelled = _spelled("\n".join(names)).split("\n")
     return spelled if len(spelled) == len(names) else list(map(_spelled, names))
 
@@ -59,7 +59,7 @@ def joined_spelling(name: str) -> str | None:
     >>> joined_spelling("onnx::Conv_12"), joined_spelling("conv__12")
     ('onnx_Conv_12', None)
     """
-    # Hardly any name has a run, and to look for two underscores is far less work.
+    # Hardly any name has a run, and two underscores are found much faster.
     if "__" not in file_spelling(name) or not _RUN.search(name):
         return None
     return file_spelling(_RUN.sub("_", name))
@@ -67,7 +67,7 @@ def joined_spelling(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What feeds an input: output `slot` of the operator `producer`, or a weight or network input of that name."""
+    """The source of an input: output `slot` of the operator `producer`, or a weight or network input of that name."""
 
     producer: str
     slot: int
@@ -184,8 +184,7 @@ class OperatorGraph:
         return tuple(operator.name for operator in self.operators)
 
 
-# -- What an operator was initialised with ---------------------------------------------------------------------------
-
+# -- Arguments of operators ------------------------------------------------------------------------------------------
 
 # Graphs since 2.0 write the type of a number beside it, older ones and arguments of kernels do not.
 _TYPED = re.compile(r"(?:U?I(?:nt)?|B?F(?:loat)?)[0-9]{1,3}\(([^()]*)\)")

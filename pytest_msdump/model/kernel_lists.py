@@ -21,7 +21,7 @@ OF_FULL_NAMES = ("/", "-op")
 
 _COUNTER = re.compile(r"-op[0-9]+$")
 _REPEATED = re.compile(r"[*+{?]")
-# A list that lies beside a dump is nobody's own: an expression that could take for ever is not tried.
+# A list beside a dump is not trusted: an expression that could take for ever is not tried.
 _MOST_REPEATS = 3
 _REPEATED_GROUP = re.compile(r"\)[*+{?]")
 
@@ -50,24 +50,10 @@ def chosen(entry: str, names: Iterable[str]) -> list[str]:
 
 
 def names_operator(entry: str, *, name: str, op_type: str | None, is_true_name: bool) -> bool | None:
-    """Tell whether an entry names an operator of a dump, as far as that can be known.
+    """Return whether an entry of an untrusted list names an operator; ``None`` where its name does not say.
 
-    Parameters
-    ----------
-    entry : str
-        From a list that is not trusted.
-    name : str
-        The operator's true name, or the one that its files have.
-    op_type : str, optional
-        Its type, which a name without its slashes does not tell.
-    is_true_name : bool
-        Whether `name` is as the framework writes it.
-
-    Returns
-    -------
-    bool or None
-        ``None`` where it cannot be known. Numbers of full names do not count: those of gradients differ between graphs
-        and files.
+    `name` is the operator's true name, as the framework writes it, or (not `is_true_name`) the one in its files.
+    Numbers of full names are ignored: those of gradients differ between graphs and files.
 
     Examples
     --------

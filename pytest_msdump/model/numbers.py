@@ -1,9 +1,10 @@
-"""Numbers and indexes as people read them. Plain ASCII, one line, never a printed array."""
+"""Numbers and indexes as text: plain ASCII, one line."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 from pytest_msdump.model.comparison import Scalar
 
@@ -20,7 +21,7 @@ def number(value: Scalar, digits: int = 6) -> str:
     >>> number(0.390510547), number(0.00023), number(9007199254740993), number(float("-inf"))
     ('0.390511', '2.3e-04', '9007199254740993', '-Inf')
 
-    A number that is not quite 1 does not look like 1: of a cosine, that is all there is to see.
+    A number that is not quite 1, such as a cosine, does not look like 1.
 
     >>> number(0.9999999974), number(-1 + 3e-12), number(1.0)
     ('1 - 2.6e-09', '-1 + 3e-12', '1')
@@ -48,7 +49,7 @@ def plain(value: Scalar, digits: int = 6) -> str:
 
 
 def beside(value: float | int, limit: float | int) -> tuple[str, str]:
-    """Write a value and its limit so that the texts differ where the numbers do; the limit as one would type it.
+    """Write a value and its limit so that the texts differ where the numbers do; the limit as a user types it.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def index_text(index: Sequence[int]) -> str:
 
 
 def _not_quite_one(value: float, digits: int) -> str:
-    """A number beside 1 as its distance from 1."""
+    """Write a number near 1 as its distance from 1."""
     text = plain(value, digits)
     if text not in ("1", "-1") or abs(value) == 1:
         return text
@@ -92,24 +93,20 @@ def _not_quite_one(value: float, digits: int) -> str:
 
 
 def _whole(value: int) -> str:
-    """An integer, whole unless it is longer than any line should be; bools as True and False."""
+    """Write an integer whole, unless it is too long for a line."""
     digits = str(value) if value.bit_length() < 80 else ""
     if 0 < len(digits) <= _LONGEST_INTEGER_DIGITS:
         return digits
-    from decimal import Decimal
-
     return f"{Decimal(value):.5e}"
 
 
 def _exponent(value: float, digits: int) -> str:
-    """Few digits and an exponent."""
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".")
     return f"{mantissa}e{exponent}"
 
 
 def _complex_text(value: complex, digits: int) -> str:
-    """Real and imaginary part, each as a float."""
     imaginary = plain(value.imag, digits)
     sign = "" if imaginary.startswith("-") else "+"
     return f"{plain(value.real, digits)}{sign}{imaginary}j"

@@ -1,4 +1,4 @@
-"""The one order of a dump's tensors (INTERFACE 9), for everybody who changes what the order depends on."""
+"""The order of a dump's tensors."""
 
 from __future__ import annotations
 
@@ -19,19 +19,11 @@ PARAMETER = "Parameter"
 
 
 def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
-    """Sort tensors as reports list them.
+    """Sort tensors as reports list them: by iteration, rank, net, graph, place, occurrence.
 
-    Parameters
-    ----------
-    refs : iterable of TensorRef
-        In any order.
-
-    Returns
-    -------
-    tuple of TensorRef
-        By iteration, rank, net, graph, place, occurrence; within one operator inputs before outputs, by slot. Tensors
-        without a place follow the others of their iteration, by time, then name: weights are written after the step,
-        and the next step starts from them. The same files always give the same order.
+    Within an operator inputs come before outputs, by slot. Tensors without a place follow the others of their
+    iteration, by time, then name: weights are written after the step, and the next step starts from them. The same
+    files always give the same order.
     """
     tensors = list(refs)
     if _is_in_order(tensors):
@@ -51,21 +43,10 @@ def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
 
 
 def placed_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None) -> tuple[TensorRef, ...]:
-    """Give every operator the place that its earliest output has in time, within its own graph and iteration.
+    """Place every operator by the time of its earliest output (or input) within its graph and iteration, and sort.
 
-    Operators that dumped inputs only take their earliest input. Parameters have no place.
-
-    Parameters
-    ----------
-    refs : iterable of TensorRef
-        In any order.
-    partial : PartialRun, optional
-        A second run that wrote only some of them: their operators keep the places that they had in the first.
-
-    Returns
-    -------
-    tuple of TensorRef
-        The same tensors in the order of `in_order`.
+    Parameters have no place. `partial` is a second run that wrote only some of the tensors: their operators keep the
+    places of the first run.
     """
     tensors, since = list(refs), partial.since if partial else {}
     if not since and _is_in_time(tensors):
@@ -147,12 +128,12 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
 
 
 def _run(at: Coordinates) -> tuple[Any, ...]:
-    """Return what tells the runs of a graph apart, as they are sorted."""
+    """Return the sort key of a run of a graph."""
     return (_last(at.iteration), _last(at.rank), _last(at.net), _last(at.graph))
 
 
 def _place(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return what sorts a tensor first of all; `coordinates` keeps those that many tensors share, by identity."""
+    """Return the first part of a tensor's sort key; `coordinates` keeps those that many tensors share, by identity."""
     at = ref.key.op.at
     where = coordinates.get(id(at))
     if where is None:
@@ -164,11 +145,11 @@ def _place(ref: TensorRef, coordinates: dict[int, tuple[Any, ...]]) -> tuple[Any
 
 
 def _rest(ref: TensorRef) -> tuple[Any, ...]:
-    """Return what sorts tensors of one place, but for their paths."""
+    """Return the sort key of tensors of one place."""
     key = ref.key
     return (key.op.name, key.op.op_type or "", key.io, key.slot, ref.source.timestamp or 0)
 
 
 def _last(value: int | str | None) -> tuple[bool, Any]:
-    """A sort key under which an unknown value comes after all known ones."""
+    """Return a sort key that puts an unknown value behind all known ones."""
     return (value is None, 0 if value is None else value)

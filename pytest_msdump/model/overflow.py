@@ -1,4 +1,4 @@
-"""One entry of an overflow dump: which unit of the device saw an overflow, in whose task."""
+"""One entry of an overflow dump: which unit of the device saw an overflow, in which task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS, ATOMIC_CODES
 
-__all__ = ["OverflowEntry"]
+__all__ = ["OverflowEntry", "present"]
 
 # Units whose status is the bit mask of a core.
 _CORES = frozenset({"AI Core", "AIC", "AIV"})
@@ -47,7 +47,7 @@ class OverflowEntry:
 
     @property
     def words(self) -> str:
-        """The status as a sentence: what its bits mean, or the number where nobody has said.
+        """The status as a sentence: the meaning of its bits, or the number where it is unknown.
 
         Examples
         --------
@@ -79,5 +79,5 @@ class OverflowEntry:
 
 
 def present(number: int) -> int | None:
-    """Return a context's or thread's number, ``None`` where it stands for none."""
+    """Return a context's or thread's number; ``None`` for the number that means none."""
     return None if number == ABSENT else number

@@ -1,4 +1,4 @@
-"""Who is compared with whom, and who is left alone and why."""
+"""Pairs of tensors, and tensors without a partner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """How the right side is brought to meet the left. Applied in this order: formats, `transpose`, `reshape`.
+    """How the right side is brought to the left's shape. Applied in this order: formats, `transpose`, `reshape`.
 
     Parameters
     ----------

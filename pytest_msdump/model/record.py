@@ -1,4 +1,4 @@
-"""What became of one pair, from measuring to file (INTERFACE 9)."""
+"""The result of one pair, from measuring to file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 Number = float | int | tuple[float, ...]
 
 _NO_ROOTS = (Path(), Path())
-# One for all records, of which there may be very many.
+# Shared by all records, of which there may be very many.
 _NOTHING: Mapping[str, Any] = {}
 _NO_NONFINITE = Nonfinite()
 _NOWHERE = Coordinates()
@@ -110,7 +110,7 @@ class ReportedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a failing tensor looks like.
+    """What the drift of a failing tensor looks like.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class BetterFit:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What became of one pair: names and numbers, never data.
+    """The result of one pair: names and numbers, never data.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ class Record:
         )
 
     def without_role(self) -> Record:
-        """Return the record without its role, for when other records fail than localising saw."""
+        """Return the record without its role, where other records fail than when it was made."""
         return replace(self, role=None, causes=(), suspects=(), role_reason="", role_why=None)
 
 

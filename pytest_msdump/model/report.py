@@ -1,4 +1,4 @@
-"""The whole result of one suite."""
+"""The result of one suite."""
 
 from __future__ import annotations
 

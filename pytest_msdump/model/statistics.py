@@ -1,4 +1,4 @@
-"""What a run saved of a tensor in its place: numbers about it."""
+"""Statistics that a run saved of a tensor, and comparisons by them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Statistics:
         The table, and in `part` the 1-based line in it; ``None`` for computed numbers.
     """
 
-    # Tensors are put into sets, and what is said of one never tells two of them apart.
+    # Tensors are put into sets, and their statistics never tell two of them apart.
     values: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
     digits: int | None = DIGITS
     data_bytes: int | None = None
@@ -64,7 +64,7 @@ class StatisticTables:
 
 @dataclass(frozen=True, slots=True)
 class StatisticComparison:
-    """What a pair was judged by where a tensor was not saved.
+    """How a pair was judged where a tensor was not saved.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class StatisticComparison:
     equal_bits : bool, optional
         Whether digests of the bytes are equal; ``None`` where there are none to compare.
     elements : int, optional
-        Elements of either tensor, where anything tells.
+        Elements of either tensor, where known.
     note : Message, optional
         How the two came to be comparable.
     """
@@ -130,21 +130,9 @@ class StatisticDifference:
 
 
 def is_printed_as(printed: Statistic, exact: Statistic, *, digits: int = DIGITS) -> bool:
-    """Tell whether a number, rounded to so many significant digits, is the one that a table has.
+    """Return whether a number, rounded to so many significant digits, is the one that a table has.
 
-    Parameters
-    ----------
-    printed : number, str or None
-        As `Statistics.values` has it.
-    exact : number, str or None
-        What the tensor really has.
-    digits : int
-        `Statistics.digits`.
-
-    Returns
-    -------
-    bool
-        NaN equals NaN, and ``None`` only ``None``. A number midway between two printed ones is either.
+    NaN equals NaN, and ``None`` only ``None``. A number midway between two printed ones equals both.
 
     Examples
     --------

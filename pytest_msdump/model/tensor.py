@@ -1,4 +1,4 @@
-"""Which lines of the user's program made an operator."""
+"""A tensor's identity, what it claims to be, where it is, and its values (`TensorView`)."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ class SourceStack:
     is_forward: bool = False
 
 
-# -- Who a tensor is, what it claims to be, where it is, and its values (`TensorView`) -------------------------------
-
+# -- Tensors ---------------------------------------------------------------------------------------------------------
 
 # The reader of tensors of which only statistics were saved.
 UNSEEN = "statistics"
@@ -91,7 +90,7 @@ def mangle(name: str) -> str:
     >>> mangle("Default/fc1-Dense/BiasAdd-op0")
     'Default_fc1-Dense_BiasAdd-op0'
     """
-    # A tenth of what a regular expression takes, and a dump has very many names.
+    # A tenth of the time of a regular expression; a dump has very many names.
     return name.replace("/", "_").replace(".", "_").replace(" ", "_").replace("\\", "_")
 
 
@@ -131,7 +130,7 @@ class OpKey:
     true_name: str | None = None
 
     def __hash__(self) -> int:
-        # What tells operators apart, in one go: keys are looked up some twenty times for each tensor.
+        # One hash of all fields: keys are looked up some twenty times for each tensor.
         at = self.at
         return hash((self.name, at.rank, at.graph, at.iteration, at.occurrence))
 
@@ -167,7 +166,7 @@ class TensorKey:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What a tensor is, or claims to be; a field is ``None`` while nobody has said.
+    """What a tensor is, or claims to be; ``None`` where unknown.
 
     Parameters
     ----------
@@ -323,9 +322,6 @@ class TensorView(Protocol):
 
     def close(self) -> None:
         """Give back the file."""
-
-
-# -- A tensor that is another one but for something ------------------------------------------------------------------
 
 
 class ForwardingView:
