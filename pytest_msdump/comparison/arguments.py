@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_msdump.dumps.ffts import read_kernel_args
 from pytest_msdump.dumps.graphs.ir import parse_attributes
+from pytest_msdump.dumps.sidefiles import read_kernel_args
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import ArgumentDifference, KernelArguments, Operator, differences
 from pytest_msdump.model.pairing import Pair

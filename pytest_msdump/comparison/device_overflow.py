@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted
-from pytest_msdump.dumps.filename import parse_mindspore
+from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry

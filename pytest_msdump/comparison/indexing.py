@@ -15,7 +15,8 @@ from pytest_msdump.dumps.base import EMPTY
 from pytest_msdump.dumps.converted import ConvertedReader
 from pytest_msdump.dumps.graphs.execution_order import find_orders, read_order
 from pytest_msdump.dumps.mindspore import MindSporeReader
-from pytest_msdump.dumps.run_facts import disagreements, read_histories, read_run
+from pytest_msdump.dumps.run_facts import read_run
+from pytest_msdump.dumps.run_history import disagreements, read_histories
 from pytest_msdump.dumps.statistics import READER as STATISTICS
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, RunFacts

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.converted import ConvertedReader
 from pytest_msdump.dumps.mindspore import MindSporeReader
-from pytest_msdump.dumps.mindspore_runs import placed
+from pytest_msdump.dumps.reruns import order_by_time
 from pytest_msdump.dumps.statistics import READER, read_statistics
 from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.tensor import Coordinates, TensorRef
@@ -58,7 +58,7 @@ def with_statistics(dump: Dump) -> Dump:
         count = "1 tensor was" if len(alone) == 1 else f"{len(alone)} tensors were"
         notes = (*notes, f"{count} saved as statistics only, e.g. {alone[0].key.address}")
     if alone:
-        refs = placed((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
+        refs = order_by_time((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
     return replace(dump, refs=refs, older=older, notes=notes)
 
 

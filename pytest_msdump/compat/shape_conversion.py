@@ -102,8 +102,7 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
 
 
 def _opened(path: Path, io: str, index: int) -> StoredView:
-    from pytest_msdump.dumps.array_reader import open_part
-    from pytest_msdump.dumps.ascend_file import read_header
+    from pytest_msdump.dumps.ascend_file import open_part, read_header
 
     if not path.is_file():
         raise ConfigError(f"-i {path}: no such file; give one dump file")

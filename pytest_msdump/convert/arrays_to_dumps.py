@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from pytest_msdump.convert.dump_files import DumpTensor, data_type_number, memory_format_number, write_dump
 from pytest_msdump.convert.formats import Relabelled, brought
-from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted
-from pytest_msdump.dumps.filename import number, parse_mindspore, parse_reference
+from pytest_msdump.dumps.file_names import number, parse_ascend, parse_converted, parse_mindspore, parse_reference
 from pytest_msdump.errors import MsdumpError, TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.layouts.blocks import format_name

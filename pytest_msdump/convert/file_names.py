@@ -12,8 +12,7 @@ import os
 import uuid
 from typing import NamedTuple
 
-from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted, parse_protobuf
-from pytest_msdump.dumps.filename import parse_mindspore
+from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore, parse_protobuf
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.tensor import TensorRef, mangle
 

@@ -14,9 +14,10 @@ from pytest_msdump.convert.array_files import whole_file, write_npz, write_view
 from pytest_msdump.convert.file_names import SUFFIXES, short_name
 from pytest_msdump.convert.formats import Relabelled, brought
 from pytest_msdump.convert.sources import SourceFile, WantedTensor
-from pytest_msdump.dumps.ascend_file import UntypedPart, untyped_bytes, untyped_parts
-from pytest_msdump.dumps.ascend_names import parse_ascend
-from pytest_msdump.dumps.opdebug import parse_opdebug, read_overflow_file
+from pytest_msdump.dumps.ascend_file import RAW_WORDS, raw_bytes, read_header
+from pytest_msdump.dumps.ascend_header import RawPart
+from pytest_msdump.dumps.file_names import parse_ascend, parse_opdebug
+from pytest_msdump.dumps.opdebug import read_overflow_file
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.errors import MsdumpError, TensorFileError
 from pytest_msdump.escape import terminal_text
@@ -235,29 +236,25 @@ def _overflow(source: SourceFile, outcome: Outcome, wishes: Wishes) -> None:
 
 
 def _untyped(source: SourceFile, outcome: Outcome, wishes: Wishes) -> None:
-    for part in _parts(source):
-        _untyped_part(source, part, outcome, wishes)
+    """Write the buffers and workspaces of a dump file."""
+    # A header that cannot be read is a failure of its tensors already.
+    with suppress(TensorFileError):
+        for part in read_header(source.path)[0].raw:
+            _untyped_part(source, part, outcome, wishes)
 
 
-def _untyped_part(source: SourceFile, part: UntypedPart, outcome: Outcome, wishes: Wishes) -> None:
+def _untyped_part(source: SourceFile, part: RawPart, outcome: Outcome, wishes: Wishes) -> None:
+    word = RAW_WORDS[part.kind]
     try:
         if source.taken_by is not None:
             raise _taken(source.name, source.taken_by)
-        path = _target(source, f"{source.name}.{part.kind}.{part.slot}.bin", outcome, wishes)
+        path = _target(source, f"{source.name}.{word}.{part.slot}.bin", outcome, wishes)
         with whole_file(path) as stream:
-            for piece in untyped_bytes(source.path, part):
+            for piece in raw_bytes(source.path, part):
                 stream.write(piece)
         outcome.written.append(path)
     except (MsdumpError, OSError) as error:
-        outcome.failures.append((f"{part.kind}:{part.slot}", _reason(error, source.path)))
-
-
-def _parts(source: SourceFile) -> Iterator[UntypedPart]:
-    try:
-        yield from untyped_parts(source.path)
-    except TensorFileError:
-        # Told of its tensors already.
-        return
+        outcome.failures.append((f"{word}:{part.slot}", _reason(error, source.path)))
 
 
 # -- What a conversion writes beside its arrays ----------------------------------------------------------------------

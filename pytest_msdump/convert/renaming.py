@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from pytest_msdump.dumps.filename import ReferenceName
+from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE

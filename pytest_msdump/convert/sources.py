@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from pytest_msdump.convert.file_names import Stem, stem_of
+from pytest_msdump.dumps.file_names import parse_opdebug
 from pytest_msdump.dumps.listing import walk
-from pytest_msdump.dumps.opdebug import parse_opdebug
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef

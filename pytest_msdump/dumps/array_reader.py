@@ -1,10 +1,9 @@
-"""One tensor of a dump file, in its stored axes, as something that is read piece by piece."""
+"""One tensor of a file, in its stored axes, read piece by piece: npy files, dump files and raw bytes alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -14,24 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.decode import StoredAs, bytes_needed, can_decode, stored_as
-from pytest_msdump.dumps.ascend_file import FileSource, open_dump_file, part_of
-from pytest_msdump.dumps.ascend_header import Noted, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.buffers import BLOCK_BYTES, Scratch, StridedReader
-from pytest_msdump.dumps.stored_file import StoredFile
+from pytest_msdump.dtypes.decode import bytes_needed, can_decode, stored_as
+from pytest_msdump.dumps.file_names import parse_flat
+from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, opened, truncated
+from pytest_msdump.dumps.strided_reader import BLOCK_BYTES, ReusedMemory, StridedReader
 from pytest_msdump.errors import TensorFileError, TensorShapeError
-from pytest_msdump.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = [
+    "Layout",
     "PackedReader",
     "StoredView",
-    "laid_out",
-    "open_output",
-    "open_part",
-    "open_stored",
+    "can_be_held",
+    "layout_of",
+    "open_flat",
     "ordered_axes",
+    "steps_of",
 ]
 
 Array = npt.NDArray[Any]
@@ -39,24 +36,58 @@ Array = npt.NDArray[Any]
 _MAX_ELEMENTS = 2**63 - 1
 
 
+class Layout(NamedTuple):
+    """How a tensor lies in its file.
+
+    `steps` are stored elements per step of each axis of `shape`; `bits` is the size of one element. `stored` is what
+    elements are read as, and `decode` makes values of what was read.
+    """
+
+    spec: TensorSpec
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    bits: int
+    stored: np.dtype[Any]
+    decode: Callable[[Array], Array]
+
+
+def layout_of(spec: TensorSpec) -> Layout:
+    """Return how a binary dump stores a tensor: little-endian, in C order, without gaps."""
+    bits, stored, decode = stored_as(spec.dtype or "")
+    if stored.itemsize < bits // 8:
+        # An element of several stored numbers (complex32) is read as one.
+        parts, unpack = stored, decode
+        stored, decode = np.dtype(f"V{bits // 8}"), lambda raw: unpack(raw.view(parts))
+    shape = spec.shape or ()
+    return Layout(spec, shape, steps_of(shape), bits, stored, decode)
+
+
+def steps_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return elements per step of each axis, for a tensor stored in C order without gaps."""
+    return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
+
+
+def can_be_held(shape: tuple[int, ...]) -> bool:
+    """Whether numpy can count the elements; asked of empty tensors, too, since numpy multiplies the other lengths."""
+    return prod(filter(None, shape)) <= _MAX_ELEMENTS
+
+
 class PackedReader:
     """Elements of less than a byte. What is not in stored order is picked out of pieces of the file."""
 
-    def __init__(
-        self, file: StoredFile, offset: int, form: StoredAs, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> None:
-        self._file, self._offset, self._form = file, offset, form
-        self._shape, self._strides = shape, strides
-        self._dense = strides == _dense_strides(shape)
-        self._per_byte = 8 // form.itemsize_bits
-        self._raw = Scratch()
+    def __init__(self, file: StoredFile, offset: int, layout: Layout) -> None:
+        self._file, self._offset = file, offset
+        self._shape, self._steps, self._unpack = layout.shape, layout.steps, layout.decode
+        self._is_dense = layout.steps == steps_of(layout.shape)
+        self._per_byte = 8 // layout.bits
+        self._raw = ReusedMemory()
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` of the order asked for, decoded."""
-        if self._dense:
+        if self._is_dense:
             return self._stored(start, stop)
         places = self._places(start, stop)
-        out = np.empty(places.size, self._form.unpack(np.empty(0, np.uint8)).dtype)
+        out = np.empty(places.size, self._unpack(np.empty(0, np.uint8)).dtype)
         low, high = (int(places.min()), int(places.max()) + 1) if places.size else (0, 0)
         for begin in range(low, high, BLOCK_BYTES):
             end = min(begin + BLOCK_BYTES, high)
@@ -69,9 +100,9 @@ class PackedReader:
         """Return the stored element numbers of a range of the logical order."""
         rest = np.arange(start, stop, dtype=np.int64)
         places = np.zeros(stop - start, np.int64)
-        for length, stride in zip(reversed(self._shape), reversed(self._strides), strict=True):
+        for length, step in zip(reversed(self._shape), reversed(self._steps), strict=True):
             rest, index = np.divmod(rest, max(length, 1))
-            places += index * stride
+            places += index * step
         return places
 
     def _stored(self, start: int, stop: int) -> Array:
@@ -79,75 +110,30 @@ class PackedReader:
         raw = self._raw.take(last - first, np.dtype(np.uint8))
         self._file.read_into(raw.data, self._offset + first)
         skipped = start - first * self._per_byte
-        values: Array = self._form.unpack(raw)[skipped : skipped + stop - start]
-        return values
-
-
-class Layout(NamedTuple):
-    """How a kind of tensors lies in files, its axes in some order, and what is told of it.
-
-    `stored_spec` is what headers say, `axes` the order of the stored axes, `spec` what is told of the tensor in that
-    order. `steps` are stored elements per step of each axis of `shape`. `item` is what one element is read as, and
-    `decode` makes values of what was read.
-    """
-
-    stored_spec: TensorSpec
-    axes: tuple[int, ...]
-    spec: TensorSpec
-    shape: tuple[int, ...]
-    steps: tuple[int, ...]
-    size: int
-    form: StoredAs
-    item: np.dtype[Any]
-    decode: Callable[[Array], Array]
-
-
-# A network has many tensors and few kinds of them.
-@lru_cache(maxsize=1024)
-def laid_out(spec: TensorSpec, axes: tuple[int, ...] | None = None) -> Layout:
-    """Return how a tensor of which a header says this lies in its file, in another order of its axes if told so."""
-    stored, order = spec.shape or (), tuple(range(len(spec.shape or ())))
-    axes = order if axes is None else axes
-    strides, shape = _dense_strides(stored), tuple(stored[axis] for axis in axes)
-    told = spec if axes == order else replace(spec, memory_format=None, logical_shape=shape)
-    form = stored_as(spec.dtype or "")
-    item, decode, width = form.stored, form.unpack, form.itemsize_bits // 8
-    if not width:
-        # Several elements share a byte: who reads them takes them apart.
-        decode = _as_it_is
-    elif item.itemsize != width:
-        # An element of several stored numbers (complex32) travels as one.
-        item, decode = np.dtype(f"V{width}"), partial(_unpacked, form)
-    steps = tuple(strides[axis] for axis in axes)
-    return Layout(spec, axes, told, shape, steps, prod(shape), form, item, decode)
-
-
-def _as_it_is(values: Array) -> Array:
-    return values
-
-
-def _unpacked(form: StoredAs, raw: Array) -> Array:
-    return form.unpack(raw.view(form.stored))
+        return self._unpack(raw)[skipped : skipped + stop - start]
 
 
 class StoredView:
-    """A tensor of a dump file (a `model.tensor.TensorView`), its axes as `layout` says. Made by `open_stored`.
+    """A tensor of a file (a `model.tensor.TensorView`) in its stored axes, or in another order of them.
 
-    Memory formats are undone by who knows them: `shape` is the stored shape, `spec.logical_shape` the one that the
-    dump says the tensor had before. Not for several threads at a time; views made by `permuted` share the file.
+    Memory formats are undone elsewhere: `shape` is the stored shape, `spec.logical_shape` the one that the dump says
+    the tensor had before. Holds one band of `block_bytes` and what the caller asks for at once. Not for several threads
+    at a time; views made by `permuted` share the file, and closing one of them closes all.
     """
 
     def __init__(self, file: StoredFile, offset: int, layout: Layout, *, block_bytes: int = BLOCK_BYTES) -> None:
         self._file, self._offset, self._layout, self._block_bytes = file, offset, layout, block_bytes
         self._reader: PackedReader | StridedReader
-        if layout.form.itemsize_bits < 8:
-            self._reader = PackedReader(file, offset, layout.form, layout.shape, layout.steps)
+        if layout.bits < 8:
+            self._reader = PackedReader(file, offset, layout)
         else:
-            self._reader = StridedReader(file, offset, layout.item, layout.shape, layout.steps, block_bytes=block_bytes)
+            self._reader = StridedReader(
+                file, offset, layout.stored, layout.shape, layout.steps, block_bytes=block_bytes
+            )
 
     @property
     def spec(self) -> TensorSpec:
-        """What the header says; after `permuted`, the memory format is gone and the logical shape is the new one."""
+        """What the file says; after `permuted`, the memory format is gone and the logical shape is the new one."""
         return self._layout.spec
 
     @property
@@ -158,12 +144,12 @@ class StoredView:
     @property
     def dtype(self) -> str:
         """Logical data type, a name from `facts.dtypes`."""
-        return self._layout.stored_spec.dtype or ""
+        return self._layout.spec.dtype or ""
 
     @property
     def size(self) -> int:
         """Number of stored elements, padding included."""
-        return self._layout.size
+        return prod(self._layout.shape)
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded.
@@ -177,10 +163,10 @@ class StoredView:
         TensorFileError
             When the file has shrunk meanwhile or the disk refuses.
         """
-        layout = self._layout
-        if not 0 <= start <= stop <= layout.size:
-            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {layout.size}")
-        return layout.decode(self._reader.read(start, stop))
+        if not 0 <= start <= stop <= self.size:
+            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self.size}")
+        values = self._reader.read(start, stop)
+        return values if self._layout.bits < 8 else self._layout.decode(values)
 
     def blocks(self, block_elements: int) -> Iterator[Array]:
         """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
@@ -197,8 +183,11 @@ class StoredView:
         """
         layout = self._layout
         order = ordered_axes(axes, layout.shape, str(self._file.path))
-        moved = laid_out(layout.stored_spec, tuple(layout.axes[axis] for axis in order))
-        return StoredView(self._file, self._offset, moved, block_bytes=self._block_bytes)
+        if order != tuple(range(len(order))):
+            shape, steps = tuple(layout.shape[axis] for axis in order), tuple(layout.steps[axis] for axis in order)
+            spec = replace(layout.spec, memory_format=None, logical_shape=shape)
+            layout = layout._replace(spec=spec, shape=shape, steps=steps)
+        return StoredView(self._file, self._offset, layout, block_bytes=self._block_bytes)
 
     def close(self) -> None:
         """Close the file, for every view of it."""
@@ -230,139 +219,46 @@ def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> t
     return order
 
 
-@lru_cache(maxsize=1024)
-def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return elements per step of each axis, for a tensor stored without gaps."""
-    return tuple(accumulate((1, *shape[:0:-1]), mul))[::-1] if shape else ()
-
-
-def open_stored(
-    file: StoredFile, tensor: StoredTensor, *, trailing_bytes: int = 0, block_bytes: int = BLOCK_BYTES
-) -> StoredView:
-    """Open one tensor of a dump file whose header was read; reads no data.
+def open_flat(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
+    """Open raw bytes as a tensor in its stored axes; reads no data.
 
     Parameters
     ----------
-    file : StoredFile
-        The dump file.
-    tensor : StoredTensor
-        What its header says of the tensor.
-    trailing_bytes : int
-        Of the file, to be told with the tensor.
+    path : Path
+        A regular file, or a link to one.
+    claimed : TensorSpec
+        What its name says of it. The shape is the stored one: in a device's memory format the logical shape is unknown.
     block_bytes : int
         Bound of what is held between reads when the elements must be gathered from other places.
 
     Raises
     ------
     TensorFileError
-        When its type has no numeric meaning or cannot be decoded, or its data is not all there. Bytes beyond what the
-        shape needs are padding when the header counts them; they are never read.
+        When the file cannot be read, or does not have just the bytes that dtype and shape need.
     """
-    described = (tensor.data_type.dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
-    if (found := _described(*described)) is None:
-        raise _no_numbers(tensor, _where(file, tensor))
-    layout, needed = found
-    if needed is None:
+    with opened(path) as file:
+        _check_flat(file, claimed)
+        return StoredView(file, 0, layout_of(claimed), block_bytes=block_bytes)
+
+
+def _check_flat(file: StoredFile, claimed: TensorSpec) -> None:
+    where, shape = str(file.path), claimed.shape
+    if claimed.dtype is None or shape is None or not can_decode(claimed.dtype):
+        name = parse_flat(file.path.name)
         raise TensorFileError(
-            f"{_where(file, tensor)}: shape {tensor.shape} is more than any memory holds; the header is damaged"
+            f"{where}: data type {name.dtype if name else 'none'} in its name cannot be decoded; leave the tensor out "
+            "with deselect"
         )
-    if needed > tensor.size:
+    if not can_be_held(shape):
+        raise TensorFileError(f"{where}: shape {shape} in its name is more than any memory holds; rename the file")
+    start, sentence = LFS_POINTER
+    if file.read_bytes(0, min(file.size, len(start))) == start:
+        raise TensorFileError(f"{where}: {sentence}")
+    needed = bytes_needed(claimed.dtype, prod(shape))
+    if file.size < needed:
+        raise truncated(where, f"cut off after {file.size} of {needed} bytes" if file.size else "is empty (0 bytes)")
+    if file.size > needed:
         raise TensorFileError(
-            f"{_where(file, tensor)}: shape {tensor.shape} of {layout.spec.dtype} needs {needed} bytes, the header "
-            f"gives it {tensor.size}; the dump is damaged or was cut short while writing: dump it again"
+            f"{where}: {file.size - needed} bytes too many: shape {shape} of {claimed.dtype} in its name needs "
+            f"{needed}; the file was renamed or written twice: dump it again"
         )
-    there = file.size - tensor.start
-    if tensor.size > there:
-        raise TensorFileError(
-            f"{_where(file, tensor)}: cut off, {max(there, 0)} of its {tensor.size} bytes are there; "
-            "the run was probably killed while writing: dump it again"
-        )
-    if trailing_bytes:
-        layout = laid_out(replace(layout.stored_spec, trailing_bytes=trailing_bytes))
-    return StoredView(file, tensor.start, layout, block_bytes=block_bytes)
-
-
-# A network has many tensors and few kinds of them.
-@lru_cache(maxsize=1024)
-def _described(
-    dtype: str, shape: tuple[int, ...], memory_format: str, logical_shape: tuple[int, ...] | None, groups: int
-) -> tuple[Layout, int | None] | None:
-    """Return how a tensor lies in its file, and in how many bytes, ``None`` of too many; ``None`` without numbers."""
-    known = canonical(dtype)
-    if known is None or not can_decode(known):
-        return None
-    # Of an empty tensor too, since nothing else would hold back what numpy makes of the other lengths.
-    is_possible = prod(filter(None, shape)) <= _MAX_ELEMENTS
-    layout = laid_out(TensorSpec(known, shape, memory_format, logical_shape, groups))
-    return layout, bytes_needed(known, prod(shape)) if is_possible else None
-
-
-def _where(file: StoredFile, tensor: StoredTensor) -> str:
-    return f"{file.path}: {tensor.io} {tensor.slot}"
-
-
-def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
-    label, dtype = tensor.data_type
-    why = NOT_NUMBERS.get(dtype)
-    if why is not None:
-        return TensorFileError(
-            f"{where}: {label} has no numeric meaning; {why}, so it cannot be compared: leave it out with deselect"
-        )
-    return TensorFileError(
-        f"{where}: data type {label} cannot be decoded; cast the tensor to float32 in the network, or leave it out "
-        "with deselect"
-    )
-
-
-# -- The tensors of an Ascend dump file, opened by number ------------------------------------------------------------
-
-
-def open_part(path: Path | str, part: int | None, noted: object = None) -> StoredView:
-    """Open one tensor of a dump file lazily.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file; text is a path of this machine.
-    part : int, optional
-        Its number among inputs, then outputs. ``None`` for a file whose header could not be read when it was indexed:
-        now it is said why.
-    noted : Noted, optional
-        What the header said of the tensor when the dump was indexed; it is read again where the file is another now.
-
-    Raises
-    ------
-    TensorFileError
-        When the header cannot be read, the tensor is not there, its data is not what the header says, or whole dumps
-        follow it.
-    """
-    file = StoredFile(path)
-    try:
-        file.hold()
-        source = FileSource(file)
-        if isinstance(noted, Noted) and noted.state == file.state:
-            return open_stored(file, noted.tensor, trailing_bytes=bytes_behind(source, noted.end))
-        header = parse_header(source)
-        return open_stored(file, part_of(header, part, path), trailing_bytes=bytes_behind(source, header.end))
-    except BaseException:
-        file.close()
-        raise
-
-
-def open_output(path: Path, index: int) -> StoredView:
-    """Open the output that a file of an original model holds: its only one, else the one of this index.
-
-    Raises
-    ------
-    TensorFileError
-        As `open_part`.
-    """
-    opened = open_dump_file(path)
-    try:
-        outputs = [tensor for tensor in opened.header.tensors if tensor.io == "output"]
-        part = index if len(outputs) > 1 else 0
-        tensor = part_of(opened.header._replace(tensors=tuple(outputs)), part, path)
-        return open_stored(opened.file, tensor, trailing_bytes=opened.trailing_bytes)
-    except BaseException:
-        opened.file.close()
-        raise

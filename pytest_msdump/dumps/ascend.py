@@ -3,53 +3,79 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.dumps.ascend_names import (
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.dumps.ascend_file import open_part, read_header
+from pytest_msdump.dumps.ascend_header import Header
+from pytest_msdump.dumps.base import DumpBuilder, Reader
+from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, place_of
+from pytest_msdump.dumps.file_names import (
     AscendName,
-    Found,
-    Remarks,
+    is_time,
+    number,
     parse_ascend,
     parse_converted,
+    parse_mindspore,
+    parse_opdebug,
     parse_protobuf,
-    refs_of,
+    parse_reference,
+    run_of,
+    slice_name,
+    slice_number,
 )
-from pytest_msdump.dumps.base import Reader
-from pytest_msdump.dumps.dump_tree import Place, place_of
-from pytest_msdump.dumps.filename import may_tell_io, number, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.mindspore_runs import sort_out_runs
-from pytest_msdump.dumps.opdebug import parse_opdebug
+from pytest_msdump.dumps.reruns import Reruns, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
+from pytest_msdump.dumps.slices import open_sliced
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.dump_proto import DataType
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import placed_by_time
-from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorView
+from pytest_msdump.model.graph import file_spelling
+from pytest_msdump.model.tensor import (
+    Coordinates,
+    OpKey,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+    location_of,
+)
 
-__all__ = ["AscendReader"]
+__all__ = ["MADE_OF_DUMPS", "OVERFLOW_FILES", "AscendReader", "FoundDump", "index_headers"]
+
+# Sentences of `DumpBuilder.note_file`, of which MindSpore's reader shares two.
+MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
+OVERFLOW_FILES = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"
+_NO_NAME = "{files} with a number for a name that no mapping.csv explains, e.g. {example}"
+_TASK_TYPE = "{files} with a task type other than 0 to 4 in the name, which are left out, e.g. {example}"
+_OTHER_KIND = (
+    "{files} of another dump format beside Ascend dumps, left out: give them a folder of their own; e.g. {example}"
+)
+_UNREADABLE = "{files} of which the header cannot be read, e.g. {example}"
+_WITHOUT_TENSORS = "{files} without a tensor, e.g. {example}"
+_UNTYPED = "{files} with buffers or workspaces, which are no tensors and are left out, e.g. {example}"
+_TRAILING = "{files} with more bytes than the header tells of, which were not read, e.g. {example}"
+_FIRST_THREAD = "{files} of operators in threads (FFTS+), whose inputs are the first thread's alone, e.g. {example}"
 
 # Seconds since 1970 have ten digits. `libx.so.1.2.3` has the form of a dump's name, too.
 _PLAUSIBLE_TIME = 10**9
 _OVERFLOW_TYPE = "Opdebug"
 _SIDE_FILE = re.compile(r"mapping\.csv|convert_failed_file_list\.txt|statistic\.csv|acl_dump_[0-9]+\.json|hccl\.json")
 _RANK = re.compile(r"rank_[0-9]{1,9}")
-_RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
-
-_OVERFLOW = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"
-_NO_NAME = "{files} with a number for a name that no mapping.csv explains, e.g. {example}"
-_TASK_TYPE = "{files} with a task type other than 0 to 4 in the name, which are left out, e.g. {example}"
-_MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
-_OTHER_KIND = (
-    "{files} of another dump format beside Ascend dumps, left out: give them a folder of their own; e.g. {example}"
-)
 
 
 class AscendReader(Reader):
     """Binary dump files in a flat folder, in the tree of CANN or in one of MindSpore's asynchronous dump.
 
-    Unlike other readers it reads a little of every file, the header, since nothing else tells which tensors are in it.
+    Unlike other readers it reads a little of every file, the header, since nothing else says which tensors are in it.
     Files of other formats beside them (``op.index.timestamp.npy``, ``.pb``) are listed as unexplained.
     """
 
@@ -62,61 +88,40 @@ class AscendReader(Reader):
     precedence = 12
 
     def recognises(self, root: Path) -> bool:
-        """Tell whether a file at or below `root` is named like a dump, with a time of ten digits or more.
+        """Return whether a file at or below `root` is named like a dump, with a time of ten digits or more.
 
         Not so where MindSpore wrote its own arrays and left the device's files only where it could not convert them.
         """
         if not root.is_dir():
             return _is_certain(root.name)
         folders = [folder for folder in walk(root) if place_of(root, folder.parts) is not None]
-        if any(map(_has_arrays, folders)):
+        if any(map(_has_own_arrays, folders)):
             return False
         if any(map(_has_dumps, folders)):
             return True
         # Overflow files alone do not make a dump of a device out of arrays that were made of one.
-        return not any(map(_has_array_files, folders)) and any(map(_has_overflow, folders))
+        names = [name for folder in folders for name in folder.files]
+        return not any(name.endswith(".npy") for name in names) and any(map(parse_opdebug, names))
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; reads the header of each file, never more than 64 MiB of it."""
-        remarks = Remarks()
+        builder = DumpBuilder(root, self.name)
         if not root.is_dir():
-            return _index_file(root, remarks, self.name)
-        refs: list[TensorRef] = []
-        unexplained: list[Path] = []
-        labels: dict[str, set[str]] = {}
+            parsed = parse_ascend(root.name)
+            found = [FoundDump(root.parent, root.name, parsed, Coordinates())] if parsed else []
+            return builder.build(Reruns(tuple(index_headers(found, builder, reader=self.name))))
         for folder in walk(root):
             place = place_of(root, folder.parts)
-            found, rest = _sorted_out(root, folder, place, remarks)
-            refs += refs_of(found, remarks, reader=self.name)
-            unexplained += map(folder.relative, (*rest, *folder.closed))
-            for title, value in place.labels if found and place else ():
-                labels.setdefault(title, set()).add(value)
-        repeats = sort_out_runs(root, refs)
-        return Dump(
-            root=root,
-            reader=self.name,
-            refs=placed_by_time(repeats.newest, repeats.partial),
-            older=repeats.older,
-            partial=repeats.partial,
-            unexplained=tuple(sorted(unexplained)),
-            labels=tuple((title, ", ".join(sorted(values))) for title, values in sorted(labels.items())),
-            notes=(*repeats.notes, *remarks.notes),
-        )
+            found = _sort_files(builder, folder, place)
+            builder.refs += index_headers(found, builder, reader=self.name)
+            builder.add_labels(place if found else None)
+        return builder.build(separate_tree_runs(root, builder.refs))
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily in its stored axes; see `Reader.open`."""
         if ref.source.pieces:
-            from pytest_msdump.dumps.ffts import open_sliced
-
             return open_sliced(ref.source.pieces, ref.source.part)
-        return self._open_part(ref.source.location, ref.source.part, ref.source.noted)
-
-    # Importing it costs as much as all else that happens above, and it brings numpy.
-    @cached_property
-    def _open_part(self) -> Callable[[Path | str, int | None, object], TensorView]:
-        from pytest_msdump.dumps.array_reader import open_part
-
-        return open_part
+        return open_part(ref.source.location, ref.source.part)
 
 
 def _is_certain(name: str) -> bool:
@@ -124,12 +129,9 @@ def _is_certain(name: str) -> bool:
     return parsed is not None and parsed.timestamp >= _PLAUSIBLE_TIME
 
 
-def _has_overflow(folder: Folder) -> bool:
-    return any(parse_opdebug(name) is not None for name in folder.files)
-
-
-def _has_array_files(folder: Folder) -> bool:
-    return any(name.endswith(".npy") for name in folder.files)
+def _is_hashed(name: str) -> bool:
+    """Whether a name is the number that stands for one too long for the file system."""
+    return number(name) is not None
 
 
 def _has_dumps(folder: Folder) -> bool:
@@ -138,89 +140,193 @@ def _has_dumps(folder: Folder) -> bool:
     return MAPPING in folder.files and any(map(_is_hashed, folder.files))
 
 
-def _has_arrays(folder: Folder) -> bool:
-    """Whether there are arrays of MindSpore's other than those made of dumps that are still beside them."""
-    if not may_tell_io(folder.files):
-        return False
-    arrays = (name for name in folder.files if parse_mindspore(name))
-    first = next(arrays, None)
-    if first is None:
-        return False
-    runs = {_run(parsed) for parsed in map(parse_ascend, folder.files) if parsed}
-    return not all(_is_made_of(name, runs) for name in (first, *arrays)) if runs else True
-
-
-def _run(parsed: AscendName) -> tuple[object, ...]:
-    """Identify one run of an operator; its name may be shorter in arrays that were made of its dump."""
-    return (parsed.op_type, parsed.task, parsed.stream, parsed.timestamp)
+def _has_own_arrays(folder: Folder) -> bool:
+    """Whether there are arrays of MindSpore other than those made of dumps that are still beside them."""
+    runs = {run_of(parsed) for parsed in map(parse_ascend, folder.files) if parsed}
+    return any(parse_mindspore(name) and not _is_made_of(name, runs) for name in folder.files)
 
 
 def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:
     """Whether an array was made of one of the dumps `runs`."""
     converted = parse_converted(name)
-    return converted is not None and _run(converted.dump) in runs
+    return converted is not None and run_of(converted.dump) in runs
 
 
-def _is_hashed(name: str) -> bool:
-    """Whether a name is the number that stands for one too long for the file system."""
-    return number(name) is not None
-
-
-def _index_file(path: Path, remarks: Remarks, reader: str) -> Dump:
-    parsed = parse_ascend(path.name)
-    found = [Found(path.parent, path.name, parsed, Coordinates())] if parsed else []
-    refs = placed_by_time(refs_of(found, remarks, reader=reader))
-    return Dump(root=path, reader=reader, refs=refs, notes=remarks.notes)
-
-
-def _sorted_out(
-    root: Path, folder: Folder, place: Place | None, remarks: Remarks
-) -> tuple[Sequence[Found], Sequence[str]]:
-    """Sort the files of one directory into dumps and unexplained ones; known side files are neither."""
-    originals = _originals(root, folder, remarks)
-    below = folder.below(root)
-    found: list[Found] = []
+def _sort_files(builder: DumpBuilder, folder: Folder, place: Place | None) -> list[FoundDump]:
+    """Return the dumps of one directory; other files are unexplained, but for known side files."""
+    originals, notes = originals_in(builder.root, folder)
+    builder.note(*notes)
+    below = folder.below(builder.root)
+    found: list[FoundDump] = []
     others: list[tuple[str, AscendName | None]] = []
     for name in folder.files:
-        parsed = parse_ascend(originals.get(name, name))
+        parsed = parse_ascend(originals.get(name, name) if _is_hashed(name) else name)
         if parsed and place and parsed.is_known and parsed.op_type != _OVERFLOW_TYPE:
-            found.append(Found(below, name, parsed, place.at))
+            found.append(FoundDump(below, name, parsed, place.at))
         else:
             others.append((name, parsed))
-    runs = {_run(one.name) for one in found} if others else set()
-    rest: list[str] = []
+    runs = {run_of(one.name) for one in found}
+    levels = (builder.root.name, *folder.parts)
+    in_rank = any(_RANK.fullmatch(above) and below in RANK_FOLDERS for above, below in pairwise(levels))
+    unexplained: list[str] = []
     for name, parsed in others:
         if _is_made_of(name, runs):
-            remarks.add(_MADE_OF_DUMPS, folder.relative(name).as_posix())
-        elif not _is_side_file(root, folder, name, parsed, remarks):
-            rest.append(name)
-            _remark(folder.relative(name), parsed, remarks)
-    return found, rest
+            builder.note_file(MADE_OF_DUMPS, folder.text(name))
+        elif parsed and parsed.op_type == _OVERFLOW_TYPE:
+            builder.note_file(OVERFLOW_FILES, folder.text(name))
+        elif not in_rank and not _SIDE_FILE.fullmatch(name):
+            unexplained.append(name)
+            if why := _why_left_out(name, parsed):
+                builder.note_file(why, folder.text(name))
+    builder.leave_out(folder, unexplained)
+    return found
 
 
-def _originals(root: Path, folder: Folder, remarks: Remarks) -> Mapping[str, str]:
-    """Return the names that were too long for the file system, by the numbers they were given."""
-    originals, notes = originals_in(root, folder)
-    remarks.say(*notes)
-    return {new: original for new, original in originals.items() if _is_hashed(new)}
-
-
-def _is_side_file(root: Path, folder: Folder, name: str, parsed: AscendName | None, remarks: Remarks) -> bool:
-    """Whether a file is no tensor, but one that is written beside them."""
-    if parsed and parsed.op_type == _OVERFLOW_TYPE:
-        remarks.add(_OVERFLOW, folder.relative(name).as_posix())
-        return True
-    levels = (root.name, *folder.parts)
-    in_rank = any(_RANK.fullmatch(above) and below in _RANK_FOLDERS for above, below in pairwise(levels))
-    return in_rank or _SIDE_FILE.fullmatch(name) is not None
-
-
-def _remark(relative: Path, parsed: AscendName | None, remarks: Remarks) -> None:
-    """Say why a file that looks like a tensor is left out."""
-    name = relative.name
+def _why_left_out(name: str, parsed: AscendName | None) -> str:
+    """Return what to say of a file that looks like a tensor; empty for others."""
     if parsed and not parsed.is_known:
-        remarks.add(_TASK_TYPE, relative.as_posix())
-    elif _is_hashed(name):
-        remarks.add(_NO_NAME, relative.as_posix())
-    elif any(parse(name) for parse in (parse_reference, parse_mindspore, parse_converted, parse_protobuf)):
-        remarks.add(_OTHER_KIND, relative.as_posix())
+        return _TASK_TYPE
+    if _is_hashed(name):
+        return _NO_NAME
+    others = (parse_reference, parse_mindspore, parse_converted, parse_protobuf)
+    return _OTHER_KIND if any(parse(name) for parse in others) else ""
+
+
+# -- From dump files to references -----------------------------------------------------------------------------------
+
+
+class FoundDump(NamedTuple):
+    """A dump file, what its name says, and where in the run it was dumped."""
+
+    folder: Path
+    file: str
+    name: AscendName
+    at: Coordinates
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.folder / self.file
+
+
+def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: str) -> list[TensorRef]:
+    """Read the headers of one directory's files.
+
+    Parameters
+    ----------
+    found : iterable of FoundDump
+        The files.
+    builder : DumpBuilder
+        Gets the notes.
+    reader : str
+        Name of the reader that opens the tensors.
+
+    Returns
+    -------
+    list of TensorRef
+        One for each input and output. A file whose header cannot be read gives one output, which cannot be opened.
+    """
+    sliced: defaultdict[tuple[str, str], list[FoundDump]] = defaultdict(list)
+    refs: list[TensorRef] = []
+    for one in found:
+        if one.name.is_ffts:
+            sliced[one.name.op_type, slice_name(one.name.op).op].append(one)
+        else:
+            refs += _whole_refs(one, builder, reader)
+    for files in sliced.values():
+        for members in _passes(files):
+            refs += _sliced_refs(members, builder, reader)
+    return refs
+
+
+def _passes(files: Sequence[FoundDump]) -> Sequence[Sequence[FoundDump]]:
+    """Separate the runs of one sliced operator: the first file of every slice, the second of every slice, and so on.
+
+    Where one slice has more files than another, or their times are none, nothing shows which of them belong together.
+    They stay one run, which has too many files to be opened: better than slices of two runs in one tensor.
+    """
+    by_number: defaultdict[int, list[FoundDump]] = defaultdict(list)
+    for one in sorted(files, key=lambda each: (each.name.timestamp, each.file)):
+        by_number[slice_number(one.name)].append(one)
+    ordered = [by_number[number] for number in sorted(by_number)]
+    repeats = any(len(members) > 1 for members in ordered)
+    if repeats and (len(set(map(len, ordered))) > 1 or not all(is_time(one.name.timestamp) for one in files)):
+        return [[one for members in ordered for one in members]]
+    return list(zip(*ordered, strict=True))
+
+
+def _whole_refs(one: FoundDump, builder: DumpBuilder, reader: str) -> Iterator[TensorRef]:
+    header = _header(one, builder)
+    folder, file, name, _ = one
+    if header is None:
+        yield _unreadable(one, TensorSource(folder, file, name.timestamp), reader)
+        return
+    op = _key(one, header.op_name)
+    for part, tensor in enumerate(header.tensors):
+        source = TensorSource(folder, file, name.timestamp, part, device_address=tensor.address)
+        claimed = _claimed(tensor.data_type, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
+        yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)
+
+
+def _sliced_refs(members: Sequence[FoundDump], builder: DumpBuilder, reader: str) -> Iterator[TensorRef]:
+    headers = [_header(one, builder) for one in members]
+    timestamp = min(members, key=attrgetter("name.timestamp")).name.timestamp
+    pieces = tuple(one.path for one in members)
+    header = headers[0]
+    if header is None:
+        yield _unreadable(members[0], TensorSource.of(pieces[0], timestamp, pieces=pieces), reader)
+        return
+    op = _key(members[0], header.op_name)
+    by_threads = slice_name(members[0].name.op).number is None
+    for part, tensor in enumerate(header.tensors):
+        if tensor.io == "input" and by_threads and len(members) > 1:
+            builder.note_file(_FIRST_THREAD, members[0].file)
+        source = TensorSource.of(pieces[0], timestamp, part, pieces, tensor.address)
+        # Shapes are known when the slices are joined.
+        claimed = _claimed(tensor.data_type, None, tensor.memory_format, None, tensor.groups)
+        yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)
+
+
+def _header(one: FoundDump, builder: DumpBuilder) -> Header | None:
+    try:
+        header, size = read_header(location_of(one.folder, one.file))
+    except TensorFileError:
+        builder.note_file(_UNREADABLE, one.file)
+        return None
+    if not header.tensors:
+        builder.note_file(_WITHOUT_TENSORS, one.file)
+    if header.raw:
+        builder.note_file(_UNTYPED, one.file)
+    if size > header.end:
+        builder.note_file(_TRAILING, one.file)
+    return header
+
+
+def _key(one: FoundDump, header_name: str) -> OpKey:
+    """Name an operator as its file does, and truly when the header's name is that name before it was mangled."""
+    name, true_name = one.name.op, header_name
+    if one.name.is_ffts:
+        sliced = slice_name(name)
+        name, origin = sliced.op, sliced.origin
+        true_name = slice_name(header_name).origin
+        if file_spelling(true_name) != file_spelling(origin):
+            true_name = origin
+    elif true_name != name and (spelling := file_spelling(true_name)) != name and spelling != file_spelling(name):
+        true_name = name
+    return OpKey(name, one.at, one.name.op_type, true_name if true_name != name else None)
+
+
+def _unreadable(one: FoundDump, source: TensorSource, reader: str) -> TensorRef:
+    return TensorRef(TensorKey(_key(one, ""), "output", 0), TensorSpec(), source, reader)
+
+
+# A network has many tensors and few kinds of them, which share their memory.
+@lru_cache(maxsize=2048)
+def _claimed(
+    data_type: DataType,
+    shape: tuple[int, ...] | None,
+    memory_format: str,
+    original_shape: tuple[int, ...] | None,
+    groups: int,
+) -> TensorSpec:
+    return TensorSpec(canonical(data_type.dtype), shape, memory_format, original_shape, groups)

@@ -1,39 +1,49 @@
-"""One Ascend dump file: opened, and its header read. Needs no numpy, so that dumps can be listed without it."""
+"""One Ascend dump file: opened, its header read, and its tensors and other parts opened by number."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.dumps.ascend_header import Header, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.stored_file import FileState, StoredFile
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.dtypes.decode import bytes_needed, can_decode
+from pytest_msdump.dumps.array_reader import StoredView, can_be_held, layout_of
+from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
+from pytest_msdump.dumps.stored_file import StoredFile, opened, truncated
+from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.dumps.wire import Span
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.dump_proto import NOT_NUMBERS
+from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = [
+    "RAW_WORDS",
     "DumpFile",
     "FileSource",
-    "UntypedPart",
     "open_dump_file",
+    "open_output",
+    "open_part",
     "part_of",
+    "raw_bytes",
     "read_header",
-    "untyped_bytes",
-    "untyped_parts",
 ]
 
 _WINDOW_BYTES = 2**12
+_RAW_BLOCK_BYTES = 2**20
+
+# What the vendor calls buffers and workspaces in file names.
+RAW_WORDS = {"buffer": "l1buffer", "space": "space"}
 
 
 class FileSource:
     """A file as a `wire.Source`. Looks through a small window, so that fields cost no system call each."""
 
-    def __init__(self, file: StoredFile, first: bytes = b"") -> None:
-        self._file = file
-        # An attribute and no property: it is asked for several times in each of very many files.
-        self.size = file.size
-        self._window = first
-        self._begin = 0
+    def __init__(self, file: StoredFile) -> None:
+        self._file, self.size = file, file.size
+        self._window, self._begin = b"", 0
 
     @property
     def where(self) -> str:
@@ -42,9 +52,6 @@ class FileSource:
 
     def peek(self, start: int, count: int) -> bytes:
         """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
-        offset = start - self._begin
-        if offset >= 0 <= count and offset + count <= len(self._window):
-            return self._window[offset : offset + count]
         count = max(0, min(count, self.size - start))
         if not self._begin <= start <= start + count <= self._begin + len(self._window):
             length = min(max(count, _WINDOW_BYTES), self.size - start) if count else 0
@@ -58,11 +65,6 @@ class DumpFile(NamedTuple):
     file: StoredFile
     source: FileSource
     header: Header
-
-    @property
-    def trailing_bytes(self) -> int:
-        """Bytes behind all that the header explains; see `ascend_header.bytes_behind`."""
-        return bytes_behind(self.source, self.header.end)
 
     def text(self, span: Span, most_bytes: int) -> str:
         """Return a text that is inside the header.
@@ -79,48 +81,73 @@ class DumpFile(NamedTuple):
         except UnicodeDecodeError as error:
             raise TensorFileError(f"{self.file.path}: a text in its header is no text; it is damaged") from error
 
+    def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
+        """Open one of its tensors; reads no data.
 
-def open_dump_file(path: Path) -> DumpFile:
-    """Open a dump file and read its header; the caller closes `file`.
+        Raises
+        ------
+        TensorFileError
+            When its type has no numeric meaning or cannot be decoded, its data is not all there, or whole dumps follow
+            this one. Bytes beyond what the shape needs are padding when the header counts them; they are never read.
+        """
+        where, dtype = f"{self.file.path}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
+        behind = bytes_behind(self.source, self.header.end)
+        if dtype is None or not can_decode(dtype):
+            raise _no_numbers(tensor, where)
+        if not can_be_held(tensor.shape):
+            raise TensorFileError(f"{where}: shape {tensor.shape} is more than any memory holds; the header is damaged")
+        needed = bytes_needed(dtype, prod(tensor.shape))
+        if needed > tensor.size:
+            raise TensorFileError(
+                f"{where}: shape {tensor.shape} of {dtype} needs {needed} bytes, the header gives it {tensor.size}; "
+                "the dump is damaged or was cut short while writing: dump it again"
+            )
+        self.check_is_there(tensor, f"{tensor.io} {tensor.slot}")
+        spec = TensorSpec(dtype, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups, behind)
+        return StoredView(self.file, tensor.start, layout_of(spec), block_bytes=block_bytes)
+
+    def check_is_there(self, part: StoredTensor | RawPart, what: str) -> None:
+        """Refuse a part whose bytes are not all in the file."""
+        there = max(0, self.file.size - part.start)
+        if part.size > there:
+            raise truncated(f"{self.file.path}: {what}", f"cut off, {there} of its {part.size} bytes are there")
+
+
+def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
+    label, dtype = tensor.data_type
+    why = NOT_NUMBERS.get(dtype)
+    if why is not None:
+        return TensorFileError(
+            f"{where}: {label} has no numeric meaning; {why}, so it cannot be compared: leave it out with deselect"
+        )
+    return TensorFileError(
+        f"{where}: data type {label} cannot be decoded; cast the tensor to float32 in the network, or leave it out "
+        "with deselect"
+    )
+
+
+def open_dump_file(path: Path | str) -> DumpFile:
+    """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine.
 
     Raises
     ------
     TensorFileError
         When it cannot be opened or its header cannot be read.
     """
-    file = StoredFile(path)
-    try:
-        file.hold()
+    with opened(path) as file:
         source = FileSource(file)
         return DumpFile(file, source, parse_header(source))
-    except BaseException:
-        file.close()
-        raise
 
 
-def read_header(path: Path | str) -> tuple[Header, int, FileState | None]:
-    """Return what a dump file says of its tensors, the file's size, and its state if it has one.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file; text is a path of this machine.
-
-    Raises
-    ------
-    TensorFileError
-        As `open_dump_file`.
-    """
-    file = StoredFile(path)
-    try:
-        header = parse_header(FileSource(file, file.first_bytes(_WINDOW_BYTES)))
-        return header, file.size, file.state
-    finally:
-        file.close()
+def read_header(path: Path | str) -> tuple[Header, int]:
+    """Return what a dump file says of its tensors, and the file's size; raises as `open_dump_file`."""
+    dump = open_dump_file(path)
+    dump.file.close()
+    return dump.header, dump.file.size
 
 
 def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:
-    """Return one tensor of a header.
+    """Return one tensor of a header by its number among inputs, then outputs.
 
     Raises
     ------
@@ -135,37 +162,32 @@ def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:
     return header.tensors[part]
 
 
-# -- Buffers and workspaces of an Ascend dump file -------------------------------------------------------------------
+def open_part(path: Path | str, part: int | None) -> StoredView:
+    """Open one tensor of a dump file lazily; see `part_of` for its number.
 
-
-_BLOCK_BYTES = 2**20
-# What the vendor calls them in file names.
-_WORDS = {"buffer": "l1buffer", "space": "space"}
-
-
-class UntypedPart(NamedTuple):
-    """One of them: ``l1buffer`` or ``space``, its number among its kind, and where its bytes are in the file."""
-
-    kind: str
-    slot: int
-    start: int
-    size: int
-
-
-def untyped_parts(path: Path) -> tuple[UntypedPart, ...]:
-    """Find the buffers, then the workspaces, of a dump file; none in a nano dump, which has no word for them.
-
-    Raises
-    ------
-    TensorFileError
-        The file or its header cannot be read.
+    ``None`` stands for a file whose header could not be read when it was indexed: opening it raises the reason.
     """
-    opened = open_dump_file(path)
-    opened.file.close()
-    return tuple(UntypedPart(_WORDS[part.kind], part.slot, part.start, part.size) for part in opened.header.raw)
+    dump = open_dump_file(path)
+    try:
+        return dump.open(part_of(dump.header, part, path))
+    except BaseException:
+        dump.file.close()
+        raise
 
 
-def untyped_bytes(path: Path, part: UntypedPart) -> Iterator[bytes]:
+def open_output(path: Path, index: int) -> StoredView:
+    """Open the output that a file of an original model holds: its only one, else the one of this index."""
+    dump = open_dump_file(path)
+    try:
+        outputs = tuple(tensor for tensor in dump.header.tensors if tensor.io == "output")
+        part = index if len(outputs) > 1 else 0
+        return dump.open(part_of(dump.header._replace(tensors=outputs), part, path))
+    except BaseException:
+        dump.file.close()
+        raise
+
+
+def raw_bytes(path: Path, part: RawPart) -> Iterator[bytes]:
     """Yield the bytes of a buffer or workspace, a piece at a time.
 
     Raises
@@ -173,17 +195,8 @@ def untyped_bytes(path: Path, part: UntypedPart) -> Iterator[bytes]:
     TensorFileError
         They are not all there.
     """
-    opened = open_dump_file(path)
-    try:
-        there = max(0, opened.file.size - part.start)
-        if part.size > there:
-            raise TensorFileError(
-                f"{path}: {part.kind} {part.slot}: cut off, {there} of its {part.size} bytes are there; "
-                "the run was probably killed while writing: dump it again"
-            )
-        for start in range(part.start, part.start + part.size, _BLOCK_BYTES):
-            piece = bytearray(min(_BLOCK_BYTES, part.start + part.size - start))
-            opened.file.read_into(memoryview(piece), start)
-            yield bytes(piece)
-    finally:
-        opened.file.close()
+    dump = open_dump_file(path)
+    with closing(dump.file):
+        dump.check_is_there(part, f"{RAW_WORDS[part.kind]} {part.slot}")
+        for start in range(part.start, part.start + part.size, _RAW_BLOCK_BYTES):
+            yield dump.file.read_bytes(start, min(_RAW_BLOCK_BYTES, part.start + part.size - start))

@@ -1,34 +1,34 @@
-"""What every reader of a dump format does, and the choice among them."""
+"""What every reader of a dump format does, the choice among readers, and how each builds its `Dump`."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_msdump.dumps.listing import walk
+from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.pages import pages
+from pytest_msdump.model.dump import Dump, PartialRun
+from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.storage.files import irregular
 from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
+    from pytest_msdump.dumps.dump_tree import Place
+    from pytest_msdump.dumps.reruns import Reruns
     from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = ["EMPTY", "Reader", "Scratch", "index_dump"]
+__all__ = ["EMPTY", "DumpBuilder", "Reader", "index_dump"]
 
 # The `Dump.reader` of a folder without files, which no reader is needed for.
 EMPTY = "empty"
 
 
 class Reader(ABC):
-    """One dump format. Extend it in another package and name it under the entry point group ``pytest_msdump.readers``.
+    """One dump format. Extend it in another package and name it under the entry point group ``pytest_msdump.dumps``.
 
     Attributes
     ----------
@@ -37,7 +37,8 @@ class Reader(ABC):
     looks_for : str
         What a dump of this format looks like, as the end of a sentence for a person whose directory was not recognised.
     precedence : int
-        Who is asked when several readers recognise one directory: the highest. More specific formats have more.
+        Of several readers that recognise one directory, the one with the highest reads it. More specific formats have
+        more.
     """
 
     name: ClassVar[str]
@@ -46,7 +47,7 @@ class Reader(ABC):
 
     @abstractmethod
     def recognises(self, root: Path) -> bool:
-        """Tell whether `root`, which exists, is a dump of this format. Looks at names only."""
+        """Return whether `root`, which exists, is a dump of this format. Looks at names only."""
 
     @abstractmethod
     def index(self, root: Path) -> Dump:
@@ -71,7 +72,7 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     root : Path
         A directory, or one file.
     readers : mapping of str to Reader
-        Who may be chosen, by name.
+        The readers to choose from, by name.
 
     Returns
     -------
@@ -90,7 +91,6 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
     if not root.is_dir() and (kind := irregular(root.stat())):
         raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")
-    # In this order the first to recognise it is the one, and the others need not look at every name.
     for reader in sorted(readers.values(), key=lambda each: -each.precedence):
         if reader.recognises(root):
             return reader.index(root)
@@ -104,33 +104,67 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
 
 
 def _example(root: Path) -> str | None:
-    """Name something that is at or below `root`; ``None`` when there is nothing."""
+    """Return the name of something at or below `root`; ``None`` when there is nothing."""
     if not root.is_dir():
         return root.name
-    for folder in walk(root):
-        for name in (*folder.files, *folder.closed):
-            return folder.relative(name).as_posix()
-    return None
+    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
+    return next(names, None)
 
 
-# -- Memory that tensors are read into -------------------------------------------------------------------------------
+class DumpBuilder:
+    """Collects what a reader finds below a root.
 
+    Attributes
+    ----------
+    refs : list of TensorRef
+        Every tensor, in any order.
+    labels : mapping of str to set of str
+        What is known of the run; a label may be found several times.
+    """
 
-Array = npt.NDArray[Any]
+    def __init__(self, root: Path, reader: str) -> None:
+        self.root, self.reader = root, reader
+        self.refs: list[TensorRef] = []
+        self.labels: defaultdict[str, set[str]] = defaultdict(set)
+        self._unexplained: list[Path] = []
+        self._notes: list[str] = []
+        self._examples: defaultdict[str, list[str]] = defaultdict(list)
 
-_NO_BYTES: Array = np.empty(0, np.uint8)
-_BYTE = np.dtype(np.uint8)
+    def leave_out(self, folder: Folder, names: Iterable[str]) -> None:
+        """Add files of a folder that are not understood, and what in it could not be looked into."""
+        self._unexplained += map(folder.relative, (*names, *folder.closed))
 
+    def add_labels(self, place: Place | None) -> None:
+        """Add what the path of a folder with tensors says of the run."""
+        for title, value in place.labels if place else ():
+            self.labels[title].add(value)
 
-class Scratch:
-    """Memory that is used again and again for one tensor."""
+    def note(self, *sentences: str) -> None:
+        """Add sentences for the header."""
+        self._notes += sentences
 
-    def __init__(self) -> None:
-        self._bytes = _NO_BYTES
+    def note_file(self, sentence: str, example: str) -> None:
+        """Count a file; `sentence` has places for ``{files}`` and ``{example}``, and is said once."""
+        self._examples[sentence].append(example)
 
-    def take(self, count: int, dtype: np.dtype[Any]) -> Array:
-        """Return a 1-D array of `count` elements over this memory, with whatever is in it."""
-        needed = count * dtype.itemsize
-        if needed > self._bytes.size:
-            self._bytes = pages(needed, _BYTE)
-        return self._bytes[:needed].view(dtype)
+    def build(
+        self,
+        runs: Reruns,
+        *,
+        order: Callable[[Iterable[TensorRef], PartialRun | None], tuple[TensorRef, ...]] = placed_by_time,
+    ) -> Dump:
+        """Return the dump. `runs` are made of `refs`; `order` gives them their places."""
+        counted = [
+            sentence.format(files="1 file" if len(examples) == 1 else f"{len(examples)} files", example=min(examples))
+            for sentence, examples in self._examples.items()
+        ]
+        return Dump(
+            root=self.root,
+            reader=self.reader,
+            refs=order(runs.newest, runs.partial),
+            older=runs.older,
+            partial=runs.partial,
+            unexplained=tuple(sorted(self._unexplained)),
+            labels=tuple((name, ", ".join(sorted(values))) for name, values in sorted(self.labels.items())),
+            notes=(*runs.notes, *self._notes, *counted),
+        )

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.ascend_names import ConvertedBin, ConvertedName, parse_converted, parse_converted_bin
-from pytest_msdump.dumps.base import Reader
+from pytest_msdump.dumps.array_reader import open_flat
+from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.dump_tree import place_of
-from pytest_msdump.dumps.filename import may_tell_io, parse_mindspore
-from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.mindspore_runs import sort_out_runs
-from pytest_msdump.dumps.opdebug import parse_opdebug
+from pytest_msdump.dumps.file_names import (
+    ConvertedBin,
+    ConvertedName,
+    parse_converted,
+    parse_converted_bin,
+    parse_mindspore,
+    parse_opdebug,
+)
+from pytest_msdump.dumps.listing import walk
+from pytest_msdump.dumps.npy import open_npy
+from pytest_msdump.dumps.reruns import separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import placed_by_time
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 __all__ = ["ConvertedReader"]
 
@@ -31,8 +36,8 @@ _SIDE_FILES = frozenset({MAPPING, "convert_failed_file_list.txt", "simple_op_map
 class ConvertedReader(Reader):
     """Arrays whose names are those of dump files and, behind, the tensor's number and maybe its shape; raw bytes, too.
 
-    They hold what the tool made of the tensor, whose memory format is unknown where the name does not tell it. Names
-    that tell it are those of MindSpore's own arrays, too: a directory with nothing but such is left to that reader.
+    They hold what the tool made of the tensor, whose memory format is unknown where the name does not have it. Names
+    that have it are those of MindSpore's own arrays, too: a directory with nothing but such is left to that reader.
     """
 
     name = "converted"
@@ -40,80 +45,51 @@ class ConvertedReader(Reader):
     precedence = 11
 
     def recognises(self, root: Path) -> bool:
-        """Tell whether a name below `root` has this form and no other."""
+        """Return whether a name below `root` has this form and no other."""
         if not root.is_dir():
             return False
-        folders = [folder for folder in walk(root) if place_of(root, folder.parts)]
-        names = [original for folder in folders for original, _ in _originals(root, folder)[0]]
-        # Of a tree of MindSpore's the first name tells; of what is ours every name has to be looked at anyway.
-        return may_tell_io(names) and not any(map(_is_mindspores, names)) and any(map(_is_ours, names))
+        names: list[str] = []
+        for folder in walk(root):
+            if place_of(root, folder.parts):
+                originals, _ = originals_in(root, folder)
+                names += [originals.get(name, name) for name in folder.files]
+        own = set(filter(_is_own, names))
+        return bool(own) and not any(parse_mindspore(name) for name in names if name not in own)
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root` by name; see `Reader.index`."""
-        refs: list[TensorRef] = []
-        unexplained: list[Path] = []
-        notes: list[str] = []
+        builder = DumpBuilder(root, self.name)
         for folder in walk(root):
             place = place_of(root, folder.parts)
-            names, note = _originals(root, folder)
-            notes += note
-            unexplained += map(folder.relative, folder.closed)
-            for original, name in names:
+            originals, notes = originals_in(root, folder)
+            builder.note(*notes)
+            unexplained = []
+            for name in folder.files:
+                original = originals.get(name, name)
                 parsed = (parse_converted(original) or parse_converted_bin(original)) if place else None
                 if place and parsed:
-                    refs.append(_ref(parsed, folder.below(root) / name, place.at, self.name))
-                elif not _is_side_file(name):
-                    unexplained.append(folder.relative(name))
-        repeats = sort_out_runs(root, refs)
-        return Dump(
-            root=root,
-            reader=self.name,
-            refs=placed_by_time(repeats.newest, repeats.partial),
-            older=repeats.older,
-            partial=repeats.partial,
-            unexplained=tuple(sorted(unexplained)),
-            notes=(*repeats.notes, *notes),
-        )
+                    dump = parsed.dump
+                    key = TensorKey(OpKey(dump.op, place.at, dump.op_type), parsed.io, parsed.slot)
+                    source = TensorSource(folder.below(root), name, dump.timestamp)
+                    builder.refs.append(TensorRef(key, _spec(parsed), source, self.name))
+                elif name not in _SIDE_FILES and not parse_opdebug(name) and not _UNTYPED.fullmatch(name):
+                    unexplained.append(name)
+            builder.leave_out(folder, unexplained)
+        return builder.build(separate_tree_runs(root, builder.refs))
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
-        from pytest_msdump.dumps.flat_bin import open_flat
-        from pytest_msdump.dumps.npy import open_npy
-
         if ref.source.path.suffix == _RAW:
             return open_flat(ref.source.path, ref.spec)
         return open_npy(ref.source.path, ref.spec)
 
 
-def _is_side_file(name: str) -> bool:
-    return name in _SIDE_FILES or parse_opdebug(name) is not None or _UNTYPED.fullmatch(name) is not None
-
-
-def _is_ours(name: str) -> bool:
+def _is_own(name: str) -> bool:
     if name.endswith(_RAW):
         return parse_converted_bin(name) is not None
     parsed = parse_converted(name)
     # MindSpore's names have a stream, which those of older devices lack.
     return parsed is not None and (parsed.memory_format is None or parse_mindspore(name) is None)
-
-
-def _is_mindspores(name: str) -> bool:
-    return parse_mindspore(name) is not None and not _is_ours(name)
-
-
-def _originals(root: Path, folder: Folder) -> tuple[Sequence[tuple[str, str]], Sequence[str]]:
-    """Return a directory's names, each behind what it was before it was shortened, and what is to be told."""
-    originals, notes = originals_in(root, folder)
-    return [(originals.get(name, name), name) for name in folder.files], notes
-
-
-def _ref(parsed: ConvertedName | ConvertedBin, path: Path, at: Coordinates, reader: str) -> TensorRef:
-    return TensorRef(
-        key=TensorKey(OpKey(parsed.dump.op, at, parsed.dump.op_type), parsed.io, parsed.slot),
-        spec=_spec(parsed),
-        source=TensorSource.of(path, parsed.dump.timestamp),
-        reader=reader,
-    )
 
 
 def _spec(parsed: ConvertedName | ConvertedBin) -> TensorSpec:

@@ -14,14 +14,27 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.dumps.filename import number
+from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.listing import Folder
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.remote import spelled_out
 
-__all__ = ["Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
+__all__ = ["RANK_FOLDERS", "Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
 
-_PATTERNS = {
+# Directories in a rank's, beside the nets, that hold no tensors.
+RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
+
+
+class Place(NamedTuple):
+    """Coordinates of a directory's files, and what else the path says of the run."""
+
+    at: Coordinates
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+# -- Trees of devices ------------------------------------------------------------------------------------------------
+
+_LEVEL_NAMES = {
     "time": r"[0-9]{14}",
     "step": r"[0-9]{1,9}",
     "device": r"[0-9]{1,9}",
@@ -34,7 +47,7 @@ _PATTERNS = {
     "iteration": r"[0-9]{1,18}",
     "operator": r".+",
 }
-_ASCEND_LEVELS = {name: re.compile(pattern, re.DOTALL) for name, pattern in _PATTERNS.items()}
+_DEVICE_LEVELS = {name: re.compile(pattern, re.DOTALL) for name, pattern in _LEVEL_NAMES.items()}
 
 # Whole trees, known by a level that nothing else looks like.
 _TREES = (
@@ -46,82 +59,61 @@ _TREES = (
     ("time", "device", "operator"),
     ("time",),
 )
-# What is left of one when a directory within it was copied out, by how many levels are left.
-_CUT = (
+# What is left of one when a directory within it was copied out.
+_CUT_TREES = (
     (),
     ("iteration",),
     ("model_id", "iteration"),
     ("model", "model_id", "iteration"),
     ("device", "model", "model_id", "iteration"),
+    ("device", "operator"),
 )
-_SINGLE_OPERATOR = ("device", "operator")
-
-
-class Place(NamedTuple):
-    """Coordinates of a directory's files, and what else the path tells of the run."""
-
-    at: Coordinates
-    labels: tuple[tuple[str, str], ...] = ()
+_LABELS = (("time", "time"), ("device", "device"), ("model", "model"), ("model_id", "model id"))
 
 
 def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
-    """Read coordinates from a path.
+    """Read coordinates in a device's tree from a path; ``None`` when no dump has files at such a place.
 
     Parameters
     ----------
     root : Path
         What the user pointed at. Directories above it count only when they make a whole tree with those below.
     parts : tuple of str
-        Directories from `root` down to the files.
-
-    Returns
-    -------
-    Place or None
-        ``None`` when no dump has files at such a place. A directory of files alone is iteration 0.
+        Directories from `root` down to the files. A directory of files alone is iteration 0.
     """
-    above = spelled_out(root).parts[1:]
-    whole = (*above, *parts)
+    whole = (*_parts_above(root), *parts)
     for levels in _TREES:
-        # A number above the time is the step of a dump only where it is part of it: runs are numbered by people, too.
+        # A number above the time is the step of a dump only below the root: people number their runs, too.
         above_root = len(levels) > len(parts) and levels[0] != "step"
-        if (above_root or len(levels) == len(parts)) and (found := _read(levels, whole[-len(levels) :])):
+        if (above_root or len(levels) == len(parts)) and (found := _read_levels(levels, whole[-len(levels) :])):
             return found
-    if len(parts) < len(_CUT) and (found := _read(_CUT[len(parts)], parts)):
-        return found
-    return _read(_SINGLE_OPERATOR, parts) if len(parts) == len(_SINGLE_OPERATOR) else None
+    return next(filter(None, (_read_levels(levels, parts) for levels in _CUT_TREES)), None)
 
 
-def _read(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | None:
-    values: dict[str, str] = {}
+def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | None:
     if len(levels) != len(names):
         return None
+    values: dict[str, str] = {}
     for level, name in zip(levels, names, strict=True):
-        match = _ASCEND_LEVELS[level].fullmatch(name)
+        match = _DEVICE_LEVELS[level].fullmatch(name)
         if match is None:
             return None
         values[level] = name
         values.update(match.groupdict())
-    return _place(values)
-
-
-def _place(values: dict[str, str]) -> Place:
     rank = values.get("rank", values.get("device"))
     graph = values.get("graph", values.get("model_id"))
-    # The step is the user's; the number inside of it is the device's own count.
-    iteration = values.get("step", values.get("iteration", "0"))
     at = Coordinates(
         rank=None if rank is None else int(rank),
         net=values.get("net", values.get("model")),
         graph=None if graph is None else int(graph),
-        iteration=int(iteration),
+        # The step is the user's; the number inside of it is the device's own count.
+        iteration=int(values.get("step", values.get("iteration", "0"))),
         occurrence=0,
     )
-    labels = (("time", "time"), ("device", "device"), ("model", "model"), ("model_id", "model id"))
-    return Place(at, tuple((title, values[level]) for level, title in labels if level in values))
+    return Place(at, tuple((title, values[level]) for level, title in _LABELS if level in values))
 
 
-# -- Where in a run the files of a directory were dumped, for every layout that MindSpore has h ----------------------
-
+# -- Trees of MindSpore ----------------------------------------------------------------------------------------------
 
 _RANK = re.compile(r"rank_(0|[1-9][0-9]{0,8})")
 _DEVICE = re.compile(r"(?:device_)?(0|[1-9][0-9]{0,8})")
@@ -134,29 +126,15 @@ _LEVELS = 4
 _FIRST_LEVELS = 3
 # Constants of a graph are dumped once, beside its iterations.
 _CONSTANTS = "constants"
-# What only trees of devices tell: a rank's with numbers that MindSpore does not write is none of them.
+# Labels that only trees of devices have: a path with numbers that MindSpore does not write is none of them.
 _DEVICE_LABELS = frozenset({"time", "device"})
 
 
 def mindspore_place(root: Path, parts: tuple[str, ...]) -> Place | None:
-    """Read coordinates from a path.
-
-    Parameters
-    ----------
-    root : Path
-        What the user pointed at. Directories above it count only where they make a whole tree with those below.
-    parts : tuple of str
-        Directories from `root` down to the files.
-
-    Returns
-    -------
-    Place or None
-        ``None`` when no tensors are dumped at such a place. A directory of files alone is iteration 0.
-    """
-    whole = (*_above(root), *parts)
-    at = _in_rank(whole[-_LEVELS:]) if len(parts) <= _LEVELS else None
-    if at is None and whole:
-        at = _in_first_layout(whole, len(parts))
+    """Read coordinates in any tree that MindSpore writes; parameters and result as of `place_of`."""
+    whole = (*_parts_above(root), *parts)
+    at = _from_levels(*whole[-_LEVELS:]) if len(parts) <= _LEVELS <= len(whole) else None
+    at = at or _in_first_layout(whole, len(parts))
     if at is not None:
         return Place(at)
     device = place_of(root, parts)
@@ -170,8 +148,7 @@ def mindspore_place(root: Path, parts: tuple[str, ...]) -> Place | None:
 
 def is_first_layout(root: Path, parts: tuple[str, ...]) -> bool:
     """Whether a directory is an ``iteration_N`` of the releases 1.2 and 1.3."""
-    whole = (*_above(root), *parts)
-    return bool(whole) and _in_first_layout(whole, len(parts)) is not None
+    return _in_first_layout((*_parts_above(root), *parts), len(parts)) is not None
 
 
 def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
@@ -179,16 +156,12 @@ def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
     parts = folder.parts
     if parts and _RANK.fullmatch(parts[0]):
         return parts[1:]
-    above = _above(root)
+    above = _parts_above(root)
     return parts if above and _RANK.fullmatch(above[-1]) else None
 
 
-def _above(root: Path) -> tuple[str, ...]:
+def _parts_above(root: Path) -> tuple[str, ...]:
     return spelled_out(root).parts[1:]
-
-
-def _in_rank(levels: tuple[str, ...]) -> Coordinates | None:
-    return _from_levels(*levels) if len(levels) == _LEVELS else None
 
 
 def _from_levels(rank: str | None, net: str | None, graph: str | None, last: str | None) -> Coordinates | None:
@@ -220,9 +193,9 @@ def _plain_number(text: str | None) -> int | None:
 def _in_first_layout(whole: tuple[str, ...], depth: int) -> Coordinates | None:
     """Read ``net/device/iteration``, of which the last `depth` levels are below the root.
 
-    A net has no mark of its own, and a device may be a bare number: above the root these would be anybody's.
+    Nothing marks a net, and a device may be a bare number: above the root these could be any directories.
     """
-    iteration = _ITERATION.fullmatch(whole[-1])
+    iteration = _ITERATION.fullmatch(whole[-1]) if whole else None
     if iteration is None or depth > _FIRST_LEVELS:
         return None
     name = whole[-2] if len(whole) > 1 else ""

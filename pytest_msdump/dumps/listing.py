@@ -1,4 +1,4 @@
-"""Lists what is below a directory: names only, in the same order on every machine, and never without an end."""
+"""List what is below a directory: names only, in the same order on every machine, and never without an end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.errors import DumpNotFoundError
-from pytest_msdump.storage.listings import keep, once, scan
+from pytest_msdump.storage.listings import once, scan
 from pytest_msdump.storage.remote import RemoteEntry
 
 __all__ = ["Folder", "walk"]
@@ -37,7 +37,7 @@ class Folder(NamedTuple):
         return Path(*self.parts, name)
 
     def text(self, name: str) -> str:
-        """Return the same with ``/``, as `Path.as_posix` writes it, without making a path for each of many files."""
+        """Return the same with ``/``."""
         return "/".join((*self.parts, name))
 
 
@@ -47,37 +47,25 @@ class _Visit(NamedTuple):
 
 
 def walk(root: Path) -> Iterator[Folder]:
-    """Yield `root` and every directory below it, parents first, siblings by name.
+    """Yield `root` and every directory below it, parents first, siblings by name, names sorted.
 
-    Parameters
-    ----------
-    root : Path
-        A directory.
-
-    Yields
-    ------
-    Folder
-        Its names, sorted.
+    Links to files count as files when they lead to one. Links to directories are followed, but not those met inside of
+    what such a link leads to, nor those that lead to a directory they are in: so every walk ends.
 
     Raises
     ------
     DumpNotFoundError
         `root` itself cannot be listed.
-
-    Notes
-    -----
-    Links to files count as files when they lead to one. Links to directories are followed, but not those met inside of
-    what such a link leads to, nor those that lead to a directory they are in: so every walk ends.
     """
-    yield from once(root, lambda: _walked(root))
+    yield from once(("walk", os.fspath(root)), lambda: _walk(root))
 
 
-def _walked(root: Path) -> Iterator[Folder]:
+def _walk(root: Path) -> Iterator[Folder]:
     waiting = [_Visit((), False)]
     while waiting:
         visit = waiting.pop()
         try:
-            files, folders, closed = _names(root, visit)
+            files, folders, closed = _sort_entries(root, visit)
         except OSError as error:
             if not visit.parts:
                 raise DumpNotFoundError(f"{root}: cannot be listed: {error.strerror}; check its permissions") from error
@@ -87,7 +75,7 @@ def _walked(root: Path) -> Iterator[Folder]:
         waiting += sorted(folders, reverse=True)
 
 
-def _names(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], list[str]]:
+def _sort_entries(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], list[str]]:
     """Sort the names of one directory into files, directories to visit, and the rest."""
     files: list[str] = []
     folders: list[_Visit] = []
@@ -101,14 +89,11 @@ def _names(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], list[str
                 folders.append(_Visit((*visit.parts, entry.name), visit.linked or entry.is_symlink()))
             else:
                 closed.append(entry.name)
-    if not visit.parts and not closed:
-        entered = [folder.parts[-1] for folder in folders]
-        keep(root, [*files, *entered], entered)
     return files, folders, closed
 
 
 def _kind(entry: os.DirEntry[str] | RemoteEntry) -> tuple[bool, bool]:
-    """Say whether this is, or leads to, a file or a directory; links in a circle are neither."""
+    """Return whether this is, or leads to, a file or a directory; links in a circle are neither."""
     try:
         return entry.is_file(), entry.is_dir()
     except OSError:

@@ -7,34 +7,67 @@ MindSpore "Dump" documentation, releases 1.2 to 2.10; trees written by 2.10 on C
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.dumps.ascend import AscendReader
-from pytest_msdump.dumps.ascend_names import Remarks, refs_of
-from pytest_msdump.dumps.base import Reader
-from pytest_msdump.dumps.dump_tree import mindspore_place
-from pytest_msdump.dumps.listing import walk
-from pytest_msdump.dumps.mindspore_runs import contents_of, has_own_tensors, placed, side_files, sort_out_runs
-from pytest_msdump.dumps.sidefiles import read_run_labels
+from pytest_msdump.dumps.array_reader import open_flat
+from pytest_msdump.dumps.ascend import MADE_OF_DUMPS, OVERFLOW_FILES, AscendReader, FoundDump, index_headers
+from pytest_msdump.dumps.base import DumpBuilder, Reader
+from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, below_rank, is_first_layout, mindspore_place
+from pytest_msdump.dumps.file_names import (
+    AscendName,
+    MindSporeName,
+    number,
+    parse_ascend,
+    parse_converted,
+    parse_flat,
+    parse_flat_npy,
+    parse_mindspore,
+    parse_opdebug,
+    run_of,
+)
+from pytest_msdump.dumps.listing import Folder, walk
+from pytest_msdump.dumps.npy import open_npy
+from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
+from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import ForwardingView, TensorRef, TensorSpec, TensorView
+from pytest_msdump.model.tensor import (
+    ForwardingView,
+    OpKey,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+)
 
 __all__ = ["MindSporeReader"]
 
-_RUN_LABELS = (".dump_metadata", "config.json")
-_RAW = ".bin"
+_METADATA, _CONFIG = ".dump_metadata", "config.json"
+_RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
+
+# Up to 1.3, directories without tensors were a net's or a device's.
+_FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
+_RANK_SIDE_FILE = "hccl.json"
+# Arguments of a kernel, OP_TYPE.OP.json.
+_ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
+# What the compiler was told and made of it, wherever a user keeps that, and graphs.
+_ANYWHERE = re.compile(
+    r"acl_dump_[0-9]+\.json|hccl\.json|ge_(?:proto|onnx)_.+\.(?:txt|pbtxt)|convert_failed_file_list\.txt"
+    r"|ms_output_trace_code_graph_[0-9]+\.(?:ir|pb)|ms_(?:global_)?execution_order_graph_[0-9]+\.csv"
+)
+_SHAPE = re.compile(r"[0-9x]+")
 
 
 class MindSporeReader(Reader):
     """A dump tree with arrays that MindSpore wrote, or any directory within one, down to the files of one iteration.
 
     Coordinates come from the path. A directory that was copied out of its tree is read too: what its path no longer
-    tells (rank, net, graph) is unknown and matches any value, and a directory of files alone is iteration 0. Dump files
+    says (rank, net, graph) is unknown and matches any value, and a directory of files alone is iteration 0. Dump files
     of a device and arrays that were made of such are read where they lie beside MindSpore's own; a tree of nothing else
     is left to the readers of these.
     """
@@ -46,100 +79,59 @@ class MindSporeReader(Reader):
     )
     precedence = 10
 
+    def __init__(self) -> None:
+        self._ascend = AscendReader()
+
     def recognises(self, root: Path) -> bool:
-        """Tell whether any file name below `root` is one of MindSpore's, or all are side files of a run."""
+        """Return whether any file name below `root` is one of MindSpore's, or all are side files of a run."""
         if not root.is_dir():
             return False
         only_side_files = False
         foreign = False
         for folder in walk(root):
             place = mindspore_place(root, folder.parts)
-            if place and has_own_tensors(root, folder, place):
+            if place and _has_own_tensors(root, folder, place):
                 return True
-            known = side_files(root, folder, place, has_tensors=False)
-            explained = [name in known for name in folder.files]
-            only_side_files |= any(explained)
-            foreign |= not all(explained) or bool(folder.closed)
+            known = _side_files(root, folder, place, has_tensors=False)
+            only_side_files |= bool(known)
+            foreign |= len(known) < len(folder.files) or bool(folder.closed)
         return only_side_files and not foreign
 
     def index(self, root: Path) -> Dump:
         """List the tensors of the tree; see `Reader.index`. Of a device's dump files it reads the header."""
-        remarks = Remarks()
-        refs: list[TensorRef] = []
-        unexplained: list[Path] = []
-        labels: defaultdict[str, set[str]] = defaultdict(set)
+        builder = DumpBuilder(root, self.name)
         for folder in walk(root):
-            place = mindspore_place(root, folder.parts)
-            contents = contents_of(root, folder, place, remarks, reader=self.name)
-            refs += contents.arrays
-            refs += refs_of(contents.dumps, remarks, reader=AscendReader.name)
-            unexplained += map(folder.relative, (*contents.unexplained, *folder.closed))
-            for title, value in place.labels if place and (contents.arrays or contents.dumps) else ():
-                labels[title].add(value)
-            if folder.parts[-1:] == _RUN_LABELS[:1] and _RUN_LABELS[1] in folder.files:
-                _add_labels(labels, root, folder.relative(_RUN_LABELS[1]), remarks)
-        nets = {ref.key.op.at.net for ref in refs if ref.key.op.at.net is not None}
+            _index_folder(builder, folder, mindspore_place(root, folder.parts))
+            if folder.parts[-1:] == (_METADATA,) and _CONFIG in folder.files:
+                labels, note = read_run_labels(folder.below(root) / _CONFIG)
+                for name, value in labels.items():
+                    builder.labels[name].add(value)
+                if note:
+                    builder.note(f"{folder.text(_CONFIG)} {note}")
+        nets = {ref.key.op.at.net for ref in builder.refs if ref.key.op.at.net is not None}
         if len(nets) == 1:
-            labels["net"] = nets
-        repeats = sort_out_runs(root, refs)
-        return Dump(
-            root=root,
-            reader=self.name,
-            refs=placed(repeats.newest, repeats.partial),
-            older=repeats.older,
-            partial=repeats.partial,
-            unexplained=tuple(sorted(unexplained)),
-            labels=tuple((name, ", ".join(sorted(values))) for name, values in sorted(labels.items())),
-            notes=(*repeats.notes, *remarks.notes),
-        )
+            builder.labels["net"] = nets
+        return builder.build(separate_tree_runs(root, builder.refs), order=order_by_time)
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
         if ref.reader == AscendReader.name:
             return self._ascend.open(ref)
         if ref.source.name.endswith(_RAW):
-            from pytest_msdump.dumps.flat_bin import open_flat
-
             return open_flat(ref.source.path, ref.spec)
-        view = self._open_npy(ref.source.location, ref.spec)
-        if not may_be_padded(ref.spec.memory_format):
-            return view
-
-        return PaddedView(view, ref.spec.logical_shape)
-
-    @cached_property
-    def _ascend(self) -> AscendReader:
-        return AscendReader()
-
-    # Importing it costs more than all else that happens above, and it brings numpy, which listing needs not.
-    @cached_property
-    def _open_npy(self) -> Callable[[Path | str, TensorSpec], TensorView]:
-        from pytest_msdump.dumps.npy import open_npy
-
-        return open_npy
-
-
-def _add_labels(labels: defaultdict[str, set[str]], root: Path, relative: Path, remarks: Remarks) -> None:
-    """Add what a rank's ``config.json`` knows of the run, or say that it cannot be read."""
-    found, note = read_run_labels(root / relative)
-    for name, value in found:
-        labels[name].add(value)
-    if note:
-        remarks.say(f"{relative.as_posix()} {note}")
-
-
-# -- An array in a device's memory format ----------------------------------------------------------------------------
+        view = open_npy(ref.source.location, ref.spec)
+        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
 
 
 class PaddedView(ForwardingView):
-    """A `TensorView` as it is, but for its logical shape. Without trans_flag nothing in a file tells it.
+    """An array in a device's memory format: a `TensorView` as it is, but for its logical shape.
 
     Parameters
     ----------
     view : TensorView
         In stored axes.
     logical_shape : tuple of int, optional
-        What a graph of the run tells; ``None`` where none does.
+        From a graph of the run; without trans_flag nothing in a file has it.
     """
 
     def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:
@@ -148,9 +140,126 @@ class PaddedView(ForwardingView):
 
     @property
     def spec(self) -> TensorSpec:
-        """What the file holds, and the logical shape that was told."""
+        """What the file holds, and the logical shape that was given."""
         return replace(self._view.spec, logical_shape=self._logical_shape)
 
     def permuted(self, axes: tuple[int, ...]) -> PaddedView:
         """Return this tensor with its stored axes in another order."""
         return PaddedView(self._view.permuted(axes), self._logical_shape)
+
+
+# -- Files of one directory ------------------------------------------------------------------------------------------
+
+
+class _Array(NamedTuple):
+    """A tensor in a file of its own; `dump` is what its name says of the dump file that it may have been made of."""
+
+    op: str
+    op_type: str | None
+    io: str
+    slot: int
+    timestamp: int | None
+    spec: TensorSpec
+    dump: MindSporeName | AscendName | None = None
+
+
+def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> None:
+    """Add the files of one directory; `place` is ``None`` for one that holds no tensors."""
+    originals = _originals(builder, folder) if place else {}
+    path, is_first = folder.below(builder.root), is_first_layout(builder.root, folder.parts)
+    arrays: list[tuple[str, _Array]] = []
+    dumps: list[FoundDump] = []
+    rest: list[str] = []
+    for name in folder.files:
+        names = (name, originals[name]) if name in originals else (name,)
+        if place and (array := next(filter(None, (_parse_array(one, is_first=is_first) for one in names)), None)):
+            arrays.append((name, array))
+        elif place and (dump := next(filter(None, map(_parse_dump, names)), None)):
+            dumps.append(FoundDump(path, name, dump, place.at))
+        else:
+            rest.append(name)
+    runs = {run_of(dump.name) for dump in dumps}
+    refs: list[TensorRef] = []
+    for name, array in arrays:
+        if array.dump and run_of(array.dump) in runs:
+            builder.note_file(MADE_OF_DUMPS, folder.text(name))
+        elif place:
+            key = TensorKey(OpKey(array.op, place.at, array.op_type), array.io, array.slot)
+            source = TensorSource(path, name, array.timestamp)
+            refs.append(TensorRef(key, array.spec, source, builder.reader))
+    for name in rest:
+        if parse_opdebug(name):
+            builder.note_file(OVERFLOW_FILES, folder.text(name))
+    known = _side_files(builder.root, folder, place, has_tensors=bool(arrays or dumps))
+    builder.leave_out(folder, (name for name in rest if name not in known))
+    builder.add_labels(place if refs or dumps else None)
+    builder.refs += refs
+    builder.refs += index_headers(dumps, builder, reader=AscendReader.name)
+
+
+def _originals(builder: DumpBuilder, folder: Folder) -> Mapping[str, str]:
+    originals, notes = originals_in(builder.root, folder)
+    builder.note(*notes)
+    absent = sorted(set(originals) - set(folder.files))
+    if absent:
+        count = "1 that is" if len(absent) == 1 else f"{len(absent)} that are"
+        builder.note(f"{folder.text(MAPPING)} names {count} not there, e.g. {absent[0]}")
+    return originals
+
+
+def _parse_array(name: str, *, is_first: bool) -> _Array | None:
+    """Read the name of an array by each grammar."""
+    parsed = parse_mindspore(name)
+    # A shape in the place of the memory format is the mark of the vendor's first tool.
+    is_sure = parsed is not None and not _SHAPE.fullmatch(parsed.dtype or parsed.memory_format)
+    converted = None if is_sure else parse_converted(name)
+    if parsed and (is_sure or (converted and not converted.has_shape)):
+        return _Array(parsed.op, parsed.op_type, parsed.io, parsed.slot, parsed.timestamp, parsed.spec, parsed)
+    if converted:
+        dump, spec = converted.dump, TensorSpec(memory_format=converted.memory_format)
+        return _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, dump)
+    flat = parse_flat(name) or (parse_flat_npy(name) if is_first else None)
+    return _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec) if flat else None
+
+
+def _parse_dump(name: str) -> AscendName | None:
+    parsed = parse_ascend(name)
+    return parsed if parsed and parsed.is_known and not parse_opdebug(name) else None
+
+
+def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
+    """Whether MindSpore itself wrote arrays to a directory, by names alone."""
+    if any(parse_mindspore(name) or parse_flat(name) for name in folder.files):
+        return True
+    if is_first_layout(root, folder.parts) and any(map(parse_flat_npy, folder.files)):
+        return True
+    # Directories in which every name was too long: numbers, and the table of their meaning.
+    is_mapped = place.at.rank is not None and MAPPING in folder.files
+    return is_mapped and any(
+        name.endswith(_NPY) and number(name.removesuffix(_NPY)) is not None for name in folder.files
+    )
+
+
+def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
+    """Return the names in a directory that are no tensors but that MindSpore writes at this place.
+
+    Tensors in it make sure that `place` is what it seems to be.
+    """
+    in_rank = below_rank(root, folder)
+    if (in_rank and in_rank[0] in RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
+        return frozenset(folder.files)
+    is_sure = has_tensors or (place is not None and place.at.rank is not None)
+
+    def is_side_file(name: str) -> bool:
+        if name == _RANK_SIDE_FILE and in_rank == ():
+            return True
+        if name == STATISTICS_FILE and (is_sure or not folder.parts):
+            return True
+        if is_sure and (name == MAPPING or _ARGUMENTS.fullmatch(name)):
+            return True
+        if place and (parse_opdebug(name) or (name.endswith(_CSV) and parse_ascend(name.removesuffix(_CSV)))):
+            return True
+        return _ANYWHERE.fullmatch(name) is not None
+
+    # None of them is an array, and arrays are what a directory is full of.
+    return frozenset(name for name in folder.files if not name.endswith(_NPY) and is_side_file(name))

@@ -1,24 +1,22 @@
-"""A folder of ``op.index.timestamp.npy`` files, as reference runs of PyTorch, TensorFlow, Caffe or ONNX are saved."""
+"""One npy file, or a folder of ``op.index.timestamp.npy``, as runs of PyTorch, TensorFlow, Caffe or ONNX are saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
-from pytest_msdump.dumps.base import Reader
-from pytest_msdump.dumps.filename import ReferenceName, number, parse_reference
+from pytest_msdump.dumps.base import DumpBuilder, Reader
+from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.manifest import read_manifest
-from pytest_msdump.dumps.repeats import Repeats, numbered, sort_out
+from pytest_msdump.dumps.manifest import apply_entry, labels_of, read_manifest, why_incomplete
+from pytest_msdump.dumps.npy import open_npy
+from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
-from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump, Manifest
-from pytest_msdump.model.ordering import placed_by_time
+from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump, TensorEntry
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["NpyFolderReader"]
+__all__ = ["NpyFileReader", "NpyFolderReader"]
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE})
@@ -30,12 +28,56 @@ _NO_TIME = (
 _UNKNOWN = TensorSpec()
 
 
+class NpyFileReader(Reader):
+    """A single file. It has no coordinates; its operator's name is what the file name says, or all of it."""
+
+    name = "npy-file"
+    looks_for = "a single .npy file"
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether `root` is a file that ends in ``.npy``."""
+        return root.is_file() and root.suffix.lower() == _SUFFIX
+
+    def index(self, root: Path) -> Dump:
+        """List the one tensor; a manifest beside it, or beside its iteration's folder, says what its name does not."""
+        key, spec, timestamp = _parse(root.name)
+        ref = TensorRef(key=key, spec=spec, source=TensorSource.of(root, timestamp), reader=self.name, place=0)
+        return Dump(root=root, reader=self.name, refs=(apply_entry(ref, _manifest_entry(root)),))
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open the tensor lazily; see `Reader.open`."""
+        return open_npy(ref.source.path, ref.spec)
+
+
+def _manifest_entry(path: Path) -> TensorEntry | None:
+    """Return what the manifest of the dump that this file belongs to says of it."""
+    whole = path.absolute()
+    folder = whole.parent.parent if number(whole.parent.name) is not None else whole.parent
+    for root in (whole.parent, folder):
+        manifest, _ = read_manifest(root)
+        if manifest is not None:
+            return manifest.tensors.get(whole.relative_to(root).as_posix())
+    return None
+
+
+def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:
+    """Read a file name by the first grammar that fits."""
+    dumped = parse_mindspore(name)
+    if dumped:
+        op = OpKey(name=dumped.op, op_type=dumped.op_type)
+        return TensorKey(op, dumped.io, dumped.slot), dumped.spec, dumped.timestamp
+    reference = parse_reference(name)
+    if reference:
+        return TensorKey(OpKey(reference.op), "output", reference.slot), _UNKNOWN, reference.timestamp
+    return TensorKey(OpKey(Path(name).stem), "output", 0), _UNKNOWN, None
+
+
 class NpyFolderReader(Reader):
     """Outputs of a reference run, flat or with one iteration in each sub-folder whose name is a plain number.
 
     A flat folder is iteration 0. Where numbered sub-folders hold tensors, files beside these sub-folders belong to no
     iteration and are listed as unexplained. Of two sub-folders with the same number (``1`` and ``01``) the shorter
-    name counts. A manifest tells true names, inputs and types; names that were too long are in a ``mapping.csv``.
+    name counts. A manifest gives true names, inputs and types; names that were too long are in a ``mapping.csv``.
     Where the last number of a name is no time, as in ``features.0.1.npy``, the whole name is the operator's.
     """
 
@@ -43,7 +85,7 @@ class NpyFolderReader(Reader):
     looks_for = "a folder of OP.INDEX.TIMESTAMP.npy files, or of numbered sub-folders of them"
 
     def recognises(self, root: Path) -> bool:
-        """Tell whether a file directly in `root`, or in a numbered sub-folder, has such a name; or a manifest does."""
+        """Return whether a file in `root`, or in a numbered sub-folder, has such a name; or there is a manifest."""
         if not root.is_dir():
             return False
         return any(
@@ -54,92 +96,61 @@ class NpyFolderReader(Reader):
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; see `Reader.index`."""
-        folders = tuple(walk(root))
+        builder = DumpBuilder(root, self.name)
         manifest, notes = read_manifest(root)
-        found = _find(root, folders, self.name)
-        refs = found.refs
-        unexplained = [path for path in found.unexplained if str(path) not in _RECORD]
+        builder.note(*notes)
+        refs = _find(builder, tuple(walk(root)))
         if manifest is None:
-            repeats = sort_out(refs.values())
-            return _dump(root, self.name, repeats, unexplained, (*notes, *found.notes))
-        from pytest_msdump.dumps.manifest import labels_of, told, why_incomplete
-
-        named = {path: told(ref, manifest.tensors.get(path)) for path, ref in refs.items()}
-        is_one_run = refs.keys() <= manifest.tensors.keys()
-        repeats = Repeats(numbered(named.values())) if is_one_run else sort_out(named.values())
-        dump = _dump(root, self.name, repeats, unexplained, (*notes, *found.notes))
+            runs = separate_runs(refs.values())
+        else:
+            named = [apply_entry(ref, manifest.tensors.get(path)) for path, ref in refs.items()]
+            is_one_run = refs.keys() <= manifest.tensors.keys()
+            runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
+        builder.note(*runs.notes)
+        dump = builder.build(runs._replace(notes=()))
+        if manifest is None:
+            return dump
         incomplete = why_incomplete(manifest, refs)
-        return replace(dump, labels=labels_of(manifest), manifest=_light(manifest), incomplete=incomplete)
+        return replace(dump, labels=labels_of(manifest), manifest=replace(manifest, tensors={}), incomplete=incomplete)
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
-        return self._open_npy(ref.source.location, ref.spec)
-
-    # Importing it costs more than all else that happens above, and it brings numpy, which listing needs not.
-    @cached_property
-    def _open_npy(self) -> Callable[[Path | str, TensorSpec], TensorView]:
-        from pytest_msdump.dumps.npy import open_npy
-
-        return open_npy
+        return open_npy(ref.source.location, ref.spec)
 
 
-class _Found(NamedTuple):
-    """Tensors by path below the root, with ``/``; the files that are none; sentences."""
-
-    refs: dict[str, TensorRef]
-    unexplained: list[Path]
-    notes: list[str]
-
-
-def _find(root: Path, folders: Sequence[Folder], reader: str) -> _Found:
+def _find(builder: DumpBuilder, folders: Sequence[Folder]) -> Mapping[str, TensorRef]:
+    """Return the tensors by path below the root, with ``/``."""
     iterations = _iterations(folders)
-    found = _Found({}, [], [])
+    refs: dict[str, TensorRef] = {}
     for folder in folders:
-        found.unexplained.extend(map(folder.relative, folder.closed))
         iteration = iterations.get(folder.parts)
         if iteration is None:
-            found.unexplained.extend(map(folder.relative, folder.files))
+            builder.leave_out(folder, _beside_record(folder))
             continue
-        parsed_files: list[tuple[str, ReferenceName]] = []
-        originals, notes = originals_in(root, folder)
-        found.notes.extend(notes)
-        for name in folder.files:
-            parsed = parse_reference(name)
-            if parsed is None and originals:
-                parsed = parse_reference(originals.get(name, ""))
+        originals, notes = originals_in(builder.root, folder)
+        builder.note(*notes)
+        at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(builder.root)
+        unknown = []
+        for name in _beside_record(folder):
+            parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
             if parsed is not None:
-                parsed_files.append((name, parsed))
+                key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
+                source = TensorSource(path, name, parsed.timestamp)
+                refs[folder.text(name)] = TensorRef(key, _UNKNOWN, source, builder.reader)
             elif name != MAPPING or not originals:
-                found.unexplained.append(folder.relative(name))
-        # They are looked at in order of time: what is made one after the other lies side by side in memory.
-        parsed_files.sort(key=lambda file: file[1].timestamp or 0)
-        at, path, prefix = Coordinates(iteration=iteration, occurrence=0), folder.below(root), folder.text("")
-        for place, (name, (op, slot, timestamp)) in enumerate(parsed_files):
-            key, source = TensorKey(OpKey(op, at), "output", slot), TensorSource(path, name, timestamp)
-            # Where nothing else comes between, this is its place, and it need not be made anew.
-            found.refs[prefix + name] = TensorRef(key, _UNKNOWN, source, reader, place)
-    timeless = [ref for ref in found.refs.values() if ref.source.timestamp is None]
+                unknown.append(name)
+        builder.leave_out(folder, unknown)
+    timeless = [ref for ref in refs.values() if ref.source.timestamp is None]
     if timeless:
         files = "1 file" if len(timeless) == 1 else f"{len(timeless)} files"
         first = min(timeless, key=lambda ref: ref.source.name)
-        found.notes.append(_NO_TIME.format(files=files, op=first.key.op.name, file=first.source.name))
-    return found
+        builder.note(_NO_TIME.format(files=files, op=first.key.op.name, file=first.source.name))
+    return refs
 
 
-def _dump(root: Path, reader: str, repeats: Repeats, unexplained: Sequence[Path], notes: tuple[str, ...]) -> Dump:
-    return Dump(
-        root=root,
-        reader=reader,
-        refs=placed_by_time(repeats.newest, repeats.partial),
-        older=repeats.older,
-        partial=repeats.partial,
-        unexplained=tuple(sorted(unexplained)),
-        notes=(*notes, *repeats.notes),
-    )
-
-
-def _light(manifest: Manifest) -> Manifest:
-    return replace(manifest, tensors={})
+def _beside_record(folder: Folder) -> Sequence[str]:
+    """Return the files of a folder but for the manifest and the journal of the dump itself."""
+    return folder.files if folder.parts else [name for name in folder.files if name not in _RECORD]
 
 
 def _may_hold(folder: Folder) -> bool:
@@ -147,19 +158,17 @@ def _may_hold(folder: Folder) -> bool:
 
 
 def _holds_tensors(folder: Folder) -> bool:
-    return any(parse_reference(name) for name in _names(folder))
-
-
-def _names(folder: Folder) -> Iterator[str]:
-    """Names of files; a numbered file beside a mapping may stand for any name."""
+    # A numbered file beside a mapping may stand for any name.
     is_mapped = MAPPING in folder.files
-    for name in folder.files:
-        stem = name.removesuffix(_SUFFIX)
-        yield f"{name}.0.0.npy" if is_mapped and stem != name and number(stem) is not None else name
+    return any(
+        parse_reference(name)
+        or (is_mapped and name.endswith(_SUFFIX) and number(name.removesuffix(_SUFFIX)) is not None)
+        for name in folder.files
+    )
 
 
 def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
-    """Say which directories hold an iteration, and which one."""
+    """Return the directories that hold an iteration, and which one."""
     holding = [folder.parts for folder in folders if _may_hold(folder) and _holds_tensors(folder)]
     steps = sorted((parts for parts in holding if parts), key=lambda parts: (len(parts[0]), parts), reverse=True)
     if not steps:

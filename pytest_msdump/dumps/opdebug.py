@@ -1,16 +1,17 @@
-"""Overflow records: the two binary forms, and the two forms of JSON that tools make of them."""
+"""Overflow records: the files of a dump's overflow check, two binary forms, and two forms of JSON made of them."""
 
 from __future__ import annotations
 
 import json
-import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.dumps.ascend_file import open_dump_file
+from pytest_msdump.dumps.file_names import OpdebugName, parse_opdebug
 from pytest_msdump.dumps.listing import walk
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.overflow import (
@@ -29,9 +30,7 @@ from pytest_msdump.storage.files import read_regular
 __all__ = [
     "OverflowFile",
     "entries_of_json",
-    "entries_of_record",
     "overflow_files",
-    "parse_opdebug",
     "read_overflow_file",
     "record_as_json",
 ]
@@ -40,51 +39,98 @@ _HEAD = struct.Struct("<6I")
 _WORD = 8
 _LONGEST_UNIT = 40
 _HEAD_KEYS = ("magic", "version", "valid", "acc_type", "rsv", "data_len")
-_NAME = re.compile(
-    r"op_?debug\.node_op_?debug\.(?P<task>[0-9]{1,18})(?:\.(?P<stream>[0-9]{1,18}))?\.(?P<time>[0-9]{6,20})(?P<more>(?:\.[0-9]+){0,4})"
-    r"(?P<json>\.output\.(?P<slot>[0-9]+)\.json)?",
-    re.IGNORECASE,
-)
+# A record has at most 2048 bytes; the JSON of one some 2000.
+_MOST_BYTES = 2**16
 
 
-class OpdebugName(NamedTuple):
-    """What an overflow file's name says. Its task and stream are of the check itself, not of who overflowed."""
-
-    task: int
-    stream: int | None
-    timestamp: int
-    is_json: bool
-
-
-def parse_opdebug(name: str) -> OpdebugName | None:
-    """Read the name of an overflow dump, with or without a stream id, binary or JSON; ``None`` for other files.
-
-    Examples
-    --------
-    >>> parse_opdebug("Opdebug.Node_OpDebug.5.1600000000000050")
-    OpdebugName(task=5, stream=None, timestamp=1600000000000050, is_json=False)
-    """
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return None
-    stream = None if match["stream"] is None else int(match["stream"])
-    return OpdebugName(int(match["task"]), stream, int(match["time"]), match["json"] is not None)
-
-
-def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
-    """Return a binary record with the keys and the order of the vendor's JSON.
+@dataclass(frozen=True)
+class OverflowFile:
+    """One overflow file.
 
     Parameters
     ----------
-    record : bytes
-        Output 0 of the dump.
-    where : str
-        Who is read, for the message.
+    path : Path
+        Where it is.
+    name : OpdebugName
+        What its name says.
+    entries : tuple of OverflowEntry
+        What each unit reported; empty when it cannot be read.
+    documents : mapping of int to dict
+        The record of each output with the keys of the vendor's JSON.
+    problem : str
+        Why it cannot be read; empty when it can.
+    """
+
+    path: Path
+    name: OpdebugName
+    entries: tuple[OverflowEntry, ...] = ()
+    documents: dict[int, dict[str, Any]] = field(default_factory=dict)
+    problem: str = ""
+
+
+def overflow_files(root: Path) -> tuple[OverflowFile, ...]:
+    """Return every overflow file at or below `root`, in order of time.
+
+    Raises
+    ------
+    DumpNotFoundError
+        `root` cannot be listed.
+    """
+    folders = ((each.below(root), each.files) for each in walk(root)) if root.is_dir() else [(root.parent, [root.name])]
+    found = [
+        read_overflow_file(folder / name, parsed)
+        for folder, names in folders
+        for name in names
+        if (parsed := parse_opdebug(name))
+    ]
+    return tuple(sorted(found, key=lambda file: (file.name.timestamp, file.path.as_posix())))
+
+
+def read_overflow_file(path: Path, name: OpdebugName) -> OverflowFile:
+    """Read one overflow file, binary or JSON; what is wrong with it becomes its `problem`."""
+    try:
+        documents = {0: _read_json(path)} if name.is_json else _read_records(path)
+        entries = tuple(
+            entry for document in documents.values() for entry in entries_of_json(document, where=str(path))
+        )
+    except TensorFileError as error:
+        return OverflowFile(path, name, problem=str(error))
+    return OverflowFile(path, name, entries, documents)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(read_regular(path, _MOST_BYTES))
+    except OSError as error:
+        raise TensorFileError(f"{path}: cannot be read: {error.strerror}; is it an overflow record?") from error
+    except (ValueError, RecursionError) as error:
+        raise TensorFileError(f"{path}: no JSON: {error}") from error
+
+
+def _read_records(path: Path) -> dict[int, dict[str, Any]]:
+    """Return the record of each output of a binary dump, by its slot."""
+    dump = open_dump_file(path)
+    with closing(dump.file):
+        outputs = [tensor for tensor in dump.header.tensors if tensor.io == "output"]
+        if not outputs:
+            raise TensorFileError(f"{path}: an overflow dump without an output")
+        found = {}
+        for tensor in outputs:
+            if tensor.size > _MOST_BYTES or tensor.start + tensor.size > dump.file.size:
+                raise TensorFileError(
+                    f"{path}: its record would have {tensor.size} bytes, of which the file does not have all"
+                )
+            found[tensor.slot] = record_as_json(dump.source.peek(tensor.start, tensor.size), where=str(path))
+    return found
+
+
+def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
+    """Return a binary record, which is output 0 of the dump, with the keys and the order of the vendor's JSON.
 
     Raises
     ------
     TensorFileError
-        The bytes are neither form.
+        The bytes are neither form; `where` names the file.
     """
     if len(record) >= _HEAD.size and int.from_bytes(record[:4], "little") == MAGIC:
         return _new(record, where)
@@ -95,25 +141,13 @@ def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
     )
 
 
-def entries_of_record(record: bytes, *, where: str) -> tuple[OverflowEntry, ...]:
-    """Return what each unit reported in a binary record; parameters and errors as of `record_as_json`."""
-    return entries_of_json(record_as_json(record, where=where), where=where)
-
-
 def entries_of_json(document: object, *, where: str) -> tuple[OverflowEntry, ...]:
     """Return what each unit reported, from either form of the JSON.
-
-    Parameters
-    ----------
-    document : object
-        The parsed JSON.
-    where : str
-        Its file, for the message.
 
     Raises
     ------
     TensorFileError
-        It is not such a document, or a number is missing.
+        It is not such a document, or a number is missing; `where` names the file.
     """
     if not isinstance(document, Mapping):
         raise TensorFileError(f"{where}: no overflow record: a JSON object was expected")
@@ -201,7 +235,7 @@ def _entry(unit: str, data: object, where: str) -> OverflowEntry:
 
 
 def _number(value: object, where: str) -> int:
-    """A number, or the vendor's text of one."""
+    """Return a number, also of the vendor's text of one."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, str) and len(value) > 40):
         raise TensorFileError(f"{where}: not a number: {str(value)[:40]!r}")
     if isinstance(value, int):
@@ -210,98 +244,3 @@ def _number(value: object, where: str) -> int:
         return int(value, 0)
     except ValueError:
         raise TensorFileError(f"{where}: not a number: {value[:40]!r}") from None
-
-
-# -- The overflow files of a dump ------------------------------------------------------------------------------------
-
-
-# A record has at most 2048 bytes; the JSON of one some 2000.
-_MOST_BYTES = 2**16
-
-
-@dataclass(frozen=True)
-class OverflowFile:
-    """One overflow file.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : OpdebugName
-        What its name says.
-    entries : tuple of OverflowEntry
-        What each unit reported; empty when it cannot be read.
-    documents : mapping of int to dict
-        The record of each output with the keys of the vendor's JSON.
-    problem : str
-        Why it cannot be read; empty when it can.
-    """
-
-    path: Path
-    name: OpdebugName
-    entries: tuple[OverflowEntry, ...] = ()
-    documents: dict[int, dict[str, Any]] = field(default_factory=dict)
-    problem: str = ""
-
-
-def overflow_files(root: Path) -> tuple[OverflowFile, ...]:
-    """Return every overflow file at or below `root`, in order of time.
-
-    Raises
-    ------
-    DumpNotFoundError
-        `root` cannot be listed.
-    """
-    return tuple(sorted(_found(root), key=lambda file: (file.name.timestamp, file.path.as_posix())))
-
-
-def _found(root: Path) -> Iterator[OverflowFile]:
-    if not root.is_dir():
-        if parsed := parse_opdebug(root.name):
-            yield read_overflow_file(root, parsed)
-        return
-    for folder in walk(root):
-        for name in folder.files:
-            parsed = parse_opdebug(name)
-            if parsed:
-                yield read_overflow_file(folder.below(root) / name, parsed)
-
-
-def read_overflow_file(path: Path, name: OpdebugName) -> OverflowFile:
-    """Read one overflow file, binary or JSON; what is wrong with it becomes its `problem`."""
-    try:
-        documents = {0: _json_of(path)} if name.is_json else _records_of(path)
-        entries = tuple(
-            entry for document in documents.values() for entry in entries_of_json(document, where=str(path))
-        )
-    except TensorFileError as error:
-        return OverflowFile(path, name, problem=str(error))
-    return OverflowFile(path, name, entries, documents)
-
-
-def _json_of(path: Path) -> Any:
-    try:
-        return json.loads(read_regular(path, _MOST_BYTES))
-    except OSError as error:
-        raise TensorFileError(f"{path}: cannot be read: {error.strerror}; is it an overflow record?") from error
-    except (ValueError, RecursionError) as error:
-        raise TensorFileError(f"{path}: no JSON: {error}") from error
-
-
-def _records_of(path: Path) -> dict[int, dict[str, Any]]:
-    """Return the record of each output of a binary dump, by its slot."""
-    opened = open_dump_file(path)
-    try:
-        outputs = [tensor for tensor in opened.header.tensors if tensor.io == "output"]
-        if not outputs:
-            raise TensorFileError(f"{path}: an overflow dump without an output")
-        found = {}
-        for tensor in outputs:
-            if tensor.size > _MOST_BYTES or tensor.start + tensor.size > opened.file.size:
-                raise TensorFileError(
-                    f"{path}: its record would have {tensor.size} bytes, of which the file does not have all"
-                )
-            found[tensor.slot] = record_as_json(opened.source.peek(tensor.start, tensor.size), where=str(path))
-    finally:
-        opened.file.close()
-    return found

@@ -1,41 +1,68 @@
-"""Small text files beside dumped tensors. They are no more trusted than the dump: bounded, and never an error."""
+"""Small text files beside dumped tensors. They are trusted no more than the dump: bounded, and never an error."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from pytest_msdump.dumps.listing import Folder
+from pytest_msdump.model.graph import KernelArguments
+from pytest_msdump.model.tensor import TensorRef, mangle
 from pytest_msdump.storage.files import read_regular
 
-if TYPE_CHECKING:
-    from pytest_msdump.dumps.listing import Folder
-
-__all__ = ["MAPPING", "STATISTICS_FILE", "originals_in", "read_mapping", "read_run_labels", "read_text"]
+__all__ = [
+    "MAPPING",
+    "STATISTICS_FILE",
+    "originals_in",
+    "parse_object",
+    "read_kernel_args",
+    "read_mapping",
+    "read_run_labels",
+    "read_text",
+]
 
 MAPPING = "mapping.csv"
 STATISTICS_FILE = "statistic.csv"
 
 _MAX_MAPPING_BYTES = 2**26
-_MAX_CONFIG_BYTES = 2**20
+_MAX_JSON_BYTES = 2**20
 _MAX_LABEL = 100
 _LABELS = ("ms_version", "device_target")
+_MOST_ARGUMENTS, _LONGEST_ARGUMENT = 1000, 1000
+_LONGEST_NAME_BYTES = 255
 
 
-def read_mapping(path: Path) -> tuple[Mapping[str, str], str | None]:
-    """Read which names were too long for the file system.
+def read_text(path: Path, most_bytes: int) -> tuple[str, str]:
+    """Return a file's text, or an empty one and the end of a sentence that says why."""
+    try:
+        return read_regular(path, most_bytes).decode("utf-8-sig"), ""
+    except OSError as error:
+        return "", f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        return "", "is left out: it is not text"
 
-    Parameters
-    ----------
-    path : Path
-        A ``mapping.csv``: one ``new name,original name`` a line, no header. Only the first comma separates.
+
+def parse_object(text: str) -> tuple[dict[str, Any], str]:
+    """Return the JSON object that a text holds, or an empty one and the end of a sentence that says why."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}, "is not JSON"
+    return (values, "") if isinstance(values, dict) else ({}, "is not a JSON object")
+
+
+def read_mapping(path: Path) -> tuple[Mapping[str, str], str]:
+    """Read a ``mapping.csv``, which has the names that were too long for the file system.
+
+    It has one ``new name,original name`` a line, no header, and only the first comma separates.
 
     Returns
     -------
     mapping of str to str
         Original name by new name. A new name that stands for two different names is left out.
-    str or None
+    str
         The end of a sentence about what could not be read.
     """
     text, note = read_text(path, _MAX_MAPPING_BYTES)
@@ -43,9 +70,7 @@ def read_mapping(path: Path) -> tuple[Mapping[str, str], str | None]:
     ambiguous: set[str] = set()
     for line in text.splitlines():
         new, comma, original = line.strip().partition(",")
-        if not comma:
-            continue
-        if originals.setdefault(new, original) != original:
+        if comma and originals.setdefault(new, original) != original:
             ambiguous.add(new)
     for new in ambiguous:
         del originals[new]
@@ -55,15 +80,7 @@ def read_mapping(path: Path) -> tuple[Mapping[str, str], str | None]:
 
 
 def originals_in(root: Path, folder: Folder) -> tuple[Mapping[str, str], Sequence[str]]:
-    """Return the names that were too long for the file system, by the names that they have in this directory.
-
-    Returns
-    -------
-    mapping of str to str
-        As `read_mapping`; empty where the directory has no such table.
-    sequence of str
-        A sentence about what could not be read.
-    """
+    """Return what `read_mapping` finds in a folder, if it has a mapping, and sentences about what could not be read."""
     if MAPPING not in folder.files:
         return {}, ()
     relative = folder.relative(MAPPING)
@@ -71,38 +88,44 @@ def originals_in(root: Path, folder: Folder) -> tuple[Mapping[str, str], Sequenc
     return originals, (f"{relative.as_posix()} {note}",) if note else ()
 
 
-def read_run_labels(path: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    """Read what a rank's ``config.json`` says of the run: version of MindSpore and device.
-
-    Parameters
-    ----------
-    path : Path
-        ``.dump_metadata/config.json``.
-
-    Returns
-    -------
-    tuple of (str, str)
-        What was found.
-    str or None
-        The end of a sentence about what could not be read.
-    """
-    text, note = read_text(path, _MAX_CONFIG_BYTES)
+def read_run_labels(path: Path) -> tuple[Mapping[str, str], str]:
+    """Read what a rank's ``config.json`` says of the run, its MindSpore version and device, and what went wrong."""
+    text, note = read_text(path, _MAX_JSON_BYTES)
     if note:
-        return (), note
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        return (), "is not JSON, so the version of MindSpore is unknown"
-    if not isinstance(values, dict):
-        return (), "is not a JSON object, so the version of MindSpore is unknown"
-    return tuple((name, str(values[name])[:_MAX_LABEL]) for name in _LABELS if name in values), None
+        return {}, note
+    values, wrong = parse_object(text)
+    found = {name: str(values[name])[:_MAX_LABEL] for name in _LABELS if name in values}
+    return found, f"{wrong}, so the version of MindSpore is unknown" if wrong else ""
 
 
-def read_text(path: Path, most_bytes: int) -> tuple[str, str | None]:
-    """Return a file's text, or an empty one and the end of a sentence about why."""
-    try:
-        return read_regular(path, most_bytes).decode("utf-8-sig"), None
-    except OSError as error:
-        return "", f"cannot be read: {error.strerror}"
-    except UnicodeDecodeError:
-        return "", "is left out: it is not text"
+def read_kernel_args(ref: TensorRef) -> KernelArguments | None:
+    """Read the arguments of the operator that a tensor belongs to, ``OP_TYPE.OP.json`` beside the tensor.
+
+    ``None`` where none were saved; without values, and with a note, where they cannot be read.
+    """
+    path = _kernel_args_path(ref)
+    if path is None or not path.exists():
+        return None
+    text, note = read_text(path, _MAX_JSON_BYTES)
+    if note:
+        return KernelArguments(path.name, note=note)
+    values, wrong = parse_object(text)
+    if wrong:
+        return KernelArguments(path.name, note="is not a JSON object of arguments")
+    arguments = list(values.items())[:_MOST_ARGUMENTS]
+    return KernelArguments(path.name, {name: _argument(value) for name, value in arguments})
+
+
+def _kernel_args_path(ref: TensorRef) -> Path | None:
+    """Return the file's path. A name from a table may hold slashes; mangled, it cannot lead out of the folder."""
+    op = ref.key.op
+    if not op.op_type or not op.name:
+        return None
+    name = f"{mangle(op.op_type)}.{mangle(op.name)}.json"
+    is_possible = len(name.encode(errors="replace")) <= _LONGEST_NAME_BYTES and "\0" not in name
+    return ref.source.folder / name if is_possible else None
+
+
+def _argument(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST_ARGUMENT else f"{text[:_LONGEST_ARGUMENT]}…"

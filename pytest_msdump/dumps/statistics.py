@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.ascend_names import AscendName, parse_ascend
 from pytest_msdump.dumps.base import Reader
 from pytest_msdump.dumps.dump_tree import mindspore_place
-from pytest_msdump.dumps.filename import number
+from pytest_msdump.dumps.file_names import AscendName, number, parse_ascend
 from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.mindspore_runs import placed, sort_out_runs
+from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
 from pytest_msdump.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
@@ -43,7 +42,7 @@ from pytest_msdump.storage.files import open_regular
 
 __all__ = ["READER", "parse_table", "read_statistics"]
 
-# The `TensorRef.reader` of a tensor of which there are statistics only: none that could open it.
+# The `TensorRef.reader` of a tensor of which there are statistics only: no reader can open it.
 READER = UNSEEN
 
 _SUFFIX = ".csv"
@@ -52,7 +51,7 @@ _MAX_LINE = 2**16
 
 
 class _File(NamedTuple):
-    """A table, where in a run it was saved, and the operator that its name tells."""
+    """A table, where in a run it was saved, and the operator that its name has."""
 
     path: Path
     shown: str
@@ -69,8 +68,8 @@ class StatisticsReader(Reader):
     precedence = -1
 
     def recognises(self, root: Path) -> bool:
-        """Tell whether a file at or below `root` is named like a table and lies where a run saves one."""
-        if not root.is_dir() and not _is_table(root.name):
+        """Return whether a file at or below `root` is named like a table and lies where a run saves one."""
+        if not root.is_dir() and root.name != STATISTICS_FILE and _operator(root.name, {}) is None:
             return False
         return next(_files(root, []), None) is not None
 
@@ -99,18 +98,10 @@ class StatisticsReader(Reader):
 
 
 def read_statistics(root: Path) -> StatisticTables:
-    """Read all tables of statistics at or below a directory.
+    """Read all tables of statistics at or below a directory, or one table.
 
-    Parameters
-    ----------
-    root : Path
-        A dump, of tensors or of statistics alone, any directory within it, or one table.
-
-    Returns
-    -------
-    StatisticTables
-        Keys and coordinates are those that the same run's tensors have, so that both can meet. Rows of a run before
-        that into the same directory are in `older`. What cannot be read is a note, never an error.
+    Keys and coordinates are those that the same run's tensors have, so that both match. Rows of a run before that into
+    the same directory are in `older`. What cannot be read is a note, never an error.
 
     Raises
     ------
@@ -128,18 +119,18 @@ def read_statistics(root: Path) -> StatisticTables:
         if len(named) < len(table.rows):
             notes.append(f"{file.shown} has rows without the name of an operator, which are left out")
         rows += [_ref(row, file, table.digits) for row in named]
-    repeats = sort_out_runs(root, rows)
+    runs = separate_tree_runs(root, rows)
     return StatisticTables(
-        rows=placed(repeats.newest, repeats.partial),
-        older=repeats.older,
-        partial=repeats.partial,
-        notes=(*repeats.notes, *notes),
+        rows=order_by_time(runs.newest, runs.partial),
+        older=runs.older,
+        partial=runs.partial,
+        notes=(*runs.notes, *notes),
         files=tuple(files),
     )
 
 
 def _files(root: Path, notes: list[str]) -> Iterator[_File]:
-    """List the tables by name; say which are at a place where no run saves one."""
+    """Yield the tables by name; note which are at a place where no run saves one."""
     if not root.is_dir():
         if not root.is_file():
             raise DumpNotFoundError(f"{root}: no such directory or file; give a dump, or a table of statistics")
@@ -161,20 +152,15 @@ def _files(root: Path, notes: list[str]) -> Iterator[_File]:
                 notes.append(f"{shown} is left out: no run saves statistics at such a place")
 
 
-def _is_table(name: str) -> bool:
-    """Whether a name is one that tables have."""
-    return name == STATISTICS_FILE or _operator(name, {}) is not None
-
-
 def _originals(root: Path, folder: Folder) -> Mapping[str, str]:
-    """Return the names that were too long for the file system; what is wrong with them, the tensors' reader tells."""
+    """Return the names that were too long for the file system; errors in them are noted by the tensors' reader."""
     if MAPPING not in folder.files or not any(name.endswith(_SUFFIX) for name in folder.files if name != MAPPING):
         return {}
     return read_mapping(folder.below(root) / MAPPING)[0]
 
 
 def _operator(name: str, originals: Mapping[str, str]) -> AscendName | None:
-    """Return the operator that a table's name tells, if it does."""
+    """Return the operator in a table's name, if there is one."""
     for candidate in (name, originals.get(name, "")):
         if candidate.endswith(_SUFFIX) and (parsed := parse_ascend(candidate[: -len(_SUFFIX)])):
             return parsed
@@ -182,7 +168,7 @@ def _operator(name: str, originals: Mapping[str, str]) -> AscendName | None:
 
 
 def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
-    """Read one table; an empty one and the end of a sentence when it cannot be read."""
+    """Read one table, or return an empty one and the end of a sentence that says why it cannot be read."""
     try:
         with TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             if path.stat().st_size > _MAX_BYTES:
@@ -194,7 +180,7 @@ def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
 
 
 def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
-    """Make the reference that the tensor itself would have."""
+    """Return the reference that the tensor itself would have."""
     operator = file.operator
     name = row.op if row.op is not None else (operator.op if operator else "")
     mangled = mangle(name)
@@ -215,7 +201,7 @@ def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
     )
 
 
-# -- One table of statistics, line by line ---------------------------------------------------------------------------
+# -- One table, line by line -----------------------------------------------------------------------------------------
 
 
 _BY_COLUMN = {column: name for name, fact in STATISTICS.items() for column in fact.columns}
@@ -235,7 +221,7 @@ _LONGEST_LABEL = 2**12
 
 
 class TableRow(NamedTuple):
-    """What one row says, without what its table does not tell; `line` counts from 1."""
+    """What one row says; `line` counts from 1."""
 
     line: int
     io: str
@@ -257,7 +243,7 @@ class Table(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Where in a row what is, and which titles nobody knows."""
+    """Places of cells in a row, by what they hold, and the titles that are unknown."""
 
     labels: Mapping[str, int]
     statistics: Mapping[str, int]
@@ -270,17 +256,10 @@ class _UnreadableRowError(ValueError):
 
 
 def parse_table(lines: Iterable[str]) -> Table:
-    """Read a table of any release.
+    """Read the lines of a table of any release.
 
-    Parameters
-    ----------
-    lines : iterable of str
-        The file's lines, with or without their ends. The header may come again, as when a file is appended to.
-
-    Returns
-    -------
-    Table
-        Rows that cannot be read are counted in `problems`, with the first of them.
+    The header may come again, as when a file is appended to. Rows that cannot be read are counted in `problems`, with
+    the first of them.
 
     Examples
     --------
@@ -324,7 +303,7 @@ def _problems(unreadable: Sequence[str], unknown: Sequence[str]) -> tuple[str, .
 
 
 def _cells(text: str) -> Sequence[str]:
-    """Split one line. Line by line, so that a quote that is never closed (a row cut short) spoils but its own."""
+    """Split one line. A quote that is never closed, as in a row cut short, so spoils its own line only."""
     try:
         return next(csv.reader([text], strict=True))
     except (csv.Error, StopIteration) as error:
@@ -334,10 +313,12 @@ def _cells(text: str) -> Sequence[str]:
 def _header(cells: Sequence[str]) -> _Columns | None:
     """Read titles; ``None`` for a row that is no header."""
     titles = [" ".join(cell.split()).lower() for cell in cells]
-    labels = {LABEL_COLUMNS[title]: place for place, title in _first_places(titles) if title in LABEL_COLUMNS}
+    # From the right, so that of two equal titles the first remains.
+    places = {title: place for place, title in reversed(list(enumerate(titles)))}
+    labels = {LABEL_COLUMNS[title]: places[title] for title in reversed(titles) if title in LABEL_COLUMNS}
     if not {"io", "slot"} <= labels.keys():
         return None
-    statistics = {_BY_COLUMN[title]: place for place, title in _first_places(titles) if title in _BY_COLUMN}
+    statistics = {_BY_COLUMN[title]: places[title] for title in reversed(titles) if title in _BY_COLUMN}
     in_order = {name: statistics[name] for name in STATISTICS if name in statistics}
     unknown = tuple(
         cells[place].strip()
@@ -346,11 +327,6 @@ def _header(cells: Sequence[str]) -> _Columns | None:
     )
     width = len(titles) - 1 if titles and not titles[-1] else len(titles)
     return _Columns(labels, in_order, width, unknown)
-
-
-def _first_places(titles: Sequence[str]) -> Iterable[tuple[int, str]]:
-    """Number the titles from the right, so that of two equal ones the first is what remains in a mapping."""
-    return reversed(list(enumerate(titles)))
 
 
 def _row(line: int, cells: Sequence[str], columns: _Columns | None) -> tuple[TableRow, int]:
@@ -363,24 +339,26 @@ def _row(line: int, cells: Sequence[str], columns: _Columns | None) -> tuple[Tab
         raise _UnreadableRowError(
             f"{len(cells)} fields under a header of {columns.width}; the run was probably killed while writing"
         )
-    told = {name: cells[place].strip() for name, place in columns.labels.items()}
-    longest = max(told, key=lambda name: len(told[name]))
-    if len(told[longest]) > _LONGEST_LABEL:
-        raise _UnreadableRowError(f"{longest} '{told[longest][:40]}…' has {len(told[longest])} letters")
-    io = told["io"].lower()
+    cell = {name: cells[place].strip() for name, place in columns.labels.items()}
+    longest = max(cell, key=lambda name: len(cell[name]))
+    if len(cell[longest]) > _LONGEST_LABEL:
+        raise _UnreadableRowError(f"{longest} '{cell[longest][:40]}…' has {len(cell[longest])} letters")
+    io = cell["io"].lower()
     if io not in _IO:
-        raise _UnreadableRowError(f"'{told['io'][:40]}' is neither input nor output")
+        raise _UnreadableRowError(f"'{cell['io'][:40]}' is neither input nor output")
     row = TableRow(
         line=line,
         io=io,
-        slot=_number(told["slot"], "slot"),
-        op_type=told.get("op_type") or None,
-        op=told.get("op") or None,
-        timestamp=_number(told["timestamp"], "timestamp") if told.get("timestamp") else None,
+        slot=_number(cell["slot"], "slot"),
+        op_type=cell.get("op_type") or None,
+        op=cell.get("op") or None,
+        timestamp=_number(cell["timestamp"], "timestamp") if cell.get("timestamp") else None,
         spec=TensorSpec(
-            _dtype(told.get("dtype", "")), _shape(told.get("shape", "")), told.get("memory_format") or None
+            canonical(cell.get("dtype", "").removeprefix(_CANN_TYPE)),
+            _shape(cell.get("shape", "")),
+            cell.get("memory_format") or None,
         ),
-        data_bytes=_number(told["data_bytes"], "data size") if told.get("data_bytes") else None,
+        data_bytes=_number(cell["data_bytes"], "data size") if cell.get("data_bytes") else None,
         values={name: _statistic(name, cells[place].strip()) for name, place in columns.statistics.items()},
     )
     return row, max((_digits(cells[place]) for place in columns.statistics.values()), default=0)
@@ -391,11 +369,6 @@ def _number(text: str, what: str) -> int:
     if value is None:
         raise _UnreadableRowError(f"{what} '{text[:40]}' is no number")
     return value
-
-
-def _dtype(text: str) -> str | None:
-    """Return the canonical name; ``None`` where the writer did not know it, or nobody here does."""
-    return canonical(text.removeprefix(_CANN_TYPE))
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
@@ -431,7 +404,7 @@ def _statistic(name: str, text: str) -> Statistic:
 
 
 def _digits(cell: str) -> int:
-    """Count the significant digits of a number with a point or an exponent; others tell nothing of the printing."""
+    """Count the significant digits of a number with a point or an exponent; others say nothing of the printing."""
     match = _DECIMAL.fullmatch(cell.strip())
     if match is None or _INTEGER.fullmatch(cell.strip()):
         return 0

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.dumps.npy_header import write_npy
+from pytest_msdump.dumps.npy import write_npy
 from pytest_msdump.elements.cells import OWN, Cells, Style, decimals, integers, joined, texts, words
 from pytest_msdump.elements.elements import Axes, Elements, coordinate_cells, elements, named_axes
 from pytest_msdump.elements.files import Batch

@@ -14,9 +14,10 @@ from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.placing import PlacedOperator, operator_of
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
+from pytest_msdump.dumps.file_names import parse_opdebug
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
 from pytest_msdump.dumps.npy import parse_header
-from pytest_msdump.dumps.opdebug import OverflowFile, parse_opdebug, read_overflow_file
+from pytest_msdump.dumps.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.dumps.statistics import read_statistics
 from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
 from pytest_msdump.errors import DumpNotFoundError, MsdumpError, TensorFileError, UnknownDumpFormatError
@@ -141,8 +142,8 @@ def _of_dump(opened: DumpFile) -> FileHeader:
         fields += _whole(opened)
     if header.op_name:
         fields.append(("op_name", header.op_name))
-    if header.untyped:
-        fields.append(("buffers_and_spaces", header.untyped))
+    if header.raw:
+        fields.append(("buffers_and_spaces", len(header.raw)))
     return FileHeader(_KINDS[header.container], tuple(fields), tuple(map(_tensor, header.tensors)))
 
 

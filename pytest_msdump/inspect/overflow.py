@@ -14,7 +14,7 @@ from pytest_msdump.comparison.device_overflow import Culprit, culprits_of
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
-from pytest_msdump.dumps.npy_header import write_npy
+from pytest_msdump.dumps.npy import write_npy
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.inspect.overflow_scan import OneSide, scan, scanned

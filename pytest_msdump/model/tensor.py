@@ -218,8 +218,6 @@ class TensorSource:
         Files of a tensor that was dumped in slices, in their order; the first is `path`.
     device_address : int, optional
         Where the tensor was on the device.
-    noted : object
-        What the reader keeps of a file that it had to open to list its tensors; not compared.
     """
 
     folder: Path
@@ -228,7 +226,6 @@ class TensorSource:
     part: int | None = None
     pieces: tuple[Path, ...] = ()
     device_address: int | None = None
-    noted: object = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(

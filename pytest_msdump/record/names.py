@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pytest_msdump.dumps.filename import ReferenceName
+from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 
 __all__ = ["FileNames", "Patterns", "calling_line", "chosen", "leaves", "named_leaves", "spelled"]

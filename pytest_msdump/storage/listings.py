@@ -12,19 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_msdump.storage.remote import RemoteEntry, RemotePath
 
-__all__ = ["folders_in", "is_there", "keep", "names_in", "names_kept", "once", "scan"]
+__all__ = ["folders_in", "is_there", "names_in", "names_kept", "once", "scan"]
 
 Found = TypeVar("Found")
 
-
-class _Listing(NamedTuple):
-    """Names in a directory, sorted; of these, the directories and links to such."""
-
-    names: Sequence[str]
-    folders: Sequence[str]
-
-
-# By the text of a directory's path its listing, and by whatever else what is asked for `once`.
+# What was looked for while names are kept; ``None`` elsewhere.
 _KEPT: ContextVar[dict[Hashable, Any] | None] = ContextVar("names", default=None)
 
 
@@ -38,19 +30,26 @@ def names_kept() -> Iterator[None]:
         _KEPT.reset(token)
 
 
-def once(place: Hashable, look: Callable[[], Iterable[Found]]) -> Iterable[Found]:
-    """Return all that `look` finds at a place, looked for once where names are kept; elsewhere as it is looked for."""
+def once(key: Hashable, look: Callable[[], Iterable[Found]]) -> Iterable[Found]:
+    """Return what `look` finds; where names are kept, it is called once for each key."""
     kept = _KEPT.get()
     if kept is None:
         return look()
-    if place not in kept:
-        kept[place] = tuple(look())
-    found: tuple[Found, ...] = kept[place]
+    if key not in kept:
+        kept[key] = tuple(look())
+    found: tuple[Found, ...] = kept[key]
     return found
 
 
+class _Listing(NamedTuple):
+    """Names in a directory, sorted; of these, the directories and links to such."""
+
+    names: Sequence[str]
+    folders: Sequence[str]
+
+
 def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
-    """List what is in a directory and begins with `prefix`, in order; nothing when it cannot be listed."""
+    """Return the names in a directory that begin with `prefix`, in order; none when it cannot be listed."""
     names = _listing(folder).names
     if not prefix:
         return names
@@ -59,25 +58,8 @@ def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
 
 
 def folders_in(folder: Path) -> Sequence[str]:
-    """List the directories in a directory, and links to such, in order; nothing when it cannot be listed."""
+    """Return the directories in a directory, and links to such, in order; none when it cannot be listed."""
     return _listing(folder).folders
-
-
-def keep(folder: Path, names: list[str], folders: list[str]) -> None:
-    """Keep what was listed, where names are kept."""
-    kept = _KEPT.get()
-    if kept is not None:
-        kept.setdefault(os.fspath(folder), _Listing(sorted(names), sorted(folders)))
-
-
-def _listing(folder: Path) -> _Listing:
-    kept, place = _KEPT.get(), os.fspath(folder)
-    if kept is None:
-        return _looked(folder)
-    if place not in kept:
-        kept[place] = _looked(folder)
-    found: _Listing = kept[place]
-    return found
 
 
 def scan(folder: Path) -> AbstractContextManager[Iterable[os.DirEntry[str] | RemoteEntry]]:
@@ -90,14 +72,19 @@ def is_there(path: Path) -> bool:
     return path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)
 
 
-def _looked(folder: Path) -> _Listing:
+def _listing(folder: Path) -> _Listing:
+    (found,) = once(("names", os.fspath(folder)), lambda: (_list_names(folder),))
+    return found
+
+
+def _list_names(folder: Path) -> _Listing:
     try:
         with scan(folder) as found:
             entries = list(found)
     except OSError:
         return _Listing((), ())
-    names = sorted([entry.name for entry in entries])
+    names = sorted(entry.name for entry in entries)
     try:
-        return _Listing(names, sorted([entry.name for entry in entries if entry.is_dir()]))
+        return _Listing(names, sorted(entry.name for entry in entries if entry.is_dir()))
     except OSError:
         return _Listing(names, ())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dumps.filename import MindSporeName, ReferenceName
+from pytest_msdump.dumps.file_names import MindSporeName, ReferenceName
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import mangle
 

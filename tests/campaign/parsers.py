@@ -33,11 +33,18 @@ from pytest_msdump.convert.file_names import short_name
 from pytest_msdump.convert.prototxt import rewire
 from pytest_msdump.convert.renaming import compiled, parts_of, read_undo
 from pytest_msdump.dumps.ascend_file import open_dump_file
-from pytest_msdump.dumps.ascend_names import parse_ascend, parse_converted, parse_converted_bin, parse_protobuf
 from pytest_msdump.dumps.dump_tree import mindspore_place, place_of
-from pytest_msdump.dumps.ffts import read_kernel_args
-from pytest_msdump.dumps.filename import parse_mindspore, parse_reference
-from pytest_msdump.dumps.flat_bin import parse_flat, parse_flat_npy
+from pytest_msdump.dumps.file_names import (
+    parse_ascend,
+    parse_converted,
+    parse_converted_bin,
+    parse_flat,
+    parse_flat_npy,
+    parse_mindspore,
+    parse_opdebug,
+    parse_protobuf,
+    parse_reference,
+)
 from pytest_msdump.dumps.graphs.execution_order import read_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
@@ -47,9 +54,10 @@ from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.opdebug import parse_opdebug, read_overflow_file
-from pytest_msdump.dumps.run_facts import parse_history, read_run
-from pytest_msdump.dumps.sidefiles import read_mapping, read_run_labels
+from pytest_msdump.dumps.opdebug import read_overflow_file
+from pytest_msdump.dumps.run_facts import read_run
+from pytest_msdump.dumps.run_history import parse_history
+from pytest_msdump.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.inspect.file import file_header

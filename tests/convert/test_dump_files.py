@@ -12,7 +12,7 @@ from pytest_msdump.convert import dump_files
 from pytest_msdump.convert.array_files import ArrayView
 from pytest_msdump.convert.dump_files import DumpTensor, write_dump
 from pytest_msdump.dtypes.decode import stored_as
-from pytest_msdump.dumps.array_reader import open_output, open_part
+from pytest_msdump.dumps.ascend_file import open_output, open_part
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import DATA_TYPES

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import registry
-from pytest_msdump.dumps.array_reader import open_part
-from pytest_msdump.dumps.ascend_file import read_header
+from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.dumps.base import index_dump
 from pytest_msdump.layouts.device_layout import logical
 

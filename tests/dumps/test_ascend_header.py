@@ -72,7 +72,7 @@ def test_data_follows_as_inputs_then_outputs_though_outputs_are_told_first():
         ("output", 0, 12),
         ("output", 1, 16),
     ]
-    assert (header.untyped, header.end - begin) == (1, 124)
+    assert (len(header.raw), header.end - begin) == (1, 124)
 
 
 def test_all_in_protobuf_data_is_found_where_it_is():
@@ -229,7 +229,7 @@ def test_a_header_is_read_though_no_data_follows():
 def test_a_buffer_whose_data_is_inside_the_header_takes_no_place_behind_it():
     header = message(outputs=[op_output(FLOAT, (1,), 4)]) + chunk(5, chunk(2, b"data") + number(3, 4))
     data = dump2(header, bytes(4))
-    assert (header_of(data).untyped, header_of(data).end) == (1, len(data))
+    assert (len(header_of(data).raw), header_of(data).end) == (1, len(data))
 
 
 def test_bytes_behind_all_data_are_told():

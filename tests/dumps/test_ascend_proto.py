@@ -8,7 +8,7 @@ from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_output, p
 
 from pytest_msdump import registry
 from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.proto_tensors import ProtoFolderReader
+from pytest_msdump.dumps.proto_folder import ProtoFolderReader
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.testing.conformance import ReaderConformance
 

@@ -18,7 +18,7 @@ def test_buffers_then_spaces_follow_the_tensors() -> None:
     found = parse_header(Memory(data))
     told = [(part.kind, part.slot, data[part.start : part.start + part.size]) for part in found.raw]
     assert told == [("buffer", 0, b"abc"), ("buffer", 1, b"de"), ("space", 0, b"space")]
-    assert (found.untyped, found.end) == (3, len(data))
+    assert (len(found.raw), found.end) == (3, len(data))
 
 
 def test_bytes_inside_the_message_are_found_there_and_a_size_alone_is_nothing() -> None:

@@ -24,11 +24,10 @@ from dumps.dumpmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.array_reader import open_part
 from pytest_msdump.dumps.ascend import AscendReader
-from pytest_msdump.dumps.ascend_file import read_header
+from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.dumps.ascend_header import parse_header
-from pytest_msdump.dumps.ffts import open_sliced
+from pytest_msdump.dumps.slices import open_sliced
 from pytest_msdump.dumps.wire import Memory
 from pytest_msdump.errors import MsdumpError, TensorFileError
 

@@ -9,10 +9,11 @@ from dumps.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, nano, n
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dtypes.decode import StoredAs
-from pytest_msdump.dumps.array_reader import PackedReader, open_part
+from pytest_msdump.dumps.array_reader import Layout, PackedReader
+from pytest_msdump.dumps.ascend_file import open_part
 from pytest_msdump.dumps.stored_file import StoredFile
 from pytest_msdump.errors import TensorFileError, TensorShapeError
+from pytest_msdump.model.tensor import TensorSpec
 
 NAME = "Add.op.1.1.1600000000000001"
 
@@ -227,7 +228,7 @@ def test_elements_of_half_a_byte_are_read_in_any_order_from_any_place(tmp_path_f
     file = StoredFile(put(tmp_path_factory.mktemp("packed"), NAME, b"xyz" + stored.tobytes()))
     steps = [np.array(values.strides)[axis].item() for axis in axes]
     shape = tuple(values.shape[axis] for axis in axes)
-    reader = PackedReader(file, 3, StoredAs(4, np.dtype("u1"), low_nibble_first), shape, tuple(steps))
+    reader = PackedReader(file, 3, Layout(TensorSpec(), shape, tuple(steps), 4, np.dtype("u1"), low_nibble_first))
     start = data.draw(st.integers(0, 60))
     stop = data.draw(st.integers(start, 60))
     assert reader.read(start, stop).tolist() == values.transpose(axes).ravel()[start:stop].tolist()
@@ -244,7 +245,7 @@ def test_elements_of_half_a_byte_are_picked_out_of_pieces_of_bounded_size(tmp_pa
         seen.append(raw.size)
         return low_nibble_first(raw)
 
-    reader = PackedReader(file, 0, StoredAs(4, np.dtype("u1"), unpack), (20, 3), (1, 20))
+    reader = PackedReader(file, 0, Layout(TensorSpec(), (20, 3), (1, 20), 4, np.dtype("u1"), unpack))
     assert reader.read(0, 60).tolist() == low_nibble_first(stored).reshape(3, 20).T.ravel().tolist()
     assert max(seen) <= 5
     file.close()

@@ -7,9 +7,9 @@ import pytest
 from dumps.dumpmade import TIME, one_output, put
 
 from pytest_msdump import registry
-from pytest_msdump.dumps.ascend_names import parse_converted
 from pytest_msdump.dumps.base import index_dump
 from pytest_msdump.dumps.converted import ConvertedReader
+from pytest_msdump.dumps.file_names import parse_converted
 from pytest_msdump.dumps.mindspore import MindSporeReader
 from pytest_msdump.errors import UnknownDumpFormatError
 from pytest_msdump.testing.conformance import ReaderConformance

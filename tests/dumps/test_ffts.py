@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump import registry
 from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.buffers import parse_slicing
+from pytest_msdump.dumps.slices import parse_slicing
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "l_ffts"

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.ascend_names import parse_converted
-from pytest_msdump.dumps.filename import MindSporeName, ReferenceName, may_tell_io, parse_mindspore, parse_reference
-from pytest_msdump.dumps.flat_bin import parse_flat_npy
+from pytest_msdump.dumps.file_names import (
+    MindSporeName,
+    ReferenceName,
+    parse_mindspore,
+    parse_reference,
+)
 from pytest_msdump.model.tensor import TensorSpec
 
 TS = 1795222398434088
@@ -206,10 +209,3 @@ def test_a_name_is_read_as_the_grammar_reads_it(scope, numbers, io, behind, suff
         op_type, op, task, stream, time, io, slot, memory_format, dtype = match.groups()
         read = MindSporeName(op_type, op, int(task), int(stream), int(time), io, int(slot), memory_format, dtype)
     assert parse_mindspore(name) == read
-
-
-@given(st.lists(st.text("abinoutp.", max_size=12) | st.sampled_from(["A.a.0.0.1.output.0.ND.npy", "a_input_0.npy"])))
-def test_no_name_that_tells_an_input_or_output_is_passed_over(names):
-    if any(parse_mindspore(name) or parse_converted(name) or parse_flat_npy(name) for name in names):
-        assert may_tell_io(names)
-    assert may_tell_io(names) == ("input" in "\n".join(names) or "output" in "\n".join(names))

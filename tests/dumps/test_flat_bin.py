@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.flat_bin import open_flat, parse_flat, parse_flat_npy
+from pytest_msdump.dumps.array_reader import open_flat
+from pytest_msdump.dumps.file_names import parse_flat, parse_flat_npy
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 

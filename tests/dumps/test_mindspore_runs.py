@@ -6,7 +6,7 @@ import pytest
 
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.mindspore import MindSporeReader
-from pytest_msdump.dumps.mindspore_runs import placed, sort_out_runs
+from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.testing.builder import START
@@ -36,7 +36,7 @@ def steps(repeats):
 
 
 def test_steps_that_lie_in_one_directory_are_told_apart_by_time():
-    repeats = sort_out_runs(ROOT, runs("a", "b", "a", "b", "a", "b"))
+    repeats = separate_tree_runs(ROOT, runs("a", "b", "a", "b", "a", "b"))
     assert steps(repeats) == [("a", 0, 0), ("b", 0, 0), ("a", 1, 0), ("b", 1, 0), ("a", 2, 0), ("b", 2, 0)]
     assert repeats.older == ()
     assert repeats.notes == (
@@ -48,7 +48,7 @@ def test_steps_that_lie_in_one_directory_are_told_apart_by_time():
 
 
 def test_steps_whose_files_overlap_in_time_are_told_apart_when_all_repeat_alike():
-    assert steps(sort_out_runs(ROOT, runs("a", "b", "a", "c", "b", "c"))) == [
+    assert steps(separate_tree_runs(ROOT, runs("a", "b", "a", "c", "b", "c"))) == [
         ("a", 0, 0),
         ("b", 0, 0),
         ("a", 1, 0),
@@ -59,14 +59,14 @@ def test_steps_whose_files_overlap_in_time_are_told_apart_when_all_repeat_alike(
 
 
 def test_numbers_that_are_no_times_tell_no_steps():
-    repeats = sort_out_runs(ROOT, runs("a", "b", "a", "b", start=1 - START))
+    repeats = separate_tree_runs(ROOT, runs("a", "b", "a", "b", start=1 - START))
     assert {(ref.key.op.at.iteration, ref.key.op.at.occurrence) for ref in repeats.newest} == {(0, 0)}
     assert repeats.notes == ()
 
 
 def test_all_tensors_of_a_dump_file_belong_to_one_step():
     refs = [tensor("a", time, io=io) for time in (1, 2) for io in ("input", "output")]
-    assert {(ref.key.io, ref.key.op.at.iteration) for ref in sort_out_runs(ROOT, refs).newest} == {
+    assert {(ref.key.io, ref.key.op.at.iteration) for ref in separate_tree_runs(ROOT, refs).newest} == {
         ("input", 0),
         ("output", 0),
         ("input", 1),
@@ -75,7 +75,7 @@ def test_all_tensors_of_a_dump_file_belong_to_one_step():
 
 
 def test_a_last_step_that_was_cut_short_and_loops_within_steps_are_kept():
-    repeats = sort_out_runs(ROOT, runs("a", "b", "b", "a", "b", "b", "a", "b"))
+    repeats = separate_tree_runs(ROOT, runs("a", "b", "b", "a", "b", "b", "a", "b"))
     assert steps(repeats) == [
         ("a", 0, 0),
         ("b", 0, 0),
@@ -91,7 +91,7 @@ def test_a_last_step_that_was_cut_short_and_loops_within_steps_are_kept():
 
 @pytest.mark.parametrize("ops", ["ab", "aab", "ababc", "aabba", "abbbaab", "ababb"])
 def test_where_no_steps_can_be_told_nothing_is_split(ops):
-    repeats = sort_out_runs(ROOT, runs(*ops))
+    repeats = separate_tree_runs(ROOT, runs(*ops))
     assert {ref.key.op.at.iteration for ref in (*repeats.newest, *repeats.older)} == {0}
     assert not any("split by time" in note for note in repeats.notes)
     assert len(repeats.newest) + len(repeats.older) == len(ops)
@@ -99,7 +99,7 @@ def test_where_no_steps_can_be_told_nothing_is_split(ops):
 
 @pytest.mark.parametrize("folder", ["rank_0/Net/0/0", "0/Net/0/0", f"{DATE}/0/Net/0/0", ""])
 def test_only_the_first_asynchronous_layout_mixes_steps(folder):
-    repeats = sort_out_runs(ROOT, runs("a", "b", "a", "b", folder=folder))
+    repeats = separate_tree_runs(ROOT, runs("a", "b", "a", "b", folder=folder))
     assert (len(repeats.newest), len(repeats.older)) == (2, 2)
     assert repeats.notes[0].startswith("re-run into the same directory")
 
@@ -107,7 +107,7 @@ def test_only_the_first_asynchronous_layout_mixes_steps(folder):
 def test_graphs_are_split_each_for_itself_from_the_paths_iteration_on():
     one = [tensor("a", time, folder="0/Net_graph_0/0/5", iteration=5) for time in (1, 2)]
     other = [tensor("a", time, folder="0/Net_graph_1/1/0", graph=1) for time in (3, 4, 5)]
-    repeats = sort_out_runs(ROOT, [*one, *other])
+    repeats = separate_tree_runs(ROOT, [*one, *other])
     assert {(ref.key.op.at.graph, ref.key.op.at.iteration) for ref in repeats.newest} == {
         (0, 5),
         (0, 6),
@@ -121,7 +121,7 @@ def test_graphs_are_split_each_for_itself_from_the_paths_iteration_on():
 def test_the_checked_in_run_is_split():
     root = GENERATIONS / "g2_not_sunk"
     dump = AscendReader().index(root)
-    repeats = sort_out_runs(root, (*dump.refs, *dump.older))
+    repeats = separate_tree_runs(root, (*dump.refs, *dump.older))
     assert repeats.older == ()
     split = {(ref.key.op.name, ref.key.io, ref.key.op.at.iteration, ref.source.timestamp) for ref in repeats.newest}
     expected = {
@@ -137,7 +137,7 @@ def in_step(op, time, step, index, *, date=DATE):
 
 def test_a_devices_own_count_below_a_step_numbers_occurrences():
     refs = [in_step("a", 1, 3, 7), in_step("b", 2, 3, 7), in_step("a", 3, 3, 8), in_step("b", 4, 3, 8)]
-    repeats = sort_out_runs(ROOT, refs)
+    repeats = separate_tree_runs(ROOT, refs)
     assert steps(repeats) == [("a", 3, 0), ("b", 3, 0), ("a", 3, 1), ("b", 3, 1)]
     assert repeats.older == repeats.notes == ()
 
@@ -145,7 +145,7 @@ def test_a_devices_own_count_below_a_step_numbers_occurrences():
 def test_occurrences_count_on_from_those_of_lower_counts_of_the_same_step_and_operator():
     refs = [in_step("a", 1, 3, 0), in_step("b", 2, 3, 0), in_step("a", 3, 3, 0), in_step("c", 4, 3, 0)]
     refs += [in_step("a", 11, 3, 1), in_step("b", 12, 3, 1), in_step("a", 21, 4, 1)]
-    assert steps(sort_out_runs(ROOT, refs)) == [
+    assert steps(separate_tree_runs(ROOT, refs)) == [
         ("a", 3, 0),
         ("b", 3, 0),
         ("a", 3, 1),
@@ -160,7 +160,7 @@ def test_two_times_below_one_step_are_a_re_run():
     later = "20260201000000"
     refs = [in_step("a", 1, 3, 0), in_step("b", 2, 3, 0)]
     refs += [in_step("a", 101, 3, 0, date=later), in_step("b", 102, 3, 0, date=later)]
-    repeats = sort_out_runs(ROOT, refs)
+    repeats = separate_tree_runs(ROOT, refs)
     assert {ref.source.timestamp - START for ref in repeats.newest} == {101, 102}
     assert repeats.notes == ("re-run into the same directory: 2 older files left out of rank 0, net Net, iteration 3",)
 
@@ -170,7 +170,7 @@ def test_a_sentence_that_holds_of_several_counts_is_said_once():
     refs = [
         in_step("a", time + index, 3, index, date=date) for time, date in ((1, DATE), (101, later)) for index in (0, 1)
     ]
-    repeats = sort_out_runs(ROOT, refs)
+    repeats = separate_tree_runs(ROOT, refs)
     assert len(repeats.older) == 2
     assert repeats.notes == ("re-run into the same directory: 1 older file left out of rank 0, net Net, iteration 3",)
 
@@ -192,6 +192,6 @@ def test_a_trees_reader_tells_steps_and_counts(tmp_path):
 def test_tensors_without_a_time_have_no_place_and_follow_the_others():
     timed = tensor("a", 5)
     timeless = [tensor("c", None), tensor("b", None)]
-    refs = placed([*timeless, timed])
+    refs = order_by_time([*timeless, timed])
     assert [(ref.key.op.name, ref.place) for ref in refs] == [("a", 0), ("b", None), ("c", None)]
     assert refs == in_order(refs)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps import buffers
-from pytest_msdump.dumps.buffers import Scratch, StridedReader
+from pytest_msdump.dumps import strided_reader
 from pytest_msdump.dumps.stored_file import StoredFile
+from pytest_msdump.dumps.strided_reader import ReusedMemory, StridedReader
 from pytest_msdump.errors import TensorFileError
 
 OFFSET = 7
@@ -69,7 +69,7 @@ def reads(monkeypatch):
         lengths.append(sum(map(len, targets)))
         return preadv(descriptor, targets, offset)
 
-    monkeypatch.setattr(buffers.os, "preadv", counted)
+    monkeypatch.setattr(strided_reader.os, "preadv", counted)
     return lengths
 
 
@@ -113,7 +113,7 @@ def test_arrays_handed_out_are_the_callers_own(stored):
 
 
 def test_scratch_is_aligned_to_pages_and_used_again():
-    scratch = Scratch()
+    scratch = ReusedMemory()
     first = scratch.take(20_000, np.dtype("<f4"))
     again = scratch.take(10_000, np.dtype("<f8"))
     assert first.ctypes.data % 4096 == 0
@@ -123,7 +123,7 @@ def test_scratch_is_aligned_to_pages_and_used_again():
 
 
 def test_small_scratch_is_used_again_and_grows_into_a_large_one():
-    scratch = Scratch()
+    scratch = ReusedMemory()
     first = scratch.take(1000, np.dtype("<f4"))
     again = scratch.take(500, np.dtype("<f8"))
     assert first.ctypes.data == again.ctypes.data
@@ -187,7 +187,7 @@ def test_disk_error_while_reading_is_a_tensor_file_error(stored, monkeypatch):
     def broken(*_):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(buffers.os, "preadv", broken)
+    monkeypatch.setattr(strided_reader.os, "preadv", broken)
     for axes in ((0, 1), (1, 0)):
         reader, _ = strided(stored, (4, 5), axes)
         with pytest.raises(TensorFileError, match="cannot be read at byte 7: Input/output error"):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump import registry
 from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.npy import NpyFileReader
-from pytest_msdump.dumps.npy_folder import NpyFolderReader
+from pytest_msdump.dumps.npy_folder import NpyFileReader, NpyFolderReader
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.testing.builder import START, write_mindspore, write_reference

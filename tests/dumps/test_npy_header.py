@@ -7,14 +7,10 @@ import io
 import os
 import sys
 import tracemalloc
-from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from pytest_msdump.dumps import npy_header
 from pytest_msdump.dumps.npy import open_npy, parse_header
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
@@ -210,30 +206,3 @@ def test_huge_lengths_beside_a_zero_are_an_empty_tensor(tmp_path):
 def test_other_files_are_named_for_what_they_are(data, sentence):
     with pytest.raises(TensorFileError, match="^here: .*" + sentence):
         parse_header(data, where="here")
-
-
-@settings(deadline=None, max_examples=500)
-@given(
-    st.sampled_from(["'<f4'", "'|b1'", "'>i8'", "'f4'", "'<M8[ns]'"]),
-    st.sampled_from(["()", "(3,)", "(3, 4)", "(0, 10, 1)", "(3)", "(3,4)"]),
-    st.lists(st.tuples(st.integers(0, 80), st.sampled_from([*"0139,() '{}<\n\t", "", "٣", "True"])), max_size=3),
-)
-@example("'<f4'", "(3)", [])
-@example("'<f4'", "(3, 4)", [(51, "0")])
-def test_what_numpy_writes_says_the_same_as_the_literal_that_it_is(descr, shape, edits):
-    text = header(descr, "True", shape)
-    for place, other in edits:
-        text = text[:place] + other + text[place + 1 :]
-    content = text.encode()
-    found = npy_header._entries(content, "utf-8")
-    with mock.patch.object(npy_header, "_NUMPYS", mock.Mock(fullmatch=lambda _: None)):
-        literal = npy_header._entries(content, "utf-8")
-    assert found == literal
-    assert repr(found) == repr(literal)
-
-
-def test_of_what_numpy_writes_no_literal_is_read():
-    """Or the test above compares the same with the same."""
-    for array in (np.zeros((), "<f4"), np.zeros(3, "|b1"), np.zeros((2, 3), ">i8", order="F")):
-        data = saved(array)
-        assert npy_header._NUMPYS.fullmatch(data[10:].decode("latin-1")[: int.from_bytes(data[8:10], "little")])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.comparison.operands import ArrayView
-from pytest_msdump.dumps.npy_header import write_npy
+from pytest_msdump.dumps.npy import write_npy
 from pytest_msdump.errors import MsdumpError, TensorFileError
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.opdebug import entries_of_json, entries_of_record, parse_opdebug, record_as_json
+from pytest_msdump.dumps.file_names import parse_opdebug
+from pytest_msdump.dumps.opdebug import entries_of_json, record_as_json
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.overflow import OverflowEntry
 
@@ -21,6 +22,10 @@ CONVERTED = {
     path.name.removesuffix("_convert"): next((path / "out").glob("*.json"), None)
     for path in sorted((GOLDEN / "expected").glob("*_convert"))
 }
+
+
+def entries_of_record(record: bytes, *, where: str) -> tuple[OverflowEntry, ...]:
+    return entries_of_json(record_as_json(record, where=where), where=where)
 
 
 def record_of(case: str) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.repeats import numbered, sort_out
+from pytest_msdump.dumps.reruns import number_occurrences, separate_runs
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
@@ -35,7 +35,7 @@ def test_tensors_come_in_time_and_ties_by_name(times):
     tensors = [ref(f"/d/{name}", time, name=name) for name, time in zip("xyz", times, strict=True)]
     expected = sorted(tensors, key=lambda one: (one.source.timestamp or 0, one.source.path.name))
     for listed in permutations(tensors):
-        assert list(numbered(listed)) == expected
+        assert list(number_occurrences(listed)) == expected
 
 
 def of_one_run(times: list[int | None], names: list[str], places: list[int | None], *, shared: bool) -> list[TensorRef]:
@@ -80,8 +80,8 @@ def test_what_a_reader_thought_of_places_does_not_matter(run):
     times, names, places = run
     thought, unthought = (of_one_run(times, names, claimed, shared=True) for claimed in (places, [None] * len(names)))
     assert placed_by_time(thought) == placed_by_time(unthought)
-    assert sort_out(thought).older == sort_out(unthought).older
-    assert all(ref.place is None for ref in sort_out(thought).older)
+    assert separate_runs(thought).older == separate_runs(unthought).older
+    assert all(ref.place is None for ref in separate_runs(thought).older)
 
 
 @st.composite

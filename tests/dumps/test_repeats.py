@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.repeats import sort_out
+from pytest_msdump.dumps.reruns import separate_runs
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.testing.builder import START
@@ -44,7 +44,7 @@ def names(refs):
 
 
 def test_without_repeats_everything_is_occurrence_0():
-    repeats = sort_out(sequence("a b c"))
+    repeats = separate_runs(sequence("a b c"))
     assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("c", 0)]
     assert repeats.older == ()
     assert repeats.notes == ()
@@ -52,14 +52,14 @@ def test_without_repeats_everything_is_occurrence_0():
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_interleaved_repeats_are_occurrences(flat):
-    repeats = sort_out(sequence("a b a b c", flat=flat))
+    repeats = separate_runs(sequence("a b a b c", flat=flat))
     assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)]
     assert not repeats.older
 
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_repeats_after_the_whole_first_pass_are_a_rerun(flat):
-    repeats = sort_out(sequence("a b c a b c", flat=flat))
+    repeats = separate_runs(sequence("a b c a b c", flat=flat))
     assert [ref.source.timestamp - START for ref in repeats.older] == [0, 1, 2]
     assert [ref.source.timestamp - START for ref in repeats.newest] == [3, 4, 5]
     assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("c", 0)]
@@ -67,11 +67,11 @@ def test_repeats_after_the_whole_first_pass_are_a_rerun(flat):
 
 def test_a_reference_written_twice_without_a_pause_is_a_rerun():
     refs = [tensor(op, time, flat=True) for op, time in [("a", 0), ("b", 900), ("a", 901), ("b", 1000)]]
-    assert [ref.source.timestamp - START for ref in sort_out(refs).newest] == [901, 1000]
+    assert [ref.source.timestamp - START for ref in separate_runs(refs).newest] == [901, 1000]
 
 
 def test_of_three_runs_the_last_is_the_newest():
-    repeats = sort_out(sequence("a b c a b c a b c"))
+    repeats = separate_runs(sequence("a b c a b c a b c"))
     assert [ref.source.timestamp - START for ref in repeats.newest] == [6, 7, 8]
     assert len(repeats.older) == 6
 
@@ -86,7 +86,7 @@ def partial(repeats):
 
 
 def test_a_second_run_that_was_cut_short_replaces_only_what_it_wrote():
-    repeats = sort_out([*sequence("a b c d"), *sequence("a b", start=5000)])
+    repeats = separate_runs([*sequence("a b c d"), *sequence("a b", start=5000)])
     assert kept(repeats) == [("c", 2), ("d", 3), ("a", 5000), ("b", 5001)]
     assert names(repeats.older) == "ab"
     assert partial(repeats) == (2, 4)
@@ -101,7 +101,7 @@ def test_a_second_run_that_was_cut_short_replaces_only_what_it_wrote():
 @pytest.mark.parametrize("later", ["Parameter.q", "b"])
 def test_one_newer_file_replaces_the_older_file_of_its_own_tensor_and_no_other(later):
     first = sequence("a b c Parameter.p Parameter.q Parameter.r")
-    repeats = sort_out([*first, *sequence(later, start=60_000_000)])
+    repeats = separate_runs([*first, *sequence(later, start=60_000_000)])
     name = later[-1]
     assert names(repeats.newest).replace(name, "") == "abcpqr".replace(name, "")
     assert (name, 60_000_000) in kept(repeats)
@@ -111,28 +111,28 @@ def test_one_newer_file_replaces_the_older_file_of_its_own_tensor_and_no_other(l
 
 def test_a_newer_file_of_one_parameter_among_the_others_of_its_run_is_one_tensor():
     refs = sequence("a b Parameter.p Parameter.p Parameter.q Parameter.r")
-    repeats = sort_out(refs)
+    repeats = separate_runs(refs)
     assert kept(repeats) == [("a", 0), ("b", 1), ("p", 3), ("q", 4), ("r", 5)]
     assert partial(repeats) == (1, 5)
 
 
 def test_what_a_third_run_does_not_hold_comes_from_the_second_and_then_from_the_first():
     runs = [sequence("a b c d"), sequence("a b", start=10_000), sequence("a", start=20_000)]
-    repeats = sort_out([ref for run in runs for ref in run])
+    repeats = separate_runs([ref for run in runs for ref in run])
     assert kept(repeats) == [("c", 2), ("d", 3), ("b", 10_001), ("a", 20_000)]
     assert partial(repeats) == (1, 4)
 
 
 def test_a_stray_file_after_two_whole_runs_is_compared_with_the_rest_of_the_second():
     runs = [sequence("a b c Parameter.p", start=start) for start in (0, 100)]
-    repeats = sort_out([*runs[0], *runs[1], *sequence("Parameter.p", start=60_000_000)])
+    repeats = separate_runs([*runs[0], *runs[1], *sequence("Parameter.p", start=60_000_000)])
     assert kept(repeats) == [("a", 100), ("b", 101), ("c", 102), ("p", 60_000_000)]
     assert names(repeats.older) == "abcpp"
 
 
 def test_a_newer_first_pass_of_a_loop_leaves_the_later_passes_of_the_older_run():
     loop = sequence("l b l b l e Parameter.p")
-    repeats = sort_out([*loop, *sequence("l Parameter.p", start=60_000_000)])
+    repeats = separate_runs([*loop, *sequence("l Parameter.p", start=60_000_000)])
     assert [(*name, time) for name, (_, time) in zip(occurrences(repeats.newest), kept(repeats), strict=True)] == [
         ("b", 0, 1),
         ("l", 1, 2),
@@ -146,20 +146,20 @@ def test_a_newer_first_pass_of_a_loop_leaves_the_later_passes_of_the_older_run()
 
 def test_a_whole_second_run_is_no_partial_one():
     for refs in (sequence("a b c a b c"), [*sequence("a Parameter.p"), *sequence("a x Parameter.p", start=10)]):
-        repeats = sort_out(refs)
+        repeats = separate_runs(refs)
         assert repeats.partial is None
         assert repeats.notes[0].startswith("re-run into the same directory: ")
 
 
 def test_operators_of_a_partial_second_run_keep_their_places_in_the_first():
-    repeats = sort_out([*sequence("a b c d"), *sequence("a b", start=5000), *sequence("a", start=5_000_000)])
+    repeats = separate_runs([*sequence("a b c d"), *sequence("a b", start=5000), *sequence("a", start=5_000_000)])
     ordered = placed_by_time(repeats.newest, repeats.partial)
     assert [(ref.key.op.name, ref.place) for ref in ordered] == [("a", 0), ("b", 1), ("c", 2), ("d", 3)]
 
 
 def test_partial_second_runs_of_several_iterations_are_added_up():
     refs = [ref for n in (0, 1) for ref in (*sequence("a b c", iteration=n), *sequence("b", start=9000, iteration=n))]
-    repeats = sort_out(refs)
+    repeats = separate_runs(refs)
     assert partial(repeats) == (2, 6)
     assert len(repeats.notes) == 2
 
@@ -170,7 +170,7 @@ def test_partial_second_runs_of_several_iterations_are_added_up():
 )
 @pytest.mark.parametrize("flat", [False, True])
 def test_numbers_that_are_no_times_make_neither_a_rerun_nor_an_occurrence(base, text, flat):
-    repeats = sort_out(sequence(text, start=base - START, flat=flat))
+    repeats = separate_runs(sequence(text, start=base - START, flat=flat))
     assert len(repeats.newest) == len(text.split())
     assert {ref.key.op.at.occurrence for ref in repeats.newest} == {0}
     assert repeats.older == repeats.notes == ()
@@ -178,11 +178,11 @@ def test_numbers_that_are_no_times_make_neither_a_rerun_nor_an_occurrence(base, 
 
 def test_files_without_a_time_are_no_rerun_of_each_other():
     refs = [replace(ref, source=TensorSource.of(Path(f"{n}.bin"))) for n, ref in enumerate(sequence("a b a b"))]
-    assert len(sort_out(refs).newest) == 4
+    assert len(separate_runs(refs).newest) == 4
 
 
 def test_a_run_with_a_loop_repeated_as_a_whole_keeps_the_loop_as_occurrences():
-    repeats = sort_out([*sequence("l b l b l e"), *sequence("l b l b l e", start=5000)])
+    repeats = separate_runs([*sequence("l b l b l e"), *sequence("l b l b l e", start=5000)])
     assert occurrences(repeats.newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2), ("e", 0)]
     assert names(repeats.older) == "lblble"
 
@@ -190,23 +190,23 @@ def test_a_run_with_a_loop_repeated_as_a_whole_keeps_the_loop_as_occurrences():
 def test_a_loop_at_the_end_of_a_network_is_no_rerun():
     # The condition is computed once more after the last pass, and at the pace of the rest.
     refs = [tensor(op, time) for op, time in [("l", 0), ("b", 31_000), ("l", 31_300), ("b", 31_900), ("l", 32_200)]]
-    assert occurrences(sort_out(refs).newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2)]
+    assert occurrences(separate_runs(refs).newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2)]
 
 
 def test_a_module_used_again_at_the_end_is_no_rerun():
-    repeats = sort_out(sequence("conv1 relu conv2 relu", flat=True))
+    repeats = separate_runs(sequence("conv1 relu conv2 relu", flat=True))
     assert occurrences(repeats.newest) == [("conv1", 0), ("relu", 0), ("conv2", 0), ("relu", 1)]
 
 
 def test_a_run_of_fewer_operators_much_later_is_a_rerun():
-    repeats = sort_out([*sequence("conv1 relu conv2", step=300), *sequence("relu", start=4_000_000)])
+    repeats = separate_runs([*sequence("conv1 relu conv2", step=300), *sequence("relu", start=4_000_000)])
     assert kept(repeats) == [("conv1", 0), ("conv2", 600), ("relu", 4_000_000)]
 
 
 def test_a_repeated_parameter_is_a_rerun_even_where_operators_interleave():
     first = sequence("a b a c Parameter.p Parameter.q")
     second = sequence("a b a d Parameter.p Parameter.q", start=10)
-    repeats = sort_out([*first, *second])
+    repeats = separate_runs([*first, *second])
     # The second run has no c, so c is compared from the first.
     assert [ref.source.timestamp - START for ref in repeats.older] == [0, 1, 2, 4, 5]
     assert occurrences(repeats.newest) == [("c", 0), ("a", 0), ("b", 0), ("a", 1), ("d", 0), ("p", 0), ("q", 0)]
@@ -214,12 +214,12 @@ def test_a_repeated_parameter_is_a_rerun_even_where_operators_interleave():
 
 
 def test_parameters_alone_make_a_rerun_too():
-    repeats = sort_out(sequence("Parameter.p Parameter.q Parameter.p Parameter.q"))
+    repeats = separate_runs(sequence("Parameter.p Parameter.q Parameter.p Parameter.q"))
     assert [ref.source.timestamp - START for ref in repeats.newest] == [2, 3]
 
 
 def test_a_run_killed_between_two_parameters_keeps_the_older_file_of_the_second():
-    repeats = sort_out([*sequence("a b Parameter.p Parameter.q"), *sequence("a b Parameter.p", start=10)])
+    repeats = separate_runs([*sequence("a b Parameter.p Parameter.q"), *sequence("a b Parameter.p", start=10)])
     assert kept(repeats) == [("q", 3), ("a", 10), ("b", 11), ("p", 12)]
     assert partial(repeats) == (3, 4)
 
@@ -228,12 +228,12 @@ def test_of_several_graphs_the_first_to_start_again_starts_the_newest_run():
     def run(start):
         return [*sequence("a Parameter.p", start=start), *sequence("b Parameter.q", start=start + 2, graph=1)]
 
-    repeats = sort_out([*run(0), *run(10)])
+    repeats = separate_runs([*run(0), *run(10)])
     assert [ref.source.timestamp - START for ref in repeats.newest] == [10, 11, 12, 13]
 
 
 def test_parameters_that_were_written_once_say_nothing():
-    assert not sort_out(sequence("a b a b c Parameter.p Parameter.q")).older
+    assert not separate_runs(sequence("a b a b c Parameter.p Parameter.q")).older
 
 
 def test_ranks_nets_and_iterations_are_told_apart():
@@ -243,16 +243,16 @@ def test_ranks_nets_and_iterations_are_told_apart():
         *sequence("a b", start=20, rank=1),
         *sequence("a b", start=30, net="Other"),
     ]
-    repeats = sort_out(refs)
+    repeats = separate_runs(refs)
     assert len(repeats.newest) == 8
     assert {ref.key.op.at.occurrence for ref in repeats.newest} == {0}
 
 
 def test_a_rerun_is_told_in_one_sentence_that_says_where():
-    assert sort_out(sequence("a a a", rank=1, iteration=3)).notes == (
+    assert separate_runs(sequence("a a a", rank=1, iteration=3)).notes == (
         "re-run into the same directory: 2 older files left out of rank 1, net Net, iteration 3",
     )
-    assert sort_out(sequence("a a", flat=True)).notes == (
+    assert separate_runs(sequence("a a", flat=True)).notes == (
         "re-run into the same directory: 1 older file left out of iteration 0",
     )
 
@@ -271,7 +271,7 @@ def test_an_input_belongs_to_the_pass_of_the_next_output():
         tensor("a", 8),
         tensor("y", 9),
     ]
-    passes = [(io, slot, occurrence) for name, io, slot, occurrence in found(sort_out(refs).newest) if name == "a"]
+    passes = [(io, slot, occurrence) for name, io, slot, occurrence in found(separate_runs(refs).newest) if name == "a"]
     assert passes == [
         ("input", 0, 0),
         ("input", 1, 0),
@@ -293,7 +293,7 @@ def test_an_output_slot_missing_in_one_pass_keeps_its_number_in_the_next():
         tensor("a", 4, "output", 1),
         tensor("b", 5),
     ]
-    assert found(sort_out(refs).newest)[:5] == [
+    assert found(separate_runs(refs).newest)[:5] == [
         ("a", "output", 0, 0),
         ("a", "output", 0, 1),
         ("a", "output", 1, 1),
@@ -304,18 +304,18 @@ def test_an_output_slot_missing_in_one_pass_keeps_its_number_in_the_next():
 
 def test_operators_with_inputs_only_are_numbered_by_their_own_time():
     refs = [tensor("a", time, "input", slot) for time, slot in [(0, 0), (1, 1), (2, 0), (3, 1)]]
-    assert [occurrence for *_, occurrence in found(sort_out([*refs, tensor("b", 4)]).newest)] == [0, 0, 1, 1, 0]
+    assert [occurrence for *_, occurrence in found(separate_runs([*refs, tensor("b", 4)]).newest)] == [0, 0, 1, 1, 0]
 
 
 def test_equal_times_go_by_file_name_and_nothing_is_lost():
     refs = [tensor("a", 7, slot=slot) for slot in (2, 0, 1)]
-    assert [slot for _, _, slot, _ in found(sort_out(refs).newest)] == [0, 1, 2]
-    assert sort_out(refs) == sort_out(reversed(refs))
+    assert [slot for _, _, slot, _ in found(separate_runs(refs).newest)] == [0, 1, 2]
+    assert separate_runs(refs) == separate_runs(reversed(refs))
 
 
 def test_two_files_of_one_tensor_at_one_time_are_both_kept():
     twins = [tensor("a", 7, graph=0), tensor("a", 7, graph=0)]
-    repeats = sort_out([*twins, tensor("b", 8)])
+    repeats = separate_runs([*twins, tensor("b", 8)])
     assert occurrences(repeats.newest) == [("a", 0), ("a", 1), ("b", 0)]
 
 
@@ -325,13 +325,13 @@ def spelled_alike(start=0):
 
 
 def test_operators_whose_files_have_one_name_are_no_rerun_of_each_other():
-    repeats = sort_out(spelled_alike())
+    repeats = separate_runs(spelled_alike())
     assert [(ref.key.op.true_name, ref.key.op.at.occurrence) for ref in repeats.newest] == [("a/b_c", 0), ("a_b/c", 0)]
     assert not repeats.older
 
 
 def test_a_rerun_of_operators_whose_files_have_one_name_is_one():
-    repeats = sort_out([*spelled_alike(), *spelled_alike(start=10**8)])
+    repeats = separate_runs([*spelled_alike(), *spelled_alike(start=10**8)])
     assert [(ref.key.op.true_name, ref.source.timestamp - START) for ref in repeats.newest] == [
         ("a/b_c", 10**8),
         ("a_b/c", 10**8 + 1),
@@ -344,13 +344,13 @@ def test_a_file_that_cannot_be_read_is_of_the_operator_of_its_name(unreadable):
     # Whichever run was cut short: nobody knows its true name, and it is a rerun all the same.
     refs = [tensor("a_b", 10**8 * run, truly="a/b", dtype="float32") for run in (0, 1)]
     refs[unreadable] = tensor("a_b", 10**8 * unreadable)
-    repeats = sort_out(refs)
+    repeats = separate_runs(refs)
     assert [(ref.key.op.true_name, ref.source.timestamp - START) for ref in repeats.newest] == [("a/b", 10**8)]
     assert len(repeats.older) == 1
 
 
 def test_a_file_that_cannot_be_read_may_be_of_either_operator_of_its_name():
-    repeats = sort_out([*spelled_alike(), tensor("a_b_c", 2)])
+    repeats = separate_runs([*spelled_alike(), tensor("a_b_c", 2)])
     assert [ref.key.op.true_name for ref in repeats.newest] == ["a/b_c", "a_b/c", None]
 
 
@@ -370,7 +370,7 @@ TENSORS = st.builds(
 @settings(deadline=None, max_examples=300)
 @given(st.lists(TENSORS, max_size=14))
 def test_every_tensor_is_in_one_of_both_lists_and_no_two_have_one_key(refs):
-    repeats = sort_out(refs)
+    repeats = separate_runs(refs)
     paths = Counter(ref.source.path for ref in (*repeats.newest, *repeats.older))
     assert paths == Counter(ref.source.path for ref in refs)
     assert len({ref.key for ref in repeats.newest}) == len(repeats.newest)
@@ -391,16 +391,16 @@ def test_every_tensor_is_in_one_of_both_lists_and_no_two_have_one_key(refs):
 def test_the_order_in_which_files_are_listed_does_not_matter(refs, random):
     shuffled = list(refs)
     random.shuffle(shuffled)
-    assert sort_out(shuffled) == sort_out(refs)
+    assert separate_runs(shuffled) == separate_runs(refs)
 
 
 def once(refs):
-    return sort_out(refs, once={(refs[0].key.op.at.rank, refs[0].key.op.at.iteration)})
+    return separate_runs(refs, once={(refs[0].key.op.at.rank, refs[0].key.op.at.iteration)})
 
 
 def test_what_ran_once_by_the_runs_own_word_is_a_loop_whatever_its_pauses():
     refs = [*sequence("a b"), *sequence("a b", start=900_000)]
-    assert sort_out(refs).older
+    assert separate_runs(refs).older
     assert occurrences(once(refs).newest) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
     assert not once(refs).older
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.dumps.run_facts import History, disagreements, parse_history, read_histories, run_once
+from pytest_msdump.dumps.run_history import RunHistory, disagreements, parse_history, read_histories, run_once
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts"
@@ -18,7 +18,7 @@ def at(graph: int, iteration: int, rank: int = 0) -> TensorRef:
 
 
 def told(histories: dict[int, set[int]], *refs: TensorRef, ran_nothing: bool = False) -> list[str]:
-    made = [History(f"h{graph}.csv", 0, graph, frozenset(numbers)) for graph, numbers in histories.items()]
+    made = [RunHistory(f"h{graph}.csv", 0, graph, frozenset(numbers)) for graph, numbers in histories.items()]
     return list(disagreements(made, refs, ran_nothing=lambda *_: ran_nothing))
 
 
@@ -86,7 +86,7 @@ def test_a_graph_that_had_nothing_to_dump_is_not_incomplete() -> None:
 
 
 def test_ranks_are_held_to_their_own_histories() -> None:
-    histories = [History("r0", 0, 0, frozenset({0})), History("r1", 1, 0, frozenset({0, 1}))]
+    histories = [RunHistory("r0", 0, 0, frozenset({0})), RunHistory("r1", 1, 0, frozenset({0, 1}))]
     refs = [at(0, 0, 0), at(0, 0, 1)]
     (note,) = disagreements(histories, refs, ran_nothing=lambda *_: False)
     assert note.startswith("incomplete or mixed dump: r1 lists iterations 0-1, but of iteration 1 ")
@@ -94,9 +94,9 @@ def test_ranks_are_held_to_their_own_histories() -> None:
 
 
 def test_what_one_graph_notes_twice_ran_twice() -> None:
-    first = History("a.csv", 0, 0, frozenset({0, 1, 2}), frozenset({1}))
-    other = History("b.csv", 0, 1, frozenset({1, 2, 3}))
-    apart = History("c.csv", 1, 0, frozenset({1}))
+    first = RunHistory("a.csv", 0, 0, frozenset({0, 1, 2}), frozenset({1}))
+    other = RunHistory("b.csv", 0, 1, frozenset({1, 2, 3}))
+    apart = RunHistory("c.csv", 1, 0, frozenset({1}))
     assert run_once([first, other, apart]) == {(0, 0), (0, 2), (0, 3), (1, 1)}
 
 

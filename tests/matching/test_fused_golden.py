@@ -10,7 +10,7 @@ import pytest
 
 from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.dumps.repeats import sort_out
+from pytest_msdump.dumps.reruns import separate_runs
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
@@ -73,7 +73,7 @@ def listed(case: str, side: str) -> Dump:
     if case == "l_ffts":
         # Slices are joined by the reader.
         refs = list({ref.key: ref for ref in refs}.values())
-    repeats = sort_out(refs)
+    repeats = separate_runs(refs)
     return Dump(Path(side), refs[0].reader, in_order(repeats.newest), repeats.older)
 
 

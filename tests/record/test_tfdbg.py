@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.dumps.filename import parse_reference
+from pytest_msdump.dumps.file_names import parse_reference
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.tfdbg import Listed, print_commands, read_listing
 

@@ -17,7 +17,7 @@ from dumps.dumpmade import TIME, dump2, message, one_output, op_output, put, sli
 from semantics.ascend_made import device, original
 from semantics.gate import Answer, ask
 
-from pytest_msdump.dumps.array_reader import open_part
+from pytest_msdump.dumps.ascend_file import open_part
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FLOAT = 1

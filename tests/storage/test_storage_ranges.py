@@ -18,8 +18,8 @@ from storage.shelf import TroubledFileSystem
 
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path, open_view
-from pytest_msdump.dumps.buffers import StridedReader
 from pytest_msdump.dumps.stored_file import StoredFile
+from pytest_msdump.dumps.strided_reader import StridedReader
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.storage import remote
 from pytest_msdump.storage.object_storage import StoredObject

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dumps.array_reader import StoredView, open_stored, ordered_axes
+from pytest_msdump.dumps.array_reader import StoredView, ordered_axes
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file, part_of
 from pytest_msdump.dumps.ascend_header import StoredTensor
-from pytest_msdump.dumps.ascend_names import slice_numbers
-from pytest_msdump.dumps.buffers import MAX_TEXT_BYTES, Slicing, axis_by_shapes, follow_each_other, parse_slicing
-from pytest_msdump.dumps.sidefiles import read_text
+from pytest_msdump.dumps.file_names import slice_numbers
+from pytest_msdump.dumps.sidefiles import parse_object
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.graph import KernelArguments
-from pytest_msdump.model.tensor import TensorRef, TensorSpec, mangle
+from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["open_sliced", "parse_kernel_args", "read_kernel_args"]
+__all__ = ["Slicing", "open_sliced", "parse_slicing"]
 
 Array = npt.NDArray[Any]
 
 _MOST_NAMED = 4
+_MAX_TEXT_BYTES = 2**23
+_MAX_LENGTH = 2**63 - 1
 
 
 class JoinedView:
@@ -145,18 +145,15 @@ class JoinedView:
 def open_sliced(pieces: Sequence[Path], part: int | None) -> StoredView | JoinedView:
     """Open a tensor whose slices are in several files; reads no data.
 
+    Outputs are joined. Of inputs that threads read, which overlap as the operator needs it, only the first thread's is
+    opened. Inputs of slices that the compiler made are joined when their shapes leave no doubt.
+
     Parameters
     ----------
     pieces : sequence of Path
         The files, in the order of their slices' numbers.
     part : int, optional
-        Number of the tensor in the first file, as `ascend_file.open_part` takes it.
-
-    Returns
-    -------
-    TensorView
-        Outputs are joined. Of inputs that threads read, which overlap as the operator needs it, only the first
-        thread's is opened. Inputs of slices that the compiler made are joined when their shapes leave no doubt.
+        Number of the tensor in the first file, as `ascend_file.part_of` takes it.
 
     Raises
     ------
@@ -172,11 +169,11 @@ def open_sliced(pieces: Sequence[Path], part: int | None) -> StoredView | Joined
         tensor = part_of(files[0].header, part, pieces[0])
         view: StoredView | JoinedView
         if slicing is None:
-            view = _opened(files[0], tensor)
+            view = files[0].open(tensor)
         elif tensor.io == "input":
-            view = _input(files, slicing, tensor)
+            view = _open_input(files, slicing, tensor)
         else:
-            view = _output(files, slicing, tensor)
+            view = _open_output(files, slicing, tensor)
         stack.pop_all()
     if isinstance(view, StoredView):
         for one in files[1:]:
@@ -195,7 +192,7 @@ def _slicing(files: Sequence[DumpFile], pieces: Sequence[Path]) -> Slicing | Non
             f"{where}: one of {len(files)} slices, but its header does not tell how the operator was cut; dump it "
             "again without FFTS+ slices"
         )
-    slicing = parse_slicing(first.text(first.header.attribute, MAX_TEXT_BYTES), where=where)
+    slicing = parse_slicing(first.text(first.header.attribute, _MAX_TEXT_BYTES), where=where)
     numbers = slice_numbers(pieces)
     wanted = set(range(slicing.total))
     if len(files) != slicing.total or (numbers is not None and set(numbers) != wanted):
@@ -208,38 +205,38 @@ def _slicing(files: Sequence[DumpFile], pieces: Sequence[Path]) -> Slicing | Non
     return None if slicing.total == 1 else slicing
 
 
-def _input(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -> StoredView | JoinedView:
-    if slicing.by_threads:
-        return _alone(files[0], tensor)
-    same = [_same(one, tensor) for one in files]
-    shapes = [one.shape for one in same]
+def _open_input(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -> StoredView | JoinedView:
     whole = tensor.original_shape
+    if slicing.by_threads:
+        # The original shape is that of the whole tensor, so it says nothing of the part that one thread read.
+        is_part = whole is not None and prod(whole) != prod(tensor.shape)
+        return files[0].open(tensor._replace(original_shape=None) if is_part else tensor)
+    parts = [_matching_part(one, tensor) for one in files]
+    shapes = [one.shape for one in parts]
     if whole is not None and all(shape == whole for shape in shapes):
-        return _opened(files[0], tensor)
-    axis = None if whole is None else axis_by_shapes(shapes, whole)
+        return files[0].open(tensor)
+    axis = None if whole is None else _axis_by_shapes(shapes, whole)
     if axis is None:
         raise TensorFileError(
             f"{files[0].file.path}: input {tensor.slot} of {len(files)} slices of shapes {shapes[0]} … {shapes[-1]}: "
             "how they make one tensor is not told; compare outputs, or leave it out with deselect"
         )
-    views = [_opened(one, each) for one, each in zip(files, same, strict=True)]
+    views = [one.open(each) for one, each in zip(files, parts, strict=True)]
     return JoinedView(views, axis, original_shape=whole)
 
 
-def _opened(file: DumpFile, tensor: StoredTensor) -> StoredView:
-    return open_stored(file.file, tensor, trailing_bytes=file.trailing_bytes)
+def _axis_by_shapes(shapes: Sequence[tuple[int, ...]], whole: tuple[int, ...]) -> int | None:
+    """Find the axis along which parts of these shapes make the whole; ``None`` when that is not certain."""
+    if any(len(shape) != len(whole) for shape in shapes):
+        return None
+    cut = [axis for axis in range(len(whole)) if any(shape[axis] != whole[axis] for shape in shapes)]
+    return cut[0] if len(cut) == 1 and sum(shape[cut[0]] for shape in shapes) == whole[cut[0]] else None
 
 
-def _alone(file: DumpFile, tensor: StoredTensor) -> StoredView:
-    """Open what one thread read. The original shape is that of the whole tensor, so it says nothing of a part."""
-    part = tensor.original_shape is not None and prod(tensor.original_shape) != prod(tensor.shape)
-    return _opened(file, tensor._replace(original_shape=None) if part else tensor)
-
-
-def _output(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -> JoinedView:
+def _open_output(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -> JoinedView:
     where = f"{files[0].file.path}: output {tensor.slot}"
     boxes = slicing.boxes_of(tensor.slot) if slicing.by_threads else ()
-    parts = [_same(one, tensor) for one in files]
+    parts = [_matching_part(one, tensor) for one in files]
     shapes = [box.shape for box in boxes] or [one.shape for one in parts]
     axis = slicing.cut_axis(tensor.slot)
     if axis is None or axis >= len(shapes[0]):
@@ -252,17 +249,17 @@ def _output(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -
         len(shape) == len(shapes[0]) and prod(shape) == prod(one.shape)
         for shape, one in zip(shapes, parts, strict=True)
     )
-    if not fits or not follow_each_other(boxes, axis):
+    if not fits or any(before.higher[axis] != after.lower[axis] for before, after in pairwise(boxes)):
         raise TensorFileError(
             f"{where}: slices of shapes {', '.join(map(str, shapes[:_MOST_NAMED]))} do not make one tensor along axis "
             f"{axis}; the dump is damaged or from several runs: dump it again"
         )
-    views = [_opened(one, each._replace(shape=shape)) for one, each, shape in zip(files, parts, shapes, strict=True)]
-    return JoinedView(views, axis, original_shape=_original_shape(parts, slicing, axis))
+    views = [one.open(each._replace(shape=shape)) for one, each, shape in zip(files, parts, shapes, strict=True)]
+    return JoinedView(views, axis, original_shape=_whole_original_shape(parts, slicing, axis))
 
 
-def _original_shape(parts: Sequence[StoredTensor], slicing: Slicing, axis: int) -> tuple[int, ...] | None:
-    """Return the original shape of the whole: each thread's header tells it, a slice of the compiler only its own."""
+def _whole_original_shape(parts: Sequence[StoredTensor], slicing: Slicing, axis: int) -> tuple[int, ...] | None:
+    """Return the original shape of the whole: each thread's header has it, a slice of the compiler only its own."""
     first = parts[0].original_shape
     if slicing.by_threads:
         return first
@@ -271,7 +268,7 @@ def _original_shape(parts: Sequence[StoredTensor], slicing: Slicing, axis: int) 
     return (*first[:axis], sum(one.shape[axis] for one in parts), *first[axis + 1 :])
 
 
-def _same(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
+def _matching_part(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
     """Return the tensor of a slice that is part of the same whole as the first slice's."""
     for one in file.header.tensors:
         if (one.io, one.slot) == (tensor.io, tensor.slot):
@@ -287,71 +284,101 @@ def _same(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
     )
 
 
-# -- Arguments of a kernel, ``OP_TYPE.OP.json`` beside its tensors ---------------------------------------------------
+# -- The attribute that says how an operator was cut -----------------------------------------------------------------
 
 
-_MAX_BYTES = 2**20
-_MOST_ARGUMENTS = 1000
-_LONGEST_VALUE = 1000
+class Box(NamedTuple):
+    """Which part of a tensor one slice is: for each axis the first index, and the one behind the last."""
+
+    lower: tuple[int, ...]
+    higher: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return tuple(high - low for low, high in zip(self.lower, self.higher, strict=True))
 
 
-def parse_kernel_args(text: str) -> Mapping[str, str]:
-    """Return arguments by name.
-
-    Raises
-    ------
-    ValueError
-        The text is no JSON object.
-
-    Examples
-    --------
-    >>> parse_kernel_args('{"transpose_a": "False", "dims": [1, 2]}')
-    {'transpose_a': 'False', 'dims': '[1, 2]'}
-    """
-    try:
-        values = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("nested beyond measure") from error
-    if not isinstance(values, dict):
-        raise ValueError("no object")
-    return {name: _text(value) for name, value in list(values.items())[:_MOST_ARGUMENTS]}
-
-
-def read_kernel_args(ref: TensorRef) -> KernelArguments | None:
-    """Read the arguments of the operator that a tensor belongs to.
+class Slicing(NamedTuple):
+    """How an operator was cut.
 
     Parameters
     ----------
-    ref : TensorRef
-        Only the directory of its file is looked into.
-
-    Returns
-    -------
-    KernelArguments or None
-        ``None`` where none were saved; without values, and with a note, where they cannot be read.
+    by_threads : bool
+        Cut by the runtime into threads, rather than by the compiler into operators.
+    total : int
+        How many slices there are.
+    cuts : tuple of tuple of int
+        For each output and axis, into how many parts it was cut.
+    boxes : tuple of tuple of Box
+        For each thread and output, which part of the output it wrote; empty when unknown.
     """
-    path = _path(ref)
-    if path is None or not path.exists():
-        return None
-    text, note = read_text(path, _MAX_BYTES)
-    if note:
-        return KernelArguments(path.name, note=note)
+
+    by_threads: bool
+    total: int
+    cuts: tuple[tuple[int, ...], ...]
+    boxes: tuple[tuple[Box, ...], ...]
+
+    def cut_axis(self, slot: int) -> int | None:
+        """Return the first axis of an output that was cut; ``None`` when none was."""
+        cuts = self.cuts[slot] if slot < len(self.cuts) else ()
+        return next((axis for axis, parts in enumerate(cuts) if parts != 1), None)
+
+    def boxes_of(self, slot: int) -> tuple[Box, ...]:
+        """Return the part of an output that each thread wrote, in the order of threads; empty when unknown."""
+        if len(self.boxes) < self.total or any(slot >= len(boxes) for boxes in self.boxes):
+            return ()
+        return tuple(boxes[slot] for boxes in self.boxes[: self.total])
+
+
+def parse_slicing(text: str, *, where: str) -> Slicing:
+    """Read the JSON of ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``.
+
+    Raises
+    ------
+    TensorFileError
+        When it is something else; `where` names the file.
+    """
+    values, wrong = parse_object(text)
+    if wrong:
+        raise _damaged(where, wrong)
+    mode, count = values.get("threadMode"), values.get("slice_instance_num")
+    if mode not in (0, 1):
+        raise _damaged(where, "says no threadMode 0 or 1")
+    if type(count) is not int or count < 1:
+        raise _damaged(where, "says no slice_instance_num of 1 or more")
     try:
-        return KernelArguments(path.name, parse_kernel_args(text))
-    except ValueError:
-        return KernelArguments(path.name, note="is not a JSON object of arguments")
+        cuts = tuple(tuple(map(_length, axes)) for axes in _list(values.get("outputCutList")))
+        boxes = tuple(tuple(map(_box, outputs)) for outputs in _list(values.get("output_tensor_slice")))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(where, "tells of cuts in a way that is not known") from error
+    return Slicing(bool(mode), count, cuts, boxes)
 
 
-def _path(ref: TensorRef) -> Path | None:
-    """The file's path. A name from a table may hold slashes, and leads nowhere else when it is mangled."""
-    op = ref.key.op
-    if not op.op_type or not op.name:
-        return None
-    name = f"{mangle(op.op_type)}.{mangle(op.name)}.json"
-    # Longer ones no file system takes.
-    return ref.source.path.parent / name if len(name.encode(errors="replace")) <= 255 and "\0" not in name else None
+def _damaged(where: str, what: str) -> TensorFileError:
+    return TensorFileError(
+        f"{where}: the attribute that should tell how the operator was sliced {what}, so the slices cannot be joined; "
+        "dump it again without FFTS+ slices"
+    )
 
 
-def _text(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+def _list(value: Any) -> Sequence[Any]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _length(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _MAX_LENGTH:
+        raise ValueError
+    return value
+
+
+def _box(axes: Any) -> Box:
+    lower = tuple(_length(axis["lower"]) for axis in _list(axes))
+    higher = tuple(_length(axis["higher"]) for axis in _list(axes))
+    if any(low > high for low, high in zip(lower, higher, strict=True)):
+        raise ValueError
+    return Box(lower, higher)

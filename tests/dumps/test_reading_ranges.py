@@ -1,10 +1,9 @@
-"""A small file is read at once, and gives what a file read piece by piece gives, of one moment."""
+"""Any part of a file, in any order of its axes, is read as numpy reads it."""
 
 from __future__ import annotations
 
 import os
 from contextlib import closing
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.dumps import stored_file
-from pytest_msdump.dumps.array_reader import open_part
+from pytest_msdump.dumps.ascend import AscendReader
+from pytest_msdump.dumps.ascend_file import open_part
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.stored_file import StoredFile
 from pytest_msdump.errors import TensorFileError
@@ -38,8 +38,8 @@ def drawn(draw, code):
     return np.frombuffer(content, dtype, count).reshape(shape)
 
 
-def told(opened, axes, ranges):
-    """All that a view tells, and bytes of what it reads."""
+def seen(opened, axes, ranges):
+    """All that a view says of itself, and bytes of what it reads."""
     with closing(opened) as first:
         view = first if axes is None else first.permuted(axes)
         read = []
@@ -66,36 +66,24 @@ def looks(draw, code):
 
 @settings(deadline=None, max_examples=250)
 @given(st.sampled_from(CODES).flatmap(looks), st.booleans())
-def test_an_array_file_reads_alike(folder, look, fortran):
+def test_an_array_file_is_read_as_numpy_reads_it(folder, look, fortran):
     array, axes, ranges = look
     path = folder / "array.npy"
     np.save(path, np.array(array, order="F" if fortran else "C"))
-    at_once = told(open_npy(path, TensorSpec()), axes, ranges)
+    *_, read = seen(open_npy(path, TensorSpec()), axes, ranges)
     if array.dtype != bool:
-        assert [content for _, content in at_once[-1]] == expected(array, axes, ranges)
-    with mock.patch.object(stored_file, "_SMALL_BYTES", -1):
-        assert told(open_npy(path, TensorSpec()), axes, ranges) == at_once
+        assert [content for _, content in read] == expected(array, axes, ranges)
 
 
 @settings(deadline=None, max_examples=250)
 @given(st.sampled_from(sorted(NUMBERS)), st.data(), st.binary(max_size=5))
-def test_a_dump_file_reads_alike(folder, number, data, behind):
+def test_a_dump_file_is_read_as_numpy_reads_it(folder, number, data, behind):
     array, axes, ranges = data.draw(looks(NUMBERS[number]))
     header = message(outputs=[op_output(number, array.shape, array.nbytes)])
     path = put(folder, NAME, dump2(header, array.tobytes(), behind))
-    at_once = told(open_part(path, 0), axes, ranges)
+    *_, read = seen(open_part(path, 0), axes, ranges)
     if number != BF16:
-        assert [content for _, content in at_once[-1]] == expected(array, axes, ranges)
-    with mock.patch.object(stored_file, "_SMALL_BYTES", -1):
-        assert told(open_part(path, 0), axes, ranges) == at_once
-
-
-def test_a_small_file_is_seen_at_one_moment(tmp_path):
-    path = tmp_path / "a.npy"
-    np.save(path, np.arange(100.0))
-    with closing(open_npy(path, TensorSpec())) as view:
-        path.write_bytes(bytes(path.stat().st_size // 2))
-        np.testing.assert_array_equal(view.read(0, 100), np.arange(100.0))
+        assert [content for _, content in read] == expected(array, axes, ranges)
 
 
 def test_what_is_done_to_a_block_is_not_done_to_the_next(tmp_path):
@@ -106,45 +94,34 @@ def test_what_is_done_to_a_block_is_not_done_to_the_next(tmp_path):
         np.testing.assert_array_equal(view.read(0, 10), np.arange(10.0))
 
 
-def test_a_file_that_is_no_longer_all_there_is_refused(tmp_path):
-    path = tmp_path / "cut"
-    path.write_bytes(bytes(100))
-    file = StoredFile(path)
-    os.truncate(path, 40)
-    file.hold()
-    assert file.held(0, 10) is None
-    with pytest.raises(TensorFileError, match="ends at byte 40, but had 100 bytes"):
-        file.read_bytes(0, 100)
-
-
-def test_a_disk_error_is_told_by_who_wants_the_bytes(tmp_path, monkeypatch):
+def test_a_disk_error_names_the_file_and_the_byte(tmp_path, monkeypatch):
     def broken(*_):
         raise OSError(5, "Input/output error")
 
     path = tmp_path / "broken"
     path.write_bytes(bytes(100))
     file = StoredFile(path)
-    monkeypatch.setattr(stored_file.os, "pread", broken)
-    file.hold()
     monkeypatch.setattr(stored_file.os, "preadv", broken)
-    with pytest.raises(TensorFileError, match="cannot be read at byte 0: Input/output error"):
+    with pytest.raises(TensorFileError, match="broken: cannot be read at byte 0: Input/output error"):
         file.read_bytes(0, 100)
 
 
-def test_nothing_is_read_after_close(tmp_path):
-    path = tmp_path / "closed"
-    path.write_bytes(bytes(100))
-    file = StoredFile(path)
-    file.hold()
-    assert file.read_bytes(90, 10) == bytes(10)
-    file.close()
-    with pytest.raises(ValueError, match="read after close"):
-        file.read_bytes(90, 10)
+@pytest.mark.parametrize("how", ["written over", "put in its place"])
+def test_a_dump_file_written_since_it_was_indexed_is_read_as_it_is_now(tmp_path, how):
+    def content(data_type, size):
+        # The shape's second length makes up for the type, so that both files are of one size.
+        return dump2(message(outputs=[op_output(data_type, (1, 16 // size), 16)]), bytes(16))
 
-
-def test_no_more_is_held_than_a_small_file(tmp_path):
-    path = tmp_path / "large"
-    path.write_bytes(bytes(stored_file._SMALL_BYTES + 1))
-    file = StoredFile(path)
-    file.hold()
-    assert file.held(0, 1) is None
+    put(tmp_path, NAME, content(FLOAT, 4))
+    (ref,) = AscendReader().index(tmp_path).refs
+    path = ref.source.path
+    before, new = path.stat(), content(FLOAT16, 2)
+    assert len(new) == before.st_size
+    if how == "written over":
+        path.write_bytes(new)
+    else:
+        path.with_name("other").write_bytes(new)
+        path.with_name("other").replace(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with closing(AscendReader().open(ref)) as view:
+        assert (view.dtype, view.shape) == ("float16", (1, 8))

@@ -6,31 +6,18 @@ the stored elements. It is gathered in *bands*, runs of the logical order that f
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dumps.base import Scratch
 from pytest_msdump.dumps.stored_file import StoredFile
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.pages import pages
 
-__all__ = [
-    "BLOCK_BYTES",
-    "MAX_TEXT_BYTES",
-    "Scratch",
-    "Slicing",
-    "StridedReader",
-    "axis_by_shapes",
-    "follow_each_other",
-    "parse_slicing",
-]
+__all__ = ["BLOCK_BYTES", "ReusedMemory", "StridedReader"]
 
 Array = npt.NDArray[Any]
 
@@ -41,6 +28,20 @@ _REMOTE_BANDS = 4
 
 # Reading this many unwanted bytes costs about as much as one more system call.
 GAP_BYTES = 8 * 2**10
+
+
+class ReusedMemory:
+    """Memory of one reader that grows with the largest request and is used again for the next."""
+
+    def __init__(self) -> None:
+        self._bytes: Array = np.empty(0, np.uint8)
+
+    def take(self, count: int, dtype: np.dtype[Any]) -> Array:
+        """Return a 1-D array of `count` elements over this memory, with whatever is in it."""
+        needed = count * dtype.itemsize
+        if needed > self._bytes.size:
+            self._bytes = pages(needed, np.dtype(np.uint8))
+        return self._bytes[:needed].view(dtype)
 
 
 class StridedReader:
@@ -75,13 +76,11 @@ class StridedReader:
         block_bytes: int = BLOCK_BYTES,
         gap_bytes: int = GAP_BYTES,
     ) -> None:
-        self._file = file
-        self._offset = offset
-        self._dtype = dtype
+        self._file, self._offset, self._dtype = file, offset, dtype
         if file.is_remote:
             block_bytes *= _REMOTE_BANDS
-        self._shape, self._strides = _merged(tuple(shape), tuple(strides))
-        self._out = Scratch()
+        self._shape, self._strides = _merge_axes(shape, strides)
+        self._out = ReusedMemory()
         self._is_dense = self._strides in ((), (1,))
         if self._is_dense:
             return
@@ -89,34 +88,23 @@ class StridedReader:
         size = prod(self._shape)
         self._band_limit = max(1, min(size, block_bytes // dtype.itemsize))
         self._stage_limit = max(1, min(size, block_bytes // 16 // dtype.itemsize))
-        self._kept, self._stage = Scratch(), Scratch()
+        self._kept, self._stage = ReusedMemory(), ReusedMemory()
         self._band: Array = np.empty(0, dtype)
         self._band_start = 0
         self._next = 0
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` of the logical order as stored; the caller's until the next read."""
-        if self._is_dense:
-            return self._dense(start, stop)
         out = self._out.take(stop - start, self._dtype)
+        if self._is_dense:
+            self._file.read_into(out.view(np.uint8).data, self._offset + start * self._dtype.itemsize)
+            return out
         # A band is worth its price in a loop over blocks; a single read elsewhere must not throw it away.
         looping = start in (0, self._next, self._band_start + self._band.size) or self._in_band(start)
         position = start
         while position < stop:
             position += self._advance(out[position - start :], position, looping=looping)
         self._next = stop
-        return out
-
-    def _dense(self, start: int, stop: int) -> Array:
-        """Return elements `start` to `stop` of a tensor that is stored in its logical order."""
-        width = self._dtype.itemsize
-        offset = self._offset + start * width
-        whole = self._file.held(offset, (stop - start) * width)
-        if whole is not None and stop > start:
-            found: Array = np.frombuffer(whole, self._dtype, stop - start, offset).copy()
-            return found
-        out = self._out.take(stop - start, self._dtype)
-        self._file.read_into(out.view(np.uint8).data, offset)
         return out
 
     def _in_band(self, position: int) -> bool:
@@ -195,7 +183,7 @@ class StridedReader:
         descriptor, preadv = self._file.descriptor, os.preadv
         for index, offset in enumerate(offsets):
             slot = room[index * length : (index + 1) * length]
-            # The whole piece at once is the rule; `read_into` knows what to do and say otherwise.
+            # Nearly always one call reads the whole piece; `read_into` handles the rest, errors included.
             try:
                 whole = descriptor is not None and preadv(descriptor, (slot,), offset) == length
             except OSError:
@@ -204,9 +192,7 @@ class StridedReader:
                 self._file.read_into(slot, offset)
 
 
-# A network has many tensors and few shapes.
-@lru_cache(maxsize=1024)
-def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _merge_axes(shape: Sequence[int], strides: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Drop axes of length 1 and join neighbours that are one run in the file."""
     lengths: list[int] = []
     steps: list[int] = []
@@ -220,142 +206,3 @@ def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int
             lengths.append(length)
             steps.append(stride)
     return tuple(lengths), tuple(steps)
-
-
-# -- How an operator was cut into slices -----------------------------------------------------------------------------
-
-
-MAX_TEXT_BYTES = 2**23
-
-_MAX_LENGTH = 2**63 - 1
-
-
-class Box(NamedTuple):
-    """Which part of a tensor one slice is: for each axis the first index, and the one behind the last."""
-
-    lower: tuple[int, ...]
-    higher: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return tuple(high - low for low, high in zip(self.lower, self.higher, strict=True))
-
-
-class Slicing(NamedTuple):
-    """How an operator was cut.
-
-    Parameters
-    ----------
-    by_threads : bool
-        Cut by the runtime into threads, rather than by the compiler into operators.
-    total : int
-        How many slices there are.
-    cuts : tuple of tuple of int
-        For each output and axis, into how many parts it was cut.
-    boxes : tuple of tuple of Box
-        For each thread and output, which part of the output it wrote; empty when not told.
-    """
-
-    by_threads: bool
-    total: int
-    cuts: tuple[tuple[int, ...], ...]
-    boxes: tuple[tuple[Box, ...], ...]
-
-    def cut_axis(self, slot: int) -> int | None:
-        """Return the first axis of an output that was cut; ``None`` when none was."""
-        cuts = self.cuts[slot] if slot < len(self.cuts) else ()
-        return next((axis for axis, parts in enumerate(cuts) if parts != 1), None)
-
-    def boxes_of(self, slot: int) -> tuple[Box, ...]:
-        """Return the part of an output that each thread wrote, in the order of threads; empty when not told."""
-        if len(self.boxes) < self.total or any(slot >= len(boxes) for boxes in self.boxes):
-            return ()
-        return tuple(boxes[slot] for boxes in self.boxes[: self.total])
-
-
-def parse_slicing(text: str, *, where: str) -> Slicing:
-    """Read the text.
-
-    Parameters
-    ----------
-    text : str
-        JSON with ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``; other keys are
-        skipped.
-    where : str
-        The file, for error texts.
-
-    Raises
-    ------
-    TensorFileError
-        When it is something else.
-    """
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(where, "is not JSON") from error
-    if not isinstance(values, dict):
-        raise _damaged(where, "is not a JSON object")
-    mode, count = values.get("threadMode"), values.get("slice_instance_num")
-    if mode not in (0, 1):
-        raise _damaged(where, "says no threadMode 0 or 1")
-    if type(count) is not int or count < 1:
-        raise _damaged(where, "says no slice_instance_num of 1 or more")
-    try:
-        cuts = tuple(tuple(map(_length, axes)) for axes in _list(values.get("outputCutList")))
-        boxes = tuple(tuple(map(_box, outputs)) for outputs in _list(values.get("output_tensor_slice")))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(where, "tells of cuts in a way that is not known") from error
-    return Slicing(bool(mode), count, cuts, boxes)
-
-
-def _damaged(where: str, what: str) -> TensorFileError:
-    return TensorFileError(
-        f"{where}: the attribute that should tell how the operator was sliced {what}, so the slices cannot be joined; "
-        "dump it again without FFTS+ slices"
-    )
-
-
-def _list(value: Any) -> Sequence[Any]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise TypeError
-    return value
-
-
-def _length(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= _MAX_LENGTH:
-        raise ValueError
-    return value
-
-
-def _box(axes: Any) -> Box:
-    lower = tuple(_length(axis["lower"]) for axis in _list(axes))
-    higher = tuple(_length(axis["higher"]) for axis in _list(axes))
-    if any(low > high for low, high in zip(lower, higher, strict=True)):
-        raise ValueError
-    return Box(lower, higher)
-
-
-def follow_each_other(boxes: Sequence[Box], axis: int) -> bool:
-    """Tell whether parts that differ along one axis leave no gap and do not overlap."""
-    return all(before.higher[axis] == after.lower[axis] for before, after in pairwise(boxes))
-
-
-def axis_by_shapes(shapes: Sequence[tuple[int, ...]], whole: tuple[int, ...]) -> int | None:
-    """Find the axis along which parts of these shapes make the whole.
-
-    Examples
-    --------
-    >>> axis_by_shapes([(2, 5), (1, 5)], (3, 5))
-    0
-    >>> axis_by_shapes([(2, 5), (1, 5)], (4, 5)) is None
-    True
-    """
-    if any(len(shape) != len(whole) for shape in shapes):
-        return None
-    cut = [axis for axis in range(len(whole)) if any(shape[axis] != whole[axis] for shape in shapes)]
-    if len(cut) != 1 or sum(shape[cut[0]] for shape in shapes) != whole[cut[0]]:
-        return None
-    return cut[0]
