@@ -19,7 +19,7 @@ from pytest_msdump.dumps.graphs.graph_files import read_graph
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.facts.config_keys import MODES
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["DESCRIPTION", "add_arguments", "run"]
 
@@ -175,7 +175,7 @@ def _write(path: Path, text: str) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(read_given(path, _LARGEST_BYTES, want="give a dump configuration"))
+        return json.loads(read_user_file(path, _LARGEST_BYTES, want="give a dump configuration"))
     except ConfigError:
         raise
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_msdump.cli.output import print_lines
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.tfdbg import print_commands, read_listing
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["DESCRIPTION", "add_arguments", "run"]
 
@@ -65,5 +65,5 @@ def _first(text: str | None) -> int | None:
 def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read(_LARGEST_BYTES)
-    content = read_given(Path(name), _LARGEST_BYTES, want="save a list inside of tfdbg with: lt > tensor_name")
+    content = read_user_file(Path(name), _LARGEST_BYTES, want="save a list inside of tfdbg with: lt > tensor_name")
     return content.decode("utf-8", errors="replace")

@@ -12,8 +12,7 @@ from pytest_msdump.comparison.indexing import index, reader
 from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
-from pytest_msdump.storage.remote import RemotePath
-from pytest_msdump.storage.urls import located
+from pytest_msdump.storage.remote import RemotePath, parse_location
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -178,4 +177,4 @@ def as_path(path: str | PathLike[str]) -> Path:
     """
     if not str(path):
         raise ConfigError("the path of a dump is empty; give the directory a dump was written to")
-    return path if isinstance(path, RemotePath) else located(fspath(path), Path())
+    return path if isinstance(path, RemotePath) else parse_location(fspath(path), Path())

@@ -19,7 +19,7 @@ from pytest_msdump.dumps.graphs.json_fields import checked, document, need
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.settings import OPTIONS
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.suite import Suite, load_suite
 
 __all__ = ["Job", "find_jobs", "new_spelling", "said", "vendor_suite"]
@@ -119,7 +119,7 @@ def _graphs(rules: Path) -> dict[str, Path]:
 
 
 def _graph_names(path: Path) -> Iterator[str]:
-    data = read_given(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
+    data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
     for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
         place = f"{path}: graph[{number}]"
         yield str(need(checked(graph, dict, place, "it"), "name", str, place))

@@ -17,7 +17,7 @@ from pytest_msdump.compat.batch import said
 from pytest_msdump.compat.outputs import advice, output_folder, written
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_lines
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -73,7 +73,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _read(table: Path) -> tuple[list[str], list[list[str]]]:
-    content = read_given(table, _LARGEST_BYTES, name=f"-i {table}", want="give result_TIME.csv or ops.csv")
+    content = read_user_file(table, _LARGEST_BYTES, name=f"-i {table}", want="give result_TIME.csv or ops.csv")
     try:
         text = io.StringIO(content.decode("utf-8", "surrogateescape"), newline="")
         titles, *rows = list(csv.reader(text)) or [[]]

@@ -14,7 +14,7 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.vendor_table import Columns, columns_for, vendor_table
 from pytest_msdump.storage.files import in_utf8
-from pytest_msdump.storage.urls import located
+from pytest_msdump.storage.remote import parse_location
 
 __all__ = ["Outputs", "advice", "output_folder", "written"]
 
@@ -265,5 +265,5 @@ def _files(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
 
 def _path(root: str, file: str) -> str:
     # A dump that is one file is its own root.
-    path = located(root, Path())
+    path = parse_location(root, Path())
     return root if path.is_file() else str(path / file)

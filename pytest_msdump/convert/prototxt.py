@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, Place, layers_in_phase, read_layers
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["Renamed", "Rewired", "rewire", "rewire_file"]
 
@@ -172,7 +172,7 @@ def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> 
 
 
 def _read(file: Path) -> bytes:
-    return read_given(file, _LARGEST_BYTES, want="give the prototxt file of a Caffe network")
+    return read_user_file(file, _LARGEST_BYTES, want="give the prototxt file of a Caffe network")
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = [
     "Move",
@@ -196,7 +196,7 @@ def read_undo(file: Path) -> list[Move]:
         It is no undo file, or names something outside of the folder.
     """
     try:
-        document = json.loads(read_given(file, _LARGEST_BYTES, want="give what 'msdump rename' wrote"))
+        document = json.loads(read_user_file(file, _LARGEST_BYTES, want="give what 'msdump rename' wrote"))
     except ConfigError:
         raise
     except (ValueError, RecursionError) as error:

@@ -13,7 +13,7 @@ from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.ordering import placed_by_time
-from pytest_msdump.storage.files import irregular
+from pytest_msdump.storage.files import irregular_kind
 from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
-    if not root.is_dir() and (kind := irregular(root.stat())):
+    if not root.is_dir() and (kind := irregular_kind(root.stat())):
         raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")
     for reader in sorted(readers.values(), key=lambda each: -each.precedence):
         if reader.recognises(root):

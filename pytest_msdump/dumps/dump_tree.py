@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.listing import Folder
 from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.storage.remote import spelled_out
+from pytest_msdump.storage.remote import absolute_path
 
 __all__ = ["RANK_FOLDERS", "Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
 
@@ -161,7 +161,7 @@ def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
 
 
 def _parts_above(root: Path) -> tuple[str, ...]:
-    return spelled_out(root).parts[1:]
+    return absolute_path(root).parts[1:]
 
 
 def _from_levels(rank: str | None, net: str | None, graph: str | None, last: str | None) -> Coordinates | None:

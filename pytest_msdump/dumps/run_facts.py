@@ -19,7 +19,7 @@ from pytest_msdump.dumps.run_history import rank_of, ranks_in
 from pytest_msdump.dumps.sidefiles import read_run_labels, read_text
 from pytest_msdump.model.dump import EVERY_ITERATION, DumpConfiguration, RunFacts
 from pytest_msdump.storage.listings import names_in
-from pytest_msdump.storage.remote import spelled_out
+from pytest_msdump.storage.remote import absolute_path
 
 __all__ = ["configuration_of", "read_run"]
 
@@ -192,7 +192,7 @@ def _metadata_folders(root: Path) -> Iterator[tuple[int | None, Path]]:
     """Yield the side files' folders of ranks in, at and above the root, and those of releases up to 1.3 without one."""
     for rank, folder in ranks_in(root):
         yield rank, folder / _METADATA
-    absolute = spelled_out(root)
+    absolute = absolute_path(root)
     for folder in (root, *list(absolute.parents)[:_LEVELS]):
         own = rank_of(folder)
         if own is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_msdump.dumps.sidefiles import read_text
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.storage.listings import names_in
-from pytest_msdump.storage.remote import spelled_out
+from pytest_msdump.storage.remote import absolute_path
 
 __all__ = ["RunHistory", "disagreements", "parse_history", "rank_of", "ranks_in", "read_histories", "run_once"]
 
@@ -38,7 +38,7 @@ class RunHistory(NamedTuple):
 
 def rank_of(folder: Path) -> int | None:
     """Return the rank whose directory this is, if any."""
-    match = _RANK.fullmatch(spelled_out(folder).name)
+    match = _RANK.fullmatch(absolute_path(folder).name)
     return int(match[1]) if match else None
 
 

@@ -21,7 +21,7 @@ from pytest_msdump.report.failure import failure_text, one_line
 from pytest_msdump.report.gathering import gathered, paired, remove_reports, start_report, write_report
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.tables import filled
-from pytest_msdump.storage.urls import is_url
+from pytest_msdump.storage.remote import is_url
 from pytest_msdump.text import Phrases
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pytest_msdump.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.record.names import spelled
 from pytest_msdump.record.writer import DumpWriter
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["Shared", "from_caffe", "shared_bytes"]
 
@@ -127,7 +127,7 @@ def written_tops(prototxt: str | PathLike[str], phase: str) -> list[Top]:
 
 
 def _read(file: Path) -> str:
-    content = read_given(file, _LARGEST_BYTES, want="give the prototxt file that the net was made of")
+    content = read_user_file(file, _LARGEST_BYTES, want="give the prototxt file that the net was made of")
     return content.decode("utf-8", "surrogateescape")
 
 

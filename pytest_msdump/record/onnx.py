@@ -16,7 +16,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.manifest import digest
 from pytest_msdump.record.names import Patterns, chosen
 from pytest_msdump.record.recorder import RunRecording, require
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 # A message of protobuf holds no more; larger models keep their weights beside them.
 _MOST_BYTES = 2**31
@@ -74,7 +74,7 @@ def loaded(model: Any) -> Model:
     if not isinstance(model, (str, PathLike)):
         raise ConfigError(f"a {type(model).__name__} is no ONNX model; give a path, bytes or a ModelProto")
     path = Path(model)
-    content = read_given(path, _MOST_BYTES, want="give an ONNX model")
+    content = read_user_file(path, _MOST_BYTES, want="give an ONNX model")
     return Model(_parsed(content, str(path)), path.absolute().parent)
 
 

@@ -15,7 +15,7 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.dump import JOURNAL_FILE
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["config_document", "dump_directory", "plain_path", "record", "variables", "written_config"]
 
@@ -92,7 +92,7 @@ def config_document(given: Mapping[str, Any] | str | PathLike[str], name: str) -
             raise ConfigError(f"{name}: cannot be written as JSON: {error}") from error
     path = Path(given)
     try:
-        content = read_given(path, _LARGEST_CONFIG_BYTES, want="give a dump configuration, or its keys")
+        content = read_user_file(path, _LARGEST_CONFIG_BYTES, want="give a dump configuration, or its keys")
         return _object(json.loads(content), str(path))
     except ConfigError:
         raise

@@ -17,7 +17,7 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.coverage import counts
 from pytest_msdump.report.entries import check_entries
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.storage.files import read_given, write_file
+from pytest_msdump.storage.files import read_user_file, write_file
 from pytest_msdump.text import message_of
 
 __all__ = [
@@ -224,7 +224,7 @@ def read_json(path: Path) -> dict[str, Any]:
     ConfigError
         There is no such file, it is no JSON, no report, or of a later schema; the text says which.
     """
-    content = read_given(path, _LARGEST_FILE_BYTES, want="give the path of a results.json")
+    content = read_user_file(path, _LARGEST_FILE_BYTES, want="give the path of a results.json")
     values = _parsed(content, path)
     version = values.get("schema_version") if isinstance(values, dict) else None
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:

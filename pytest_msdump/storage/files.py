@@ -15,12 +15,12 @@ from pytest_msdump.storage.remote import RemotePath
 
 __all__ = [
     "in_utf8",
-    "irregular",
+    "irregular_kind",
     "make_directory",
     "open_descriptor",
     "open_regular",
-    "read_given",
     "read_regular",
+    "read_user_file",
     "write_file",
 ]
 
@@ -37,12 +37,7 @@ _KINDS = (
 
 
 def open_descriptor(path: Path | str) -> tuple[int, os.stat_result]:
-    """Open a file of this machine.
-
-    Returns
-    -------
-    tuple of int and os.stat_result
-        The descriptor, which the caller closes, and what the system says of the file.
+    """Open a file of this machine; return the descriptor, which the caller closes, and its status.
 
     Raises
     ------
@@ -76,19 +71,12 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return all of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file, here or on object storage.
-    most_bytes : int
-        How many bytes it may have; of a larger one nothing is kept.
+    """Return all of a file, here or on object storage.
 
     Raises
     ------
     OSError
-        As `open_descriptor`, or the file is larger (``EFBIG``).
+        As `open_descriptor`, or the file has more than `most_bytes` (``EFBIG``).
     """
     with open_regular(path) as file:
         # What it says is not relied on: a file grows, and the kernel makes some up that claim to be empty.
@@ -102,17 +90,10 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-def read_given(path: Path, most_bytes: int, *, name: str | None = None, want: str) -> bytes:
-    """Return all of a file that a user named.
+def read_user_file(path: Path, most_bytes: int, *, name: str | None = None, want: str) -> bytes:
+    """Return all of a file that a user named, as `read_regular`.
 
-    Parameters
-    ----------
-    path, most_bytes
-        As for `read_regular`.
-    name : str, optional
-        What messages call it, by default its path.
-    want : str
-        What to give instead, as the end of a sentence: ``"give the JSON of a compiled model"``.
+    Messages call it `name`, by default its path, and end with `want`: ``"give the JSON of a compiled model"``.
 
     Raises
     ------
@@ -130,15 +111,15 @@ def read_given(path: Path, most_bytes: int, *, name: str | None = None, want: st
         raise ConfigError(f"{name}: cannot be read: {error.strerror or error}; {want}") from error
 
 
-def irregular(status: os.stat_result) -> str | None:
-    """Say what it is that is no regular file; ``None`` of a regular file."""
+def irregular_kind(status: os.stat_result) -> str | None:
+    """Return what a file is that is not a regular one; ``None`` for a regular file."""
     if stat.S_ISREG(status.st_mode):
         return None
     return next((text for is_kind, text in _KINDS if is_kind(status.st_mode)), "it is not a regular file")
 
 
 def _refuse_irregular(status: os.stat_result, path: Path | str) -> None:
-    kind = irregular(status)
+    kind = irregular_kind(status)
     if kind is not None:
         raise OSError(errno.EINVAL, kind, str(path))
 
@@ -199,7 +180,7 @@ def in_utf8(text: str) -> bytes:
 
 
 def _is_half(one: str) -> bool:
-    """Whether it is half of a character, and no byte of a file name."""
+    """Whether it is half of a character, and not a byte of a file name."""
     return "\ud800" <= one <= "\udfff" and not "\udc80" <= one <= "\udcff"
 
 

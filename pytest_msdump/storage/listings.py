@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -50,11 +49,7 @@ class _Listing(NamedTuple):
 
 def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
     """Return the names in a directory that begin with `prefix`, in order; none when it cannot be listed."""
-    names = _listing(folder).names
-    if not prefix:
-        return names
-    behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-    return names[bisect_left(names, prefix) : bisect_left(names, behind)]
+    return [name for name in _listing(folder).names if name.startswith(prefix)]
 
 
 def folders_in(folder: Path) -> Sequence[str]:

@@ -1,6 +1,6 @@
 """Object storage through fsspec: list a folder, look at one object, read a range of bytes; and what its errors mean.
 
-Every object is named by its URL. Nothing is kept here but the connections.
+Objects are named by URL. Nothing is kept here but the connections.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class StoredObject(NamedTuple):
     time: str = ""
 
     def is_same(self, other: StoredObject) -> bool:
-        """Return whether both are of one version of an object, as far as the storage can say."""
+        """Whether both are of one version of an object, as far as the storage can say."""
         if self.size != other.size:
             return False
         if self.etag and other.etag:
@@ -60,12 +60,7 @@ class StoredObject(NamedTuple):
 
 
 def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
-    """List a folder at every depth.
-
-    Returns
-    -------
-    StoredObject or dict of str to StoredObject
-        The objects by their names below the folder, in order; the object itself where the URL is that of one.
+    """List a folder at every depth: objects by their names below it, in order, or the object at the URL itself.
 
     Raises
     ------
@@ -74,7 +69,7 @@ def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
     DumpNotFoundError
         There is nothing at the URL, or the storage does not list it.
     """
-    system, path = _reached(url)
+    system, path = _connect(url)
     try:
         # Listing again means to see what has changed.
         system.invalidate_cache()
@@ -97,7 +92,7 @@ def list_folder(url: str) -> StoredObject | dict[str, StoredObject | None]:
     OSError
         There is nothing at the URL, or the storage does not list it.
     """
-    system, path = _reached(url)
+    system, path = _connect(url)
     try:
         about = system.info(path)
         if about["type"] == "file":
@@ -113,14 +108,8 @@ def list_folder(url: str) -> StoredObject | dict[str, StoredObject | None]:
 
 
 def look_at(url: str) -> StoredObject:
-    """Return what the storage says of an object now.
-
-    Raises
-    ------
-    OSError
-        It is not there, or the storage does not say.
-    """
-    system, path = _reached(url)
+    """Return what the storage says of an object now; `OSError` when it says nothing."""
+    system, path = _connect(url)
     try:
         return _object(system.info(path))
     except Exception as error:
@@ -135,7 +124,7 @@ def read_range(url: str, start: int, stop: int, version: StoredObject) -> bytes:
     OSError
         The storage does not give them, all of them and no more; ``ESTALE`` where the object is another one by now.
     """
-    system, path = _reached(url)
+    system, path = _connect(url)
     try:
         data: bytes = system.cat_file(path, start=start, end=stop)
         # After the bytes were read: so they are of this version.
@@ -170,7 +159,7 @@ def _below(folder: str, name: str) -> str:
     return name[len(prefix) :]
 
 
-def _reached(url: str) -> tuple[Any, str]:
+def _connect(url: str) -> tuple[Any, str]:
     """Return the file system of fsspec, and its name for the object."""
     scheme, _, rest = url.partition("://")
     system = _system(f"{scheme}://{rest.partition('/')[0]}")

@@ -1,4 +1,4 @@
-"""Dumps on object storage: paths that answer from a listing, and files whose bytes are fetched when they are read.
+"""Dumps on object storage: URLs, paths that answer from a listing, and files whose bytes are fetched when read.
 
 A `RemotePath` lists, joins and names as any `pathlib.Path` does, so that readers need not know where a dump is. Only
 what opens files asks: `storage.files.open_regular` and `dumps.stored_file.StoredFile`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 from pytest_msdump.errors import ConfigError, UnknownDumpFormatError
 from pytest_msdump.storage.object_storage import StoredObject, list_folder, list_tree, look_at, read_range
@@ -26,9 +28,11 @@ __all__ = [
     "RemoteEntry",
     "RemoteFile",
     "RemotePath",
+    "absolute_path",
+    "is_url",
     "list_remote",
+    "parse_location",
     "refuse_changed",
-    "spelled_out",
 ]
 
 # The root, the scheme and the host or bucket.
@@ -41,6 +45,10 @@ _GROWTH = 8
 # Fetching this much that is not wanted costs about as much as another request.
 _GAP_BYTES = 2**21
 
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://(.*)", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SECRETS = "set them in the environment, or where the storage's own tools look for them"
+
 
 class RemoteEntry(NamedTuple):
     """A name in a remote folder, as `os.DirEntry`."""
@@ -50,11 +58,11 @@ class RemoteEntry(NamedTuple):
     is_folder: bool
 
     def is_file(self) -> bool:
-        """Return whether it is an object."""
+        """Whether it is an object."""
         return not self.is_folder
 
     def is_dir(self) -> bool:
-        """Return whether it is a folder."""
+        """Whether it is a folder."""
         return self.is_folder
 
     def is_symlink(self) -> bool:
@@ -63,10 +71,10 @@ class RemoteEntry(NamedTuple):
 
 
 class RemotePath(PosixPath):
-    """A file or folder on object storage; made by `storage.urls.located`.
+    """A file or folder on object storage; made by `parse_location`.
 
     Its parts are ``/``, the scheme with its colon, and what follows; its text is the URL. It holds no more than that:
-    what is there is kept for the whole process, see `list_remote`. To functions of `os` it is a path where nothing is.
+    listings are kept for the whole process, see `list_remote`. To functions of `os` it is a path where nothing is.
     """
 
     __slots__ = ()
@@ -81,31 +89,25 @@ class RemotePath(PosixPath):
         return super().__str__()
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - as Path.stat takes it
-        """Return the size, and whether it is a file or a folder.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is nothing of that name.
-        """
+        """Return the size, and whether it is a file or a folder."""
         found = _listings().find(self)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "there is nothing of that name", str(self))
-        mode, size = (
-            (stat.S_IFREG | 0o444, found.size) if isinstance(found, StoredObject) else (stat.S_IFDIR | 0o555, 0)
-        )
+        mode, size = stat.S_IFDIR | 0o555, 0
+        if isinstance(found, StoredObject):
+            mode, size = stat.S_IFREG | 0o444, found.size
         return os.stat_result((mode, 0, 0, 1, 0, 0, size, 0, 0, 0))
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as above
-        """Return whether anything of that name is there."""
+        """Whether anything of that name is there."""
         return _listings().find(self) is not None
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as above
-        """Return whether it is an object."""
+        """Whether it is an object."""
         return isinstance(_listings().find(self), StoredObject)
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as above
-        """Return whether there are objects below it."""
+        """Whether there are objects below it."""
         return isinstance(_listings().find(self), dict)
 
     def is_symlink(self) -> bool:
@@ -117,13 +119,7 @@ class RemotePath(PosixPath):
         return self
 
     def entries(self) -> Iterator[RemoteEntry]:
-        """Yield what is in this folder, as `os.scandir`.
-
-        Raises
-        ------
-        OSError
-            It is no folder.
-        """
+        """Yield what is in this folder, as `os.scandir`."""
         found = _listings().find(self)
         if not isinstance(found, dict):
             number = errno.ENOENT if found is None else errno.ENOTDIR
@@ -143,13 +139,7 @@ class RemotePath(PosixPath):
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """Open for reading; the bytes are fetched piece by piece as they are asked for.
-
-        Raises
-        ------
-        OSError
-            Opened for writing, or the storage gives no answer.
-        """
+        """Open for reading; the bytes are fetched piece by piece as they are asked for."""
         if set(mode) - set("rbt"):
             raise OSError(errno.EROFS, "object storage is only read here", str(self))
         buffered = io.BufferedReader(RemoteFile(self), buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE)
@@ -159,24 +149,12 @@ class RemotePath(PosixPath):
 class RemoteFile(io.RawIOBase):
     """The bytes of a file on object storage, in the version that was listed. Not for several threads at a time.
 
-    Parameters
-    ----------
-    path : RemotePath
-        The file.
-
-    Attributes
-    ----------
-    size : int
-        Its bytes.
+    The last piece that was fetched is kept, at most 8 MiB, and nothing on disk: what is read twice is fetched twice.
 
     Raises
     ------
     OSError
         It is not there, or the storage does not say.
-
-    Notes
-    -----
-    The last piece that was fetched is kept, at most 8 MiB, and nothing on disk: what is read twice is fetched twice.
     """
 
     def __init__(self, path: RemotePath) -> None:
@@ -238,13 +216,7 @@ class RemoteFile(io.RawIOBase):
         return self._at
 
     def readinto(self, target: Any) -> int:
-        """Read on, as any stream does.
-
-        Raises
-        ------
-        OSError
-            As `read_into`.
-        """
+        """Read on, as any stream does; raises as `read_into`."""
         view = memoryview(target).cast("B")
         count = max(0, min(len(view), self.size - self._at))
         self.read_into(view[:count], self._at)
@@ -262,7 +234,7 @@ class _Listings:
 
     `nodes` are the trees that were listed, at and below `roots`. What readers look for elsewhere, such as the graphs
     above a folder further down in a run's tree, is asked for by itself and is in `asked`, until a tree is listed again.
-    `changed` are sentences about files that were found to be others, since then.
+    `changed` are sentences about files that were found to have changed since then.
     """
 
     roots: set[str] = field(default_factory=set)
@@ -278,7 +250,7 @@ class _Listings:
         if any(url.startswith(f"{root}/") for root in self.roots) or not self._may_ask(path):
             return None
         if url not in self.asked:
-            # What is not there is the rule, and readers say what they miss.
+            # Mostly it is not there, and readers say what they miss.
             with suppress(OSError, ConfigError):
                 self._ask(url)
             self.asked.setdefault(url, None)
@@ -292,7 +264,7 @@ class _Listings:
         return found
 
     def _may_ask(self, path: RemotePath) -> bool:
-        """Return whether a path is in the bucket of a tree that was listed: others are not ours to ask for."""
+        """Whether a path is in the bucket of a tree that was listed: others are not ours to ask for."""
         host = f"{RemotePath(*path.parts[:_HOST_PARTS])}/"
         return len(path.parts) > _HOST_PARTS and any(root.startswith(host) for root in self.roots)
 
@@ -341,17 +313,9 @@ def _listings() -> _Listings:
 
 
 def list_remote(root: RemotePath) -> tuple[Path, ...]:
-    """List all that is at and below `root`, in place of what an earlier call listed there.
+    """List all that is at and below `root`, a dump or one file, in place of what an earlier call listed there.
 
-    Parameters
-    ----------
-    root : RemotePath
-        A dump, or one file.
-
-    Returns
-    -------
-    tuple of Path
-        Names below `root` that cannot be a file's, such as ``../x``: they are in no folder.
+    Names below `root` that cannot be a file's, such as ``../x``, are in no folder; they are returned.
 
     Raises
     ------
@@ -386,17 +350,78 @@ def list_remote(root: RemotePath) -> tuple[Path, ...]:
 
 
 def refuse_changed() -> None:
-    """Refuse a dump that was written to while it was indexed: what it says of itself must be of one moment.
-
-    Raises
-    ------
-    ConfigError
-        A file was read since `list_remote`, and was not the one that was listed.
-    """
+    """Raise `ConfigError` when a file read since `list_remote` was not the one listed: a dump is of one moment."""
     for sentence in _listings().changed:
         raise ConfigError(f"{sentence}; run again when nothing writes to it")
 
 
-def spelled_out(path: Path) -> Path:
+def absolute_path(path: Path) -> Path:
     """Return the absolute path by its spelling alone: a link that is called rank_0 is that rank, wherever it leads."""
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))  # noqa: PTH100
+
+
+# -- URLs ------------------------------------------------------------------------------------------------------------
+
+
+def is_url(text: str) -> bool:
+    """Whether this is a URL and no path of this machine."""
+    return _URL.match(text) is not None
+
+
+def parse_location(text: str, base: Path, *, where: str = "") -> Path:
+    """Return the path that a text names: of this machine, or a `RemotePath` for a URL such as ``s3://bucket/dump``.
+
+    ``file:///path`` is that path. Nothing is asked of the storage yet.
+
+    Parameters
+    ----------
+    text : str
+        As a user writes it.
+    base : Path
+        Folder that a relative path starts from.
+    where : str
+        Who wrote it; messages begin with this.
+
+    Raises
+    ------
+    ConfigError
+        The URL holds a password or a query, which would show in reports, or cannot be a dump's.
+    """
+    match = _URL.match(text)
+    if match is None:
+        return base / text
+    scheme, rest = match[1].lower(), match[2]
+    place = f"{where}: " if where else ""
+    problem = _problem(scheme, rest)
+    if problem:
+        raise ConfigError(f"{place}{problem}")
+    if scheme == "file":
+        return _local_path(rest, place)
+    # An empty host is the rule only where there is none.
+    body = (rest.lstrip("/") if scheme == "memory" else rest).rstrip("/")
+    parts = body.split("/")
+    if not body or not parts[0]:
+        raise ConfigError(f"{place}{scheme}://… names nothing; write {scheme}://bucket/folder")
+    if not {"", ".", ".."}.isdisjoint(parts):
+        raise ConfigError(f"{place}{scheme}://{body} holds an empty part, '.' or '..'; write the folder's whole name")
+    return RemotePath(f"/{scheme}:/{body}")
+
+
+def _problem(scheme: str, rest: str) -> str:
+    """Return what is wrong with a URL; empty when nothing is. A text that may be secret is not repeated."""
+    if _CONTROL.search(rest):
+        return f"{scheme}://… holds a control character, which no name of a dump does"
+    if "@" in rest.split("/", 1)[0]:
+        return f"{scheme}://…@…: a name or password in a URL would stand in every report; {_SECRETS}"
+    if "?" in rest:
+        return f"{scheme}://…?…: a query, which may be a signature, would stand in every report; {_SECRETS}"
+    if "::" in rest.split("/", 1)[0]:
+        return f"{scheme}://…::… chains file systems, which is not known here; give the folder's own URL"
+    return ""
+
+
+def _local_path(rest: str, place: str) -> Path:
+    host, slash, path = rest.partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise ConfigError(f"{place}file://{rest} names another machine; write file:///path for a folder of this one")
+    return Path(unquote(f"/{path}"))

@@ -19,8 +19,8 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
-from pytest_msdump.storage.files import read_given
-from pytest_msdump.storage.urls import located
+from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.keys import ENV, SideChoice, Suite
 from pytest_msdump.suite.sections import FileName, PlacedPath, SideText, read_file, read_options
 
@@ -262,7 +262,7 @@ def _directory(written: PlacedPath, directory: Path, environ: Mapping[str, str])
     """Return the absolute path, or URL, of a side as it was written."""
     if written.text == ENV:
         return _normal(dumped_path(environ, directory, written.where))
-    return _normal(located(written.text, written.base, where=written.where))
+    return _normal(parse_location(written.text, written.base, where=written.where))
 
 
 def _normal(path: Path) -> Path:
@@ -351,7 +351,7 @@ def read_json(path: Path, *, name: str | None = None) -> Any:
 
 
 def _read_text(path: Path, name: str) -> str:
-    raw = read_given(path, _MOST_BYTES, name=name, want="check which file was named")
+    raw = read_user_file(path, _MOST_BYTES, name=name, want="check which file was named")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -20,7 +20,7 @@ from pytest_msdump.settings import (
     parse_spec,
     parse_threshold,
 )
-from pytest_msdump.storage.urls import is_url
+from pytest_msdump.storage.remote import is_url
 from pytest_msdump.suite.keys import (
     Reader,
     choice,

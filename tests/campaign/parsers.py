@@ -79,7 +79,7 @@ from pytest_msdump.settings.values import (
     parse_spec,
     parse_threshold,
 )
-from pytest_msdump.storage.urls import is_url, located
+from pytest_msdump.storage.remote import is_url, parse_location
 from pytest_msdump.suite import load_suite
 from pytest_msdump.suite.load import dumped_path
 
@@ -535,7 +535,7 @@ def _listing(file: Path) -> None:
 
 def _located(text: str) -> None:
     is_url(text)
-    located(text, Path("/d"), where="--left")
+    parse_location(text, Path("/d"), where="--left")
 
 
 _READERS: Sequence[Callable[[str], object]] = (

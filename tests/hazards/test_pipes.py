@@ -14,7 +14,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.compat import mscmp_advisor
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.storage.files import read_given, read_regular
+from pytest_msdump.storage.files import read_regular, read_user_file
 
 WHOLE = Path(__file__).parents[1] / "data" / "run_facts" / "whole"
 A_PIPE = "it is a pipe, not a file"
@@ -190,19 +190,19 @@ def test_links_to_files_are_followed_and_links_to_pipes_are_not(pipe: Path, tmp_
 )
 def test_what_is_no_file_is_named_for_what_it_is(path: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"cannot be read: {said}.*; give another"):
-        read_given(Path(path), 100, want="give another")
+        read_user_file(Path(path), 100, want="give another")
 
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(DumpNotFoundError, match=r"x: there is no such file; give another"):
-        read_given(tmp_path / "x", 100, want="give another")
+        read_user_file(tmp_path / "x", 100, want="give another")
 
 
 def test_a_pipe_from_the_shell_is_refused() -> None:
     reading, writing = os.pipe()
     try:
         with pytest.raises(ConfigError, match=A_PIPE):
-            read_given(Path(f"/dev/fd/{reading}"), 100, want="give a file")
+            read_user_file(Path(f"/dev/fd/{reading}"), 100, want="give a file")
     finally:
         os.close(reading)
         os.close(writing)

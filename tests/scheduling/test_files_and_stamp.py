@@ -20,10 +20,10 @@ from pytest_msdump.metrics import kernel
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.scheduling.cluster import Cluster
 from pytest_msdump.scheduling.program_version import Stamp, bytes_to_read, differences, files_of, stamp, state_of
-from pytest_msdump.storage.urls import located
+from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite import load_suite
 
-FAR = located("memory://shelf/run", Path())
+FAR = parse_location("memory://shelf/run", Path())
 
 
 @pytest.fixture

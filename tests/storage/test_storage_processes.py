@@ -76,9 +76,9 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
         "from pathlib import Path\n"
         "from pytest_msdump.comparison.comparing import compare_pair\n"
         "from pytest_msdump.report.record_json import to_json\n"
-        "from pytest_msdump.storage.urls import located\n"
+        "from pytest_msdump.storage.remote import parse_location\n"
         "pairs, policy = pickle.loads(Path('pairs').read_bytes())\n"
-        "roots = tuple(located(url, Path()) for url in sys.argv[1:])\n"
+        "roots = tuple(parse_location(url, Path()) for url in sys.argv[1:])\n"
         "records = [compare_pair(pair, policy, roots=roots) for pair in pairs]\n"
         "print(json.dumps([to_json(one) for one in records]))"
     )

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.storage.remote import RemotePath, spelled_out
-from pytest_msdump.storage.urls import is_url, located
+from pytest_msdump.storage.remote import RemotePath, absolute_path, is_url, parse_location
 from pytest_msdump.suite import load_suite
 
 HERE = Path("/here")
@@ -29,10 +28,10 @@ HERE = Path("/here")
     ],
 )
 def test_a_url_is_told_as_it_is_called(text, shown):
-    path = located(text, HERE)
+    path = parse_location(text, HERE)
     assert isinstance(path, RemotePath)
     assert (str(path), repr(path), path.as_posix()) == (shown, f"RemotePath({shown!r})", shown)
-    assert located(shown, HERE) == path == as_path(text)
+    assert parse_location(shown, HERE) == path == as_path(text)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_a_url_is_told_as_it_is_called(text, shown):
     ],
 )
 def test_other_texts_are_paths_of_this_machine(text, path):
-    found = located(text, HERE)
+    found = parse_location(text, HERE)
     assert (type(found), str(found)) == (type(Path()), path)
 
 
@@ -69,7 +68,7 @@ def test_other_texts_are_paths_of_this_machine(text, path):
 )
 def test_a_url_that_cannot_be_meant_is_refused_in_one_line_without_its_secrets(text, reason):
     with pytest.raises(ConfigError) as caught:
-        located(text, HERE, where="--msdump-left")
+        parse_location(text, HERE, where="--msdump-left")
     assert str(caught.value).startswith("--msdump-left: ")
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -93,7 +92,7 @@ def test_only_the_sides_may_be_urls(option):
 
 
 def test_a_remote_path_joins_splits_compares_and_travels_as_any_path_does():
-    root = located("s3://bucket/dump", HERE)
+    root = parse_location("s3://bucket/dump", HERE)
     path = root / "rank_0" / "a.b.npy"
     assert str(path) == "s3://bucket/dump/rank_0/a.b.npy"
     assert all(isinstance(one, RemotePath) for one in (path, path.parent, root.joinpath("x", "y"), path.with_name("z")))
@@ -105,7 +104,7 @@ def test_a_remote_path_joins_splits_compares_and_travels_as_any_path_does():
     assert isinstance(pickle.loads(pickle.dumps(path)), RemotePath)
     assert {path: 1}[root / "rank_0/a.b.npy"] == 1
     assert root < path < root / "rank_1"
-    assert path.absolute() == path.resolve() == spelled_out(path) == path
+    assert path.absolute() == path.resolve() == absolute_path(path) == path
     assert as_path(path) is path
     assert str(path.parents[2]) == "s3://bucket"
     assert [str(one) for one in root.parents][:2] == ["s3://bucket", "s3://"]
@@ -113,13 +112,13 @@ def test_a_remote_path_joins_splits_compares_and_travels_as_any_path_does():
 
 
 def test_the_operating_system_sees_a_path_where_nothing_is():
-    path = located("s3://bucket/dump", HERE)
+    path = parse_location("s3://bucket/dump", HERE)
     assert os.fspath(path) == "/s3:/bucket/dump"
     assert not os.path.exists(path)  # noqa: PTH110 - what the system says of it
 
 
 def test_of_what_was_not_listed_nothing_is_there_and_no_storage_is_asked():
-    path = located("nosuch://bucket/dump", HERE)
+    path = parse_location("nosuch://bucket/dump", HERE)
     assert [path.exists(), path.is_dir(), path.is_file(), path.is_symlink()] == [False] * 4
     with pytest.raises(FileNotFoundError, match="there is nothing of that name"):
         path.stat()
@@ -131,9 +130,9 @@ def test_a_path_of_this_machine_is_spelled_out_without_following_links(tmp_path,
     (tmp_path / "there").mkdir()
     (tmp_path / "rank_0").symlink_to("there")
     monkeypatch.chdir(tmp_path)
-    assert spelled_out(Path("rank_0/../rank_0")) == tmp_path / "rank_0"
+    assert absolute_path(Path("rank_0/../rank_0")) == tmp_path / "rank_0"
 
 
 def test_object_storage_is_only_read():
     with pytest.raises(OSError, match="object storage is only read here"):
-        located("s3://bucket/x", HERE).open("w")
+        parse_location("s3://bucket/x", HERE).open("w")

@@ -19,9 +19,9 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph, file_spellings, joined_spelling
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import folders_in, names_in
-from pytest_msdump.storage.remote import spelled_out
+from pytest_msdump.storage.remote import absolute_path
 
 __all__ = [
     "GraphId",
@@ -57,7 +57,7 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
     Coordinates, Path
         Whose it would be: rank, and net where side files are kept by net. Those above the root come first.
     """
-    absolute = spelled_out(root)
+    absolute = absolute_path(root)
     for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
         own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
         if own:
@@ -163,7 +163,7 @@ def read_order(path: Path) -> tuple[str, ...]:
     MsdumpError
         The file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
     """
-    data = read_given(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
+    data = read_user_file(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

@@ -25,7 +25,7 @@ from pytest_msdump.dumps.graphs.json_fields import (
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_word
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["MAX_BYTES", "model_graph", "operators_in_circles", "parse_model", "read_model"]
 
@@ -394,7 +394,7 @@ def read_model(path: Path) -> OperatorGraph:
         command that writes the JSON), or `parse_model` cannot read it.
     """
     _refuse_model(path, b"")
-    data = read_given(path, MAX_BYTES, want="give the JSON of a compiled model")
+    data = read_user_file(path, MAX_BYTES, want="give the JSON of a compiled model")
     _refuse_model(path, data)
     return parse_model(data, source=path.name)
 

@@ -11,7 +11,7 @@ from pytest_msdump.dumps.graphs.execution_order import side_folders
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.storage.files import read_given
+from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import names_in
 
 __all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "read_graphs"]
@@ -79,7 +79,7 @@ def read_graph(path: Path) -> OperatorGraph:
     ConfigError
         There is no such file, it is larger than 1 GiB, or it is no such graph.
     """
-    data = read_given(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
+    data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
     return replace(graph, is_final=_FINAL.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)
