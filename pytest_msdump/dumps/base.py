@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.storage.files import irregular_kind
@@ -154,8 +155,8 @@ class DumpBuilder:
         order: Callable[[Iterable[TensorRef], PartialRun | None], tuple[TensorRef, ...]] = placed_by_time,
     ) -> Dump:
         """Return the dump. `runs` are made of `refs`; `order` gives them their places."""
-        counted = [
-            sentence.format(files="1 file" if len(examples) == 1 else f"{len(examples)} files", example=min(examples))
+        file_notes = [
+            sentence.format(files=counted(len(examples), "file"), example=min(examples))
             for sentence, examples in self._examples.items()
         ]
         return Dump(
@@ -166,5 +167,5 @@ class DumpBuilder:
             partial=runs.partial,
             unexplained=tuple(sorted(self._unexplained)),
             labels=tuple((name, ", ".join(sorted(values))) for name, values in sorted(self.labels.items())),
-            notes=(*runs.notes, *self._notes, *counted),
+            notes=(*runs.notes, *self._notes, *file_notes),
         )

@@ -13,6 +13,7 @@ from pytest_msdump.dumps.manifest import apply_entry, labels_of, read_manifest, 
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump, TensorEntry
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
@@ -142,9 +143,10 @@ def _find(builder: DumpBuilder, folders: Sequence[Folder]) -> Mapping[str, Tenso
         builder.leave_out(folder, unknown)
     timeless = [ref for ref in refs.values() if ref.source.timestamp is None]
     if timeless:
-        files = "1 file" if len(timeless) == 1 else f"{len(timeless)} files"
         first = min(timeless, key=lambda ref: ref.source.name)
-        builder.note(_NO_TIME.format(files=files, op=first.key.op.name, file=first.source.name))
+        builder.note(
+            _NO_TIME.format(files=counted(len(timeless), "file"), op=first.key.op.name, file=first.source.name)
+        )
     return refs
 
 

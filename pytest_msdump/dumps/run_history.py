@@ -1,4 +1,4 @@
-"""Which iterations of a graph were dumped, by the history that the run itself wrote, and what else lies in a rank."""
+"""The history that a run itself wrote: which iterations of each graph were dumped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.dumps.sidefiles import read_text
+from pytest_msdump.model.describe import listed
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.storage.listings import names_in
 from pytest_msdump.storage.remote import absolute_path
@@ -162,6 +163,5 @@ def _shown(numbers: Iterable[int]) -> str:
         else:
             ranges.append([number, number])
     texts = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
-    more = f" and {len(texts) - _MOST_LISTED} more" if len(texts) > _MOST_LISTED else ""
     word = "iteration" if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else "iterations"
-    return f"{word} {', '.join(texts[:_MOST_LISTED])}{more}"
+    return f"{word} {listed(texts, _MOST_LISTED)}"

@@ -25,6 +25,7 @@ from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
 from pytest_msdump.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
+from pytest_msdump.model.describe import counted, listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistic, Statistics, StatisticTables
 from pytest_msdump.model.tensor import (
@@ -293,12 +294,11 @@ def parse_table(lines: Iterable[str]) -> Table:
 def _problems(unreadable: Sequence[str], unknown: Sequence[str]) -> tuple[str, ...]:
     problems = []
     if unreadable:
-        count = "1 row" if len(unreadable) == 1 else f"{len(unreadable)} rows"
-        problems.append(f"has {count} that cannot be read, e.g. {unreadable[0]}")
+        rows = counted(len(unreadable), "row")
+        problems.append(f"has {rows} that cannot be read, e.g. {unreadable[0]}")
     if unknown:
-        names = [f"{name[:_LONGEST_SHOWN]}…" if len(name) > _LONGEST_SHOWN else name for name in unknown[:_MOST_LISTED]]
-        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
-        problems.append(f"has columns that are not known here and are left out: {', '.join(names)}{more}")
+        names = [f"{name[:_LONGEST_SHOWN]}…" if len(name) > _LONGEST_SHOWN else name for name in unknown]
+        problems.append(f"has columns that are not known here and are left out: {listed(names, _MOST_LISTED)}")
     return tuple(problems)
 
 
