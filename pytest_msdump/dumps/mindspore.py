@@ -55,7 +55,7 @@ _FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|exec
 _RANK_SIDE_FILE = "hccl.json"
 # Arguments of a kernel, OP_TYPE.OP.json.
 _ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
-# What the compiler was told and made of it, wherever a user keeps that, and graphs.
+# Options and output of the compiler, wherever a user keeps them, and graphs.
 _ANYWHERE = re.compile(
     r"acl_dump_[0-9]+\.json|hccl\.json|ge_(?:proto|onnx)_.+\.(?:txt|pbtxt)|convert_failed_file_list\.txt"
     r"|ms_output_trace_code_graph_[0-9]+\.(?:ir|pb)|ms_(?:global_)?execution_order_graph_[0-9]+\.csv"
@@ -140,7 +140,7 @@ class PaddedView(ForwardingView):
 
     @property
     def spec(self) -> TensorSpec:
-        """What the file holds, and the logical shape that was given."""
+        """What the file holds, with the logical shape of the graph."""
         return replace(self._view.spec, logical_shape=self._logical_shape)
 
     def permuted(self, axes: tuple[int, ...]) -> PaddedView:

@@ -1,4 +1,4 @@
-"""Tell apart why a tensor was dumped several times: steps of a training, a loop, or a second run into one directory.
+"""Find out why a tensor was dumped several times: steps of a training, a loop, or a second run into one directory.
 
 Nothing in a dump says so. When a Parameter file repeats, or all repeats follow the whole first pass, it is a re-run,
 and of each tensor the newest file is compared; otherwise repeats are occurrences, numbered in time. What the newest run
@@ -120,7 +120,7 @@ def separate_runs(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]
             continue
         merged = _merge_runs(timed, _START_US if (rank, iteration) in once else 0)
         newest += merged.newest
-        # They have no place in what is compared, whatever a reader thought.
+        # Older files have no place among what is compared, even where a reader gave them one.
         older += [placed_at(ref, None) for ref in merged.older]
         partials.append(merged.partial)
         if merged.older or merged.partial:
@@ -186,7 +186,7 @@ def _are_distinct(files: Sequence[TensorRef]) -> bool:
 
 
 def _moved(ref: TensorRef, *, iteration: int | None = None, occurrence: int | None = None) -> TensorRef:
-    """Change the coordinates that are given."""
+    """Return the tensor with other coordinates; ``None`` leaves one as it is."""
     at = ref.key.op.at
     iteration = at.iteration if iteration is None else iteration
     occurrence = at.occurrence if occurrence is None else occurrence

@@ -1,4 +1,4 @@
-"""What lies beside a dump of the run that wrote it: version, device, and what it was told to dump.
+"""Facts of a run from the files beside its dump: version, device, and the dump configuration.
 
 References
 ----------

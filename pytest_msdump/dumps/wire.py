@@ -1,7 +1,7 @@
 """Protobuf's wire format, field by field: no schema, no I/O of its own, and nothing believed that is not in bounds.
 
 A message is walked without being loaded: each field says where it begins and ends, so a tensor inside a message is
-never held.
+never in memory.
 
 References
 ----------
@@ -70,7 +70,7 @@ class Source(Protocol):
 
 
 class Memory(NamedTuple):
-    """A source that is held in memory."""
+    """A source in memory."""
 
     data: bytes
     where: str = "bytes"

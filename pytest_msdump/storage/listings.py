@@ -1,4 +1,4 @@
-"""Names in directories. Many look for their own files beside a dump, whose directory may hold very many others."""
+"""Names in directories. Many modules look for their own files beside a dump, among very many others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["folders_in", "is_there", "names_in", "names_kept", "once", "scan"]
 
 Found = TypeVar("Found")
 
-# What was looked for while names are kept; ``None`` elsewhere.
+# What was found while names are kept; ``None`` elsewhere.
 _KEPT: ContextVar[dict[Hashable, Any] | None] = ContextVar("names", default=None)
 
 
