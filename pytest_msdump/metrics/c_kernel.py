@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from ctypes import CDLL, Structure, byref, c_double, c_int32, c_int64, c_uint64
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,8 @@ def _check_blocks(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dty
         raise ValueError(f"blocks of {left.size} {left.dtype} and {right.size} {right.dtype} do not belong together")
 
 
+# A network has many tensors and few kinds of them.
+@lru_cache(maxsize=256)
 def _job(task: Task, left: np.dtype[Any], right: np.dtype[Any]) -> _Job | None:
     """Return what the kernel measures such blocks by; ``None`` where it cannot."""
     a, b = _NUMBERS.get(left), _NUMBERS.get(right)
@@ -264,9 +267,8 @@ def _moments(found: _Moments) -> tuple[Moments, ...]:
 
 
 def _classes(found: _Classes) -> Classes:
-    values: dict[str, Any] = {name: getattr(found, name) for name in Classes._fields}
-    places = {name: _place(value) for name, value in values.items() if name.startswith("first_")}
-    return Classes(**(values | places))
+    counts = [getattr(found, name) for name in Classes._fields]
+    return Classes(*counts[:8], *map(_place, counts[8:]))
 
 
 def _errors(found: _Errors, number: type[int] | type[float]) -> Errors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from pytest_msdump.dtypes import coarser
@@ -51,7 +52,7 @@ class Totals:
     divergence: float | None = None
     without: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def errors(self) -> Errors:
         """Differences where both sides are finite."""
         return self.partial.errors
@@ -66,10 +67,20 @@ class Totals:
         """Number of positions where both sides are finite."""
         return self.partial.finite
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether both sides are integers or bools."""
         return self.task.kinds <= EXACT_KINDS
+
+    @cached_property
+    def left_is_zero(self) -> bool:
+        """Whether all finite elements of the left side are 0."""
+        return not any(part.minimum or part.maximum for part in self.partial.left)
+
+    @cached_property
+    def right_is_zero(self) -> bool:
+        """Whether all finite elements of the right side are 0."""
+        return not any(part.minimum or part.maximum for part in self.partial.right)
 
 
 @dataclass(frozen=True)
@@ -98,17 +109,15 @@ class Definition:
 
     def value(self, totals: Totals) -> Value:
         """Return the number, or why there is none."""
-        if not totals.partial.elements:
-            return Message("no_elements")
-        if not totals.finite and not self.counts_all:
-            return Message("nothing_finite")
         for refusal in self.refusals:
             if (reason := refusal(totals)) is not None:
                 return reason
         value = self.number(totals)
-        if isinstance(value, Message) or all(map(math.isfinite, value if isinstance(value, tuple) else (value,))):
-            return value
-        return Message("number_too_large")
+        if isinstance(value, float):
+            return value if math.isfinite(value) else Message("number_too_large")
+        if isinstance(value, tuple) and not all(map(math.isfinite, value)):
+            return Message("number_too_large")
+        return value
 
 
 def define(totals: Totals) -> dict[str, Measurement]:
@@ -118,6 +127,8 @@ def define(totals: Totals) -> dict[str, Measurement]:
         not_applicable = {metric: zeros for metric, row in DEFINITIONS.items() if row.is_ratio}
     if totals.partial.elements == 1:
         not_applicable["cosine_similarity"] = Message("one_element")
+    no_elements = None if totals.partial.elements else Message("no_elements")
+    none_finite = no_elements or (None if totals.finite else Message("nothing_finite"))
     found: dict[str, Measurement] = {}
     for metric, fact in METRICS.items():
         # A metric without a definition is an error here: it must never look fine.
@@ -126,12 +137,14 @@ def define(totals: Totals) -> dict[str, Measurement]:
             found[metric] = Measurement(metric, undefined=Message(LEFT_OUT, {"rule": totals.without[metric]}))
         elif metric in not_applicable:
             found[metric] = Measurement(metric, undefined=not_applicable[metric], applies=False)
+        elif (nothing := no_elements if row.counts_all else none_finite) is not None:
+            found[metric] = Measurement(metric, undefined=nothing)
         elif isinstance(value := row.value(totals), Message):
             found[metric] = Measurement(metric, undefined=value)
         else:
             place = row.place(totals) if row.place else None
             where = None if place is None else unravel(place, totals.shape)
-            found[metric] = Measurement(metric, value, where=where)
+            found[metric] = Measurement(metric, value, None, True, where)
     return found
 
 
@@ -166,27 +179,22 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 # -- Reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _is_zero(side: tuple[Moments, ...]) -> bool:
-    return not any(part.minimum or part.maximum for part in side)
-
-
 def _right_zero(totals: Totals) -> Message | None:
-    return Message("right_all_zero") if _is_zero(totals.partial.right) else None
+    return Message("right_all_zero") if totals.right_is_zero else None
 
 
 def _right_zero_left_near(totals: Totals) -> Message | None:
     """Return why ratios say nothing: the right side is all 0, and the left 0 or next to it."""
     task, errors = totals.task, totals.errors
-    if not errors.near_zero or errors.near_zero != errors.differing or not _is_zero(totals.partial.right):
+    if not errors.near_zero or errors.near_zero != errors.differing or not totals.right_is_zero:
         return None
     return Message("right_zero_left_next_to_it", {"dtype": coarser(task.left, task.right)})
 
 
 def _any_zero(totals: Totals) -> Message | None:
-    left, right = _is_zero(totals.partial.left), _is_zero(totals.partial.right)
-    if left:
-        return Message("both_all_zero" if right else "left_all_zero")
-    return Message("right_all_zero") if right else None
+    if totals.left_is_zero:
+        return Message("both_all_zero" if totals.right_is_zero else "left_all_zero")
+    return _right_zero(totals)
 
 
 def _differences_overflow(totals: Totals) -> Message | None:
@@ -198,7 +206,7 @@ def _right_modulus_overflows(totals: Totals) -> Message | None:
 
 
 def _right_moduli_underflow(totals: Totals) -> Message | None:
-    is_small = "complex" in totals.task.kinds and 0.0 < totals.errors.right_peak < _LEAST_MODULUS
+    is_small = 0.0 < totals.errors.right_peak < _LEAST_MODULUS and "complex" in totals.task.kinds
     return Message("moduli_too_small") if is_small else None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -63,25 +65,29 @@ _WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
 _CANCELS_LITTLE = 1 / 8
 
 
-class Task(NamedTuple):
+_NO_TOLERANCE = Tolerance()
+
+
+@dataclass(frozen=True)
+class Task:
     """What a pair is measured by: logical dtypes, tolerance, and how many worst elements are kept."""
 
     left: str
     right: str
-    tolerance: Tolerance = Tolerance()
+    tolerance: Tolerance = _NO_TOLERANCE
     worst: int = 5
 
-    @property
+    @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds of both types, as `facts.dtypes` has them."""
         return frozenset({DTYPES[self.left].kind, DTYPES[self.right].kind})
 
-    @property
+    @cached_property
     def has_classes(self) -> bool:
         """Whether a side may hold NaN or Inf at all."""
         return not self.kinds.isdisjoint({"float", "complex"})
 
-    @property
+    @cached_property
     def near_zero(self) -> float:
         """The magnitude up to which an element beside an exact 0 counts as 0 too; 0 where no side is a float."""
         fact = DTYPES[coarser(self.left, self.right)]
