@@ -18,10 +18,10 @@ from pytest_msdump.report.causes import folded_line, with_causes_first
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, one_line, record_text
-from pytest_msdump.report.gathering import looked_over, put_together, start_report, write_report
+from pytest_msdump.report.gathering import gathered, start_report, write_report
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.vendor_table import nine_columns
-from pytest_msdump.scheduling.whole import records_of, table_meanwhile
+from pytest_msdump.scheduling.run import records_of
 from pytest_msdump.text import ENGLISH, Phrases
 from pytest_msdump.text.message import LANGUAGES
 
@@ -71,15 +71,14 @@ def gate(
     _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
     start_report(planned, planned.suite.report_dir)
     progress = Progress("msdump compare", quiet=quiet)
-    # Nothing but the report holds the records, of which there may be very many.
-    report = _compared(planned, progress, scheduler)
-    with table_meanwhile(planned.suite, report) as table:
-        report = looked_over(planned, report)
-        if suggests:
-            from pytest_msdump.causes.suggest_partners import with_suggestions
+    records, notes = records_of(planned, progress, scheduler=scheduler)
+    report = gathered(planned, records)
+    report = replace(report, notes=(*report.notes, *notes))
+    if suggests:
+        from pytest_msdump.causes.suggest_partners import with_suggestions
 
-            report = with_suggestions(planned, report, watch=progress)
-        files = write_report(report, planned.suite.report, planned.suite.report_dir, table=table)
+        report = with_suggestions(planned, report, watch=progress)
+    files = write_report(report, planned.suite.report, planned.suite.report_dir)
     files += write(report)
     code = print_report(report, files, unfolded=unfolded, say=say)
     if planned.suite.detail:
@@ -87,12 +86,6 @@ def gate(
     if "github" in planned.suite.report:
         print_github(report)
     return code
-
-
-def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
-    records, notes = records_of(planned, progress, scheduler=scheduler)
-    report = put_together(planned, records)
-    return replace(report, notes=(*report.notes, *notes))
 
 
 def _write_failing(planned: Plan, report: Report) -> None:

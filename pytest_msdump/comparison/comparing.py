@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -42,13 +42,11 @@ if TYPE_CHECKING:
     from pytest_msdump.comparison.planning import Plan
 
 __all__ = [
-    "Conditions",
+    "Comparer",
     "FirstElements",
-    "compare_one",
     "compare_pair",
-    "compare_pairs",
     "compare_views",
-    "conditions_of",
+    "comparer_of",
 ]
 
 
@@ -393,12 +391,14 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-# -- All that the record of a pair depends on beside its files -------------------------------------------------------
+# -- The pairs of a plan ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """What every pair of a plan is compared under. Can be pickled where `extras` holds no code of a user.
+class Comparer:
+    """Compares pairs of one plan, in any process that sees the files; all that a record depends on beside its pair.
+
+    Can be pickled if `extras` holds no code of a user.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ class Conditions:
     extras : Extras
         A user's own code, how much of each tensor to look at, and what to keep of it.
     left_root, right_root : Path
-        What the names of files in records are relative to.
+        The names of files in records are relative to these.
     """
 
     policy: Policy
@@ -415,25 +415,16 @@ class Conditions:
     left_root: Path
     right_root: Path
 
+    def compare(self, pair: Pair) -> Record:
+        """Return the record of a pair, without what only the plan knows."""
+        return compare_pair(pair, self.policy, self.extras, (self.left_root, self.right_root))
 
-def conditions_of(plan: Plan) -> Conditions:
-    """Return what the pairs of `plan` are compared under."""
+    def error(self, pair: Pair, sentence: str) -> Record:
+        """Return the record of a pair that could not be compared."""
+        return _error(pair, plain_text(sentence), (self.left_root, self.right_root))
+
+
+def comparer_of(plan: Plan) -> Comparer:
+    """Return the comparer for the pairs of a plan."""
     extras = replace(plan.extras, spread=plan.suite.spread)
-    return Conditions(plan.suite.policy, extras, plan.left.root, plan.right.root)
-
-
-def compare_pairs(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Record]:
-    """Compare pairs and yield their records in their order, without what only the plan knows.
-
-    May run in any thread or process that sees the files, with the same results.
-    """
-    for pair in pairs:
-        yield compare_one(pair, conditions)
-
-
-def compare_one(pair: Pair, conditions: Conditions) -> Record:
-    """Compare one pair and return its record."""
-    # They bring numpy, which pairs whose records are kept from an earlier run do not need.
-
-    roots = conditions.left_root, conditions.right_root
-    return compare_pair(pair, conditions.policy, conditions.extras, roots)
+    return Comparer(plan.suite.policy, extras, plan.left.root, plan.right.root)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
-from pytest_msdump.comparison.collecting import collector_at_rest
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.base import EMPTY
 from pytest_msdump.dumps.converted import ConvertedReader
@@ -93,7 +92,7 @@ def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool)
     from pytest_msdump.storage.listings import names_kept
 
     unfit = list_remote(root) if isinstance(root, RemotePath) else ()
-    with names_kept(), collector_at_rest():
+    with names_kept():
         dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
         dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
     if isinstance(root, RemotePath):

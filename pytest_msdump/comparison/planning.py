@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.comparison.collecting import collector_at_rest
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.errors import ConfigError
@@ -120,11 +119,6 @@ def plan(suite: Suite) -> Plan:
         that was asked for is not there.
     """
     choose_kernel()
-    with collector_at_rest():
-        return _plan(suite)
-
-
-def _plan(suite: Suite) -> Plan:
     allowed = suite.allow_incomplete
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)

@@ -1,4 +1,4 @@
-"""Who measures for the items of a session, and what follows an item ahead of it where ``--msdump-jobs`` asks."""
+"""The runner that compares pairs for the items of a session, ahead of them if ``--msdump-jobs`` asks for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
-from pytest_msdump.scheduling.serial import Runner, Workers
+from pytest_msdump.scheduling.run import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,32 +23,25 @@ __all__ = ["cached", "keep_records", "runner_of", "stop_measuring"]
 
 
 class _Measuring:
-    """Who measures now, and for which items: those of one suite that follow each other without another test between."""
+    """The runner of now, and its items: those of one suite that follow each other without another test between."""
 
     def __init__(self) -> None:
         self.items: frozenset[str] = frozenset()
         self.runner: Runner | None = None
-        self.workers: Workers | None = None
         self.places: dict[str, int] = {}
         self.caches: dict[str, Cache | None] = {}
-
-    def close(self) -> None:
-        """Give runner and threads back. Waits for none."""
-        for one in (self.runner, self.workers):
-            if one is not None:
-                one.close()
 
 
 _MEASURING: pytest.StashKey[_Measuring] = pytest.StashKey()
 
 
 def runner_of(item: OperatorItem) -> Runner:
-    """Return who measures for `item`; the same one for items that follow each other.
+    """Return the runner for `item`; the same one for items that follow each other.
 
     Notes
     -----
-    Nothing is measured across another test, which may write the files that come next. A worker of pytest-xdist does
-    not know which items will be its own, so it measures the pairs of one item side by side and no further.
+    Nothing is compared ahead of another test, which may write the files that come next. A worker of pytest-xdist does
+    not know which items will be its own, and is itself one of several processes: it compares nothing ahead.
     """
     now = item.config.stash.get(_MEASURING, None) or item.config.stash.setdefault(_MEASURING, _Measuring())
     if now.runner is None or item.nodeid not in now.items:
@@ -57,7 +50,8 @@ def runner_of(item: OperatorItem) -> Runner:
         items = _following(item, now)
         now.items = frozenset(one.nodeid for one in items)
         numbers = [number for one in items for number in one.group.pairs]
-        now.runner = Runner(item.plan, numbers, _workers(item, now), cache=_cache(item, now))
+        jobs = 1 if hasattr(item.config, "workerinput") else item.plan.suite.jobs
+        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=_cache(item, now))
     return now.runner
 
 
@@ -75,9 +69,7 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
     records = gate.records[plan.digest]
     keys = gate.keys.get(plan.digest, {})
     reused = gate.reused.get(plan.digest, set())
-    problem = cache.keep(records, keys, reused)
-    told = cache.told(len(reused), len(records))
-    return tuple(filter(None, (told, cache.note, problem)))
+    return cache.keep(records, keys, reused)
 
 
 def _cache(item: OperatorItem, now: _Measuring) -> Cache | None:
@@ -103,21 +95,10 @@ def _folder(config: pytest.Config) -> Path:
 
 
 def stop_measuring(config: pytest.Config) -> None:
-    """Give the threads back, at the end of a session."""
+    """End worker processes, at the end of a session."""
     now = config.stash.get(_MEASURING, None)
-    if now is not None:
-        now.close()
-
-
-def _workers(item: OperatorItem, now: _Measuring) -> Workers | None:
-    """The threads of this suite, if it is to have any."""
-    jobs = item.plan.suite.jobs
-    if now.workers is not None and now.workers.jobs != jobs:
-        now.workers.close()
-        now.workers = None
-    if now.workers is None and jobs > 1:
-        now.workers = Workers(jobs)
-    return now.workers
+    if now is not None and now.runner is not None:
+        now.runner.close()
 
 
 def _following(item: OperatorItem, now: _Measuring) -> Sequence[OperatorItem]:

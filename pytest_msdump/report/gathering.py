@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.comparison.assemble import assemble, coverage_of
-from pytest_msdump.comparison.collecting import collector_at_rest
-from pytest_msdump.comparison.comparing import compare_pairs, conditions_of
+from pytest_msdump.comparison.comparing import comparer_of
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import NetworkOperator, Report
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
 __all__ = [
     "completed",
     "gathered",
-    "looked_over",
     "measured",
     "paired",
     "policy_entry",
-    "put_together",
     "remove_reports",
     "start_report",
     "write_report",
@@ -41,10 +38,10 @@ __all__ = [
 # What only some reports need is loaded with the first of them: a pair of files that agree is told of at once.
 
 
-def _csv(report: Report, directory: Path, content: bytes | None) -> Path:
+def _csv(report: Report, directory: Path) -> Path:
     from pytest_msdump.report.vendor_table import write_csv
 
-    return write_csv(report, directory, content)
+    return write_csv(report, directory)
 
 
 def _html(report: Report, directory: Path) -> Path:
@@ -74,8 +71,8 @@ _FIRST_BYTES = 4096
 
 def measured(plan: Plan) -> dict[int, Record]:
     """Compare all pairs of the plan here and now; return their records by number."""
-    records = compare_pairs(plan.pairing.pairs, conditions_of(plan))
-    return {number: completed(plan, number, record) for number, record in enumerate(records)}
+    compare = comparer_of(plan).compare
+    return {number: completed(plan, number, compare(pair)) for number, pair in enumerate(plan.pairing.pairs)}
 
 
 def completed(plan: Plan, number: int, record: Record) -> Record:
@@ -99,47 +96,28 @@ def gathered(plan: Plan, records: Mapping[int, Record]) -> Report:
     records : mapping of int to record
         What was done, by number of the pair.
     """
-    return looked_over(plan, put_together(plan, records))
-
-
-def put_together(plan: Plan, records: Mapping[int, Record]) -> Report:
-    """Return the report as each pair by itself gives it; ops.csv tells no more. Parameters are those of `gathered`."""
     roots = plan.left.root, plan.right.root
-    with collector_at_rest():
-        found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
-        return _assembled(plan, found)
+    found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
+    return _with_roles(plan, _assembled(plan, found))
 
 
-def looked_over(plan: Plan, report: Report) -> Report:
-    """Return the report with what is found by looking at all pairs together.
-
-    Parameters
-    ----------
-    plan : Plan
-        What was to be done.
-    report : Report
-        Of `put_together`.
-    """
+def _with_roles(plan: Plan, report: Report) -> Report:
+    """Return the report with what all pairs together show: roles, edges, and pairs that are suspicious."""
+    records = {number: record for number, record in enumerate(report.records) if record.was_run}
     # Two files are no network.
-    if plan.left.root.is_file():
+    if not records or plan.left.root.is_file():
         return report
-    with collector_at_rest():
-        records = {number: record for number, record in enumerate(report.records) if record.was_run}
-        if not records:
-            return report
-        from pytest_msdump.causes.localise import localised
+    from pytest_msdump.causes.localise import localised
 
-        found = localised(plan, records)
-        told = dict(found.records)
-        if any(record.fails for record in records.values()):
-            from pytest_msdump.causes.mispaired import suspicious_pairs
+    found = localised(plan, records)
+    placed = {**records, **found.records}
+    if any(record.fails for record in records.values()):
+        from pytest_msdump.causes.mispaired import suspicious_pairs
 
-            told |= {
-                number: replace(told.get(number, records[number]), suspicious=fits)
-                for number, fits in suspicious_pairs(plan, {**records, **told}).items()
-            }
-        whole = tuple([told.get(number, record) for number, record in enumerate(report.records)])
-        return replace(report, records=whole, localised_by=found.by, edges=found.edges)
+        suspicious = suspicious_pairs(plan, placed)
+        placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
+    whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
+    return replace(report, records=whole, localised_by=found.by, edges=found.edges)
 
 
 def paired(plan: Plan) -> Report:
@@ -258,7 +236,6 @@ def write_report(
     directory: Path,
     *,
     root: Path | None = None,
-    table: Callable[[], bytes | None] = lambda: None,
 ) -> list[Path]:
     """Write the wanted kinds of report and return the files; ``md`` also where a job of GitHub shows it.
 
@@ -272,8 +249,6 @@ def write_report(
         Where to.
     root : Path, optional
         The project's folder, where the paths in ``gitlab`` begin; see `report.ci`.
-    table : callable
-        Returns the content of ops.csv, where somebody has worked it out meanwhile.
 
     Raises
     ------
@@ -282,13 +257,12 @@ def write_report(
     """
     writers: Mapping[str, Callable[[], Path]] = {
         "json": lambda: write_json(report, directory),
-        "csv": lambda: _csv(report, directory, table()),
+        "csv": lambda: _csv(report, directory),
         "html": lambda: _html(report, directory),
         "md": lambda: _markdown(report, directory),
         "gitlab": lambda: _gitlab(report, directory, root),
     }
-    with collector_at_rest():
-        files = [writers[kind]() for kind in kinds if kind not in _PRINTED]
+    files = [writers[kind]() for kind in kinds if kind not in _PRINTED]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and "md" in kinds:
         from pytest_msdump.report.markdown import append_summary

@@ -44,7 +44,7 @@ __all__ = [
     "TITLES",
     "Columns",
     "columns_for",
-    "csv_content",
+    "csv_lines",
     "csv_rows",
     "nine_columns",
     "titles_of",
@@ -428,7 +428,7 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
 TITLES = titles_of(Columns())
 
 
-def write_csv(report: Report, directory: Path, content: bytes | None = None) -> Path:
+def write_csv(report: Report, directory: Path) -> Path:
     """Write ops.csv into `directory` and return its path.
 
     Parameters
@@ -437,20 +437,13 @@ def write_csv(report: Report, directory: Path, content: bytes | None = None) -> 
         The whole result of one suite.
     directory : Path
         Where to.
-    content : bytes, optional
-        Of `csv_content`, where it is known.
 
     Raises
     ------
     MsdumpError
         The file cannot be written.
     """
-    return write_file(directory, "ops.csv", csv_lines(report) if content is None else content)
-
-
-def csv_content(report: Report) -> bytes:
-    """Return what ops.csv holds."""
-    return b"".join(csv_lines(report))
+    return write_file(directory, "ops.csv", csv_lines(report))
 
 
 def csv_lines(report: Report) -> Iterator[bytes]:

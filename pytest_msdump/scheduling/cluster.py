@@ -1,32 +1,35 @@
-"""Pairs compared by the workers of a Dask cluster that see the same storage. The records are those of one process."""
+"""Pairs compared by the workers of a Dask cluster that see the same storage, with the records of one process."""
 
 from __future__ import annotations
 
-import os
-import select
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future as Attempt
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.comparison.comparing import conditions_of
+from pytest_msdump.comparison.comparing import Comparer, comparer_of
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
-from pytest_msdump.scheduling.program_version import bytes_to_read, stamp
-from pytest_msdump.scheduling.serial import Answer, Job, compare_batch, error_record, job_of
-from pytest_msdump.scheduling.workers import Crew
+from pytest_msdump.scheduling.program_version import Stamp, bytes_to_read, differences, files_of, stamp, state_of
 from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Arriving", "Cluster", "Leaving"]
+__all__ = ["Answer", "Cluster", "Job", "compare_batch", "connected", "job_of"]
 
-# A task costs the scheduler about a millisecond, whatever is in it; and a worker that is lost loses little.
+_CONNECT_SECONDS = 10
+_SHOWN = 3
+# A task costs the scheduler about a millisecond, whatever is in it; small tasks lose little with a worker.
 _MOST_PAIRS, _MOST_BYTES = 64, 64 * 1024 * 1024
 # Tasks that wait at the scheduler, for each thread of a worker.
 _WAITING = 3
@@ -38,7 +41,7 @@ _TICK_SECONDS = 1.0
 class _Task:
     jobs: tuple[Job, ...]
     attempts: int = 0
-    # Addresses of those who may do it; anybody where there are none.
+    # Addresses of the workers that may do it; any worker if it is empty.
     workers: tuple[str, ...] = ()
 
 
@@ -48,18 +51,23 @@ class Cluster:
     Parameters
     ----------
     plan : Plan
-        Whose pairs they are.
+        The pairs.
     client : Client
-        From `workers.connected`.
+        From `connected`.
     address : str
-        How the scheduler is called in messages.
+        Name of the scheduler in messages.
     patience_seconds : float
         How long to wait for a worker when there is none.
+
+    Attributes
+    ----------
+    notes : list of str
+        Sentences for the report.
 
     Raises
     ------
     ConfigError
-        Code of a user is to run, which does not travel; a side is on object storage; or no worker can compare.
+        User code is to run, which does not travel; a side is on object storage; or no worker can compare.
     """
 
     def __init__(self, plan: Plan, client: Client, address: str, *, patience_seconds: float = 60) -> None:
@@ -75,8 +83,8 @@ class Cluster:
         self._client = client
         self._address = address
         self._patience = patience_seconds
-        self._conditions = conditions_of(plan)
-        self._crew = Crew(client, stamp(), (plan.left.root, plan.right.root))
+        self._comparer = comparer_of(plan)
+        self._crew = _Crew(client, stamp(), (plan.left.root, plan.right.root))
         self._done: SimpleQueue[Future] = SimpleQueue()
         self._running: dict[Future, _Task] = {}
         self._is_deserted = False
@@ -84,10 +92,10 @@ class Cluster:
         self._await_workers()
 
     def records(self, numbers: Iterable[int]) -> Iterator[tuple[int, Record]]:
-        """Yield the records of pairs, in the order in which they are done.
+        """Yield records with the numbers of their pairs, in the order in which they are done.
 
-        A pair that ends its workers one after the other gets the verdict `error`. Where the last worker has gone, the
-        rest is not yielded, and `notes` say so.
+        A pair that ends its workers one after the other gets the verdict `error`. If no worker is left, the rest is not
+        yielded, and `notes` say so.
         """
         waiting = deque(self._tasks(list(numbers)))
         suspects: list[Job] = []
@@ -97,17 +105,17 @@ class Cluster:
                     f"--scheduler {self._address}: workers that compared nothing: {self._crew.sentence()}"
                 )
             yield from self._through(waiting, suspects, self._window())
-            # Whoever was on a lost worker is suspected. By itself, one ends workers or it does not.
+            # Pairs that were on a lost worker are done one at a time, which shows the one that ends workers.
             for job in suspects:
                 if not self._is_deserted:
                     yield from self._through(deque([_Task((job,))]), None, 1)
         finally:
-            # Where the scheduler has gone there is nothing to cancel.
+            # If the scheduler is gone, there is nothing to cancel.
             with suppress(Exception):
                 self._client.cancel(list(self._running), force=True)
 
     def _through(self, waiting: deque[_Task], suspects: list[Job] | None, window: int) -> Iterator[tuple[int, Record]]:
-        """Have tasks done, `window` of them at a time; without `suspects`, who ends workers is to blame."""
+        """Have tasks done, `window` at a time. Pairs of lost workers go to `suspects`, or are errors without it."""
         while waiting or self._running:
             while waiting and len(self._running) < window and self._is_submitted(waiting[0]):
                 waiting.popleft()
@@ -122,7 +130,7 @@ class Cluster:
     def _outcome(
         self, future: Future, task: _Task, waiting: deque[_Task], suspects: list[Job] | None
     ) -> Iterator[tuple[int, Record]]:
-        """What became of a task: records, another attempt, or an error."""
+        """Yield the records of a task, or try it again, or make errors of it."""
         from distributed import KilledWorker
 
         answer, error = Answer(refusal="the task was lost"), None
@@ -148,7 +156,7 @@ class Cluster:
         with suppress(Exception):
             future.cancel()
         self._crew.refresh()
-        # With nobody there it was no attempt: somebody may come, or the scheduler again.
+        # Without any worker it was no attempt: a worker may come, or the scheduler come back.
         task.attempts += bool(self._crew.able or self._crew.unable)
         if task.attempts >= _ATTEMPTS or (self._crew.unable and not self._crew.able):
             yield from self._errors(task, f"the workers of {self._address} cannot compare this pair: {why[:500]}")
@@ -157,17 +165,17 @@ class Cluster:
 
     def _errors(self, task: _Task, sentence: str) -> Iterator[tuple[int, Record]]:
         for job in task.jobs:
-            yield job.number, error_record(job.pair, self._conditions, sentence)
+            yield job.number, self._comparer.error(job.pair, sentence)
 
     def _is_submitted(self, task: _Task) -> bool:
-        """Submit a task; false where the client has given its scheduler up, and takes none."""
+        """Submit a task; return false if the client has given up its scheduler, and so takes none."""
         self._crew.refresh()
-        # Nobody is named as long as everybody can: a worker that comes later may help.
+        # No worker is named as long as all are able: one that comes later may help.
         task.workers = tuple(self._crew.able) if self._crew.unable else ()
         chosen = list(task.workers) or None
         try:
             future = self._client.submit(
-                compare_batch, task.jobs, self._conditions, stamp(), pure=False, workers=chosen, retries=0
+                compare_batch, task.jobs, self._comparer, stamp(), pure=False, workers=chosen, retries=0
             )
             future.add_done_callback(self._done.put)
         except Exception:
@@ -179,7 +187,7 @@ class Cluster:
         return True
 
     def _next_done(self) -> Future | None:
-        """Wait for a task; ``None`` when nobody is there to do one, or somebody is again and none was submitted."""
+        """Wait for a task; ``None`` if no worker is left, or workers are back and no task is submitted."""
         alone_since: float | None = None
         while True:
             try:
@@ -205,12 +213,12 @@ class Cluster:
                 return None
 
     def _is_stranded(self, task: _Task) -> bool:
-        """Whether a task is meant for workers that are all gone, while others are there."""
+        """Whether all workers that may do a task are gone, while others are there."""
         able = self._crew.able
         return bool(task.workers and able) and not set(task.workers) & set(able)
 
     def _has_workers(self) -> bool:
-        """Whether anybody is there who can do what is asked."""
+        """Whether a worker is there that can compare."""
         self._crew.refresh()
         return bool(self._crew.able)
 
@@ -230,7 +238,7 @@ class Cluster:
         return max(2, _WAITING * sum(self._crew.able.values()))
 
     def _tasks(self, numbers: Sequence[int]) -> Iterator[_Task]:
-        """Small pairs go together, large ones alone; and there is something for everybody."""
+        """Put small pairs together and leave large ones alone, in enough tasks for all workers."""
         most = min(_MOST_PAIRS, max(1, len(numbers) // (4 * max(1, sum(self._crew.able.values())))))
         jobs: list[Job] = []
         size = 0
@@ -246,114 +254,205 @@ class Cluster:
             yield _Task(tuple(jobs))
 
 
-# -- What copies of a process send to it through pipes ---------------------------------------------------------------
+def connected(address: str) -> Client:
+    """Connect to a scheduler.
+
+    Parameters
+    ----------
+    address : str
+        ``tcp://host:port``, as Dask spells addresses, or the path of a scheduler file.
+
+    Raises
+    ------
+    ConfigError
+        Dask is not installed, or no scheduler answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ConfigError(
+            f"--scheduler needs Dask distributed ({error}); install it: pip install 'pytest-msdump[distributed]'"
+        ) from None
+    is_file = "://" not in address and Path(address).is_file()
+    if not is_file and ":" not in address:
+        raise ConfigError(f"--scheduler: {address!r} is neither an address nor a scheduler file; write tcp://HOST:8786")
+    where: dict[str, str] = {"scheduler_file": address} if is_file else {"address": address}
+
+    attempt: Attempt[Client] = Attempt()
+
+    def connect() -> None:
+        try:
+            attempt.set_result(Client(**where, timeout=_CONNECT_SECONDS, set_as_default=False, name="msdump"))
+        except BaseException as error:
+            attempt.set_exception(error)
+
+    # Dask waits for ever for the greeting of a server that is no scheduler; such a thread is left behind.
+    Thread(target=connect, daemon=True).start()
+    wait([attempt], timeout=1.5 * _CONNECT_SECONDS)
+    if not attempt.done():
+        raise ConfigError(
+            f"--scheduler {address}: what answers there is no scheduler, or an overloaded one; "
+            "is it the dashboard's port? The scheduler's own is 8786 by default"
+        )
+    try:
+        return attempt.result()
+    except Exception as error:
+        # Each transport has errors of its own for what cannot be reached, or cannot be an address.
+        raise ConfigError(
+            f"--scheduler {address}: no scheduler answers there ({_line(error)}); start one with 'dask scheduler'"
+        ) from None
 
 
-_LENGTH_BYTES = 8
-_PIPE_BYTES = 1 << 20
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-class Leaving:
-    """Sends messages without waiting for the original, which may be in the midst of a large tensor."""
+class _Crew:
+    """The workers of a cluster. Each is asked once which program it has, and whether it sees the dumps.
 
-    def __init__(self, end: int) -> None:
-        self._end = end
-        self._waiting = bytearray()
-        os.set_blocking(end, False)
+    Parameters
+    ----------
+    client : Client
+        The cluster.
+    wanted : Stamp
+        The program that they must have.
+    folders : tuple of Path
+        The folders that they must see.
+    """
 
-    def send(self, message: bytes) -> None:
-        """Send what the pipe takes now, and keep the rest for later."""
-        self._waiting += len(message).to_bytes(_LENGTH_BYTES, "little") + message
-        with suppress(BlockingIOError):
-            self._write()
+    def __init__(self, client: Client, wanted: Stamp, folders: tuple[Path, ...]) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._ask = _question(tuple(map(str, folders)))
+        self._problems: dict[str, str] = {}
+        self._threads: dict[str, int] = {}
 
-    def finish(self) -> None:
-        """Wait until everything is sent."""
-        os.set_blocking(self._end, True)
-        self._write()
-
-    def _write(self) -> None:
-        while self._waiting:
-            del self._waiting[: os.write(self._end, self._waiting)]
-
-
-class _Message:
-    """What has arrived of a message, straight where it is to be: its length, and then as much as that says."""
-
-    def __init__(self) -> None:
-        self._content, self._arrived, self._is_length = bytearray(_LENGTH_BYTES), 0, True
+    def refresh(self) -> None:
+        """List the workers and ask the new ones; there are none while the scheduler does not answer."""
+        try:
+            self._threads = dict(self._client.nthreads())
+            new = [address for address in self._threads if address not in self._problems]
+            answers = self._client.run(self._ask, workers=new, on_error="return") if new else {}
+        except Exception:
+            # The errors of a client that has given up its scheduler differ from those of one that looks for it.
+            self._threads = {}
+            return
+        self._problems.update({address: self._problem(answers.get(address)) for address in new})
 
     @property
-    def missing(self) -> memoryview:
-        """Where the rest is to be."""
-        return memoryview(self._content)[self._arrived :]
-
-    def whole(self, count: int) -> bytearray | None:
-        """Return the message, if the bytes that came now, `count` of them, were its last; then the next begins."""
-        self._arrived += count
-        if self._arrived < len(self._content):
-            return None
-        content, was_length = self._content, self._is_length
-        size = int.from_bytes(content, "little") if was_length else _LENGTH_BYTES
-        self._content, self._arrived, self._is_length = bytearray(size), 0, not was_length
-        return None if was_length else content
-
-
-class Arriving:
-    """What copies send, by the end of the pipe that it comes from."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, _Message] = {}
-        self._poll = select.poll()
+    def able(self) -> dict[str, int]:
+        """Address → threads, of the workers that can compare."""
+        return {address: threads for address, threads in self._threads.items() if not self._problems.get(address)}
 
     @property
-    def is_open(self) -> bool:
-        """Whether any copy may send more."""
-        return bool(self._found)
+    def unable(self) -> dict[str, str]:
+        """Address → why not, of the others."""
+        return {address: problem for address in self._threads if (problem := self._problems.get(address, ""))}
 
-    def opened(self) -> int:
-        """Open a pipe and return the end for a copy."""
-        here, there = os.pipe()
-        os.set_blocking(here, False)
-        with suppress(OSError):
-            _widen(here)
-        self._found[here] = _Message()
-        self._poll.register(here, select.POLLIN)
-        return there
+    def sentence(self) -> str:
+        """Say which workers cannot compare, and why."""
+        unable = self.unable
+        named = "; ".join(f"{address}: {why}" for address, why in list(unable.items())[:_SHOWN])
+        more = f"; and {len(unable) - _SHOWN} more" if len(unable) > _SHOWN else ""
+        return named + more
 
-    def taken(self, wait_milliseconds: int | None) -> dict[int, Any]:
-        """Return what has arrived; wait for something where nothing has, for ever with ``None``."""
-        from pickle import loads
-
-        results: dict[int, Any] = {}
-        for end, _ in self._poll.poll(wait_milliseconds):
-            for message in self._messages(end):
-                results.update(loads(message))  # noqa: S301 - of a copy of this process
-        return results
-
-    def _messages(self, end: int) -> Iterator[bytearray]:
-        """Yield the messages that are there as a whole by now."""
-        found = self._found[end]
-        with suppress(BlockingIOError):
-            while count := os.readv(end, [found.missing]):
-                if (message := found.whole(count)) is not None:
-                    yield message
-            # It has ended, in the midst of a message perhaps.
-            self._closed(end)
-
-    def close(self) -> None:
-        """Take nothing more."""
-        for end in list(self._found):
-            self._closed(end)
-
-    def _closed(self, end: int) -> None:
-        self._poll.unregister(end)
-        del self._found[end]
-        os.close(end)
+    def _problem(self, answer: Any) -> str:
+        """Why a worker cannot compare; empty where it can."""
+        if isinstance(answer, BaseException):
+            return _line(answer)
+        if not isinstance(answer, Mapping):
+            return "it went away"
+        if answer.get("problem"):
+            return str(answer["problem"])
+        unlike = differences(Stamp(*answer["stamp"]), self._wanted)
+        return f"it has {unlike}" if unlike else ""
 
 
-def _widen(end: int) -> None:
-    """Let a pipe hold as much as anybody may have in one."""
-    import fcntl
+def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
+    """Return the question to workers. A nested function is sent as code: a worker may not have this package."""
 
-    fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    def ask() -> dict[str, Any]:
+        import dataclasses
+        import importlib
+        import importlib.metadata
+        import os
+
+        try:
+            stamp = importlib.import_module("pytest_msdump.scheduling.program_version").stamp()
+        except Exception as error:
+            try:
+                found = f"has pytest-msdump {importlib.metadata.version('pytest-msdump')}, which cannot do this"
+            except importlib.metadata.PackageNotFoundError:
+                found = "has no pytest-msdump"
+            return {"problem": f"it {found} ({type(error).__name__}: {error})"}
+        for folder in folders:
+            if not os.path.exists(folder):  # noqa: PTH110 - few modules
+                return {"problem": f"it does not see {folder}"}
+        return {"stamp": dataclasses.astuple(stamp)}
+
+    return ask
+
+
+# -- On a worker -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A pair, its number in the plan, and size and time of its files as the machine with the plan sees them."""
+
+    number: int
+    pair: Pair
+    seen: tuple[tuple[Path, tuple[int, int] | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Records by number of the pair; or why this worker compares nothing."""
+
+    records: tuple[tuple[int, Record], ...] = ()
+    refusal: str = ""
+
+
+def job_of(number: int, pair: Pair) -> Job:
+    """Return what a worker of a cluster needs to know of a pair."""
+    return Job(number, pair, tuple((path, _identity(path)) for path in files_of(pair)))
+
+
+def compare_batch(jobs: Sequence[Job], comparer: Comparer, wanted: Stamp) -> Answer:
+    """Compare pairs on a worker of a cluster.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        The pairs.
+    comparer : Comparer
+        Compares them.
+    wanted : Stamp
+        The program of the machine with the plan.
+
+    Returns
+    -------
+    Answer
+        A refusal if this worker has another program, whose numbers may differ. A pair whose files look different from
+        here has the verdict `error`.
+    """
+    unlike = differences(stamp(), wanted)
+    if unlike:
+        return Answer(refusal=f"it has {unlike}")
+    return Answer(tuple((job.number, _record(job, comparer)) for job in jobs))
+
+
+def _record(job: Job, comparer: Comparer) -> Record:
+    for path, seen in job.seen:
+        here = _identity(path)
+        if here != seen:
+            what = "is not there" if here is None else "is another file there, of another size or time"
+            sentence = f"{path}: {what}, on the worker; workers need the same storage at the same path"
+            return comparer.error(job.pair, sentence)
+    return comparer.compare(job.pair)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Size and time of the content, which are the same on every machine that mounts one storage."""
+    state = state_of(path)
+    return None if state is None else (state.size, state.modified)

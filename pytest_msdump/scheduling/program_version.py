@@ -1,4 +1,4 @@
-"""Which program it is that compares: two with one stamp give the same record of a pair, to the last bit."""
+"""Versions of this program and of files, so that a change of either is noticed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 import pytest_msdump
 from pytest_msdump.metrics.kernel import choose_kernel
@@ -32,18 +34,16 @@ class Stamp:
 @cache
 def stamp() -> Stamp:
     """Return the stamp of this process."""
-    import numpy as np
-
     return Stamp(_version(), _code(), np.__version__, choose_kernel().name)
 
 
 def differences(one: Stamp, other: Stamp) -> str:
-    """Say in what `one` differs from `other`; empty when in nothing. The digest is only told when nothing else is."""
+    """Say how `one` differs from `other`; empty if it does not. The digest is named only if nothing else differs."""
     named = {"version": "pytest-msdump", "code": "files of pytest-msdump", "numpy": "NumPy", "kernel": "kernel"}
     ours, theirs = asdict(one), asdict(other)
     differing = [name for name in named if ours[name] != theirs[name]]
-    told = [name for name in differing if name != "code"] or differing
-    return ", ".join(f"{named[name]} {ours[name]}, not {theirs[name]}" for name in told)
+    shown = [name for name in differing if name != "code"] or differing
+    return ", ".join(f"{named[name]} {ours[name]}, not {theirs[name]}" for name in shown)
 
 
 def _version() -> str:
@@ -54,23 +54,20 @@ def _version() -> str:
 
 
 def _code() -> str:
-    """A digest of what is there, since a working copy changes without a release."""
+    """Return a digest of the source files, since a working copy changes without a release."""
     root = Path(pytest_msdump.__path__[0])
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
         digest.update(content)
-    # Of the kernel's source, not of what was built of it: two compilers make two files of one.
+    # The kernel's source, not the built file: two compilers build different files from one source.
     digest.update(f"{choose_kernel().source}\0".encode())
     return digest.hexdigest()[:16]
 
 
-# -- The files of a pair, and what tells one version of a file from the next -----------------------------------------
-
-
 class FileState(NamedTuple):
-    """What the file system says of a file: times in nanoseconds; `changed` is that of the entry, `inode` its place."""
+    """What the file system says of a file; times in nanoseconds, `changed` is that of the inode."""
 
     size: int
     modified: int
@@ -89,10 +86,7 @@ def _files(ref: TensorRef) -> tuple[Path, ...]:
 
 
 def state_of(path: Path) -> FileState | None:
-    """Return the state of a file, links followed; ``None`` where there is none.
-
-    Of a file on object storage nothing is known that would tell one version from the next: also ``None``.
-    """
+    """Return the state of a file, following links; ``None`` if there is none, and for object storage."""
     if isinstance(path, RemotePath):
         return None
     try:
@@ -103,7 +97,7 @@ def state_of(path: Path) -> FileState | None:
 
 
 def bytes_to_read(pair: Pair) -> int:
-    """Return how large the tensors of a pair are on disk; 0 where nothing is known, or only statistics were saved."""
+    """Return the size of a pair's tensors on disk; 0 if unknown, or if only statistics were saved."""
     refs = [ref for ref in (pair.left, pair.right) if not ref.is_unseen]
     states = [state_of(path) for ref in refs for path in _files(ref)]
     return sum(state.size for state in states if state is not None) if len(refs) == 2 else 0

@@ -11,7 +11,7 @@ import pytest
 from dumps.dumpmade import FLOAT, FRACTAL_Z, NC1HWC0, dump2, message, op_output, put
 from kernels import EACH
 
-from pytest_msdump.comparison.comparing import compare_one, compare_pairs, conditions_of
+from pytest_msdump.comparison.comparing import comparer_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.layouts.device_layout import stored
 from pytest_msdump.metrics.kernel import VARIABLE
@@ -45,31 +45,30 @@ def network(folder: Path, **more: Any) -> Plan:
 
 def test_each_pair_has_its_own_record_in_order(tmp_path: Path) -> None:
     found = network(tmp_path)
-    conditions = conditions_of(found)
-    records = [*compare_pairs(found.pairing.pairs, conditions)]
-    assert records == [compare_one(pair, conditions) for pair in found.pairing.pairs]
+    records = [comparer_of(found).compare(pair) for pair in found.pairing.pairs]
+    assert [record.order for record in records] == [pair.order for pair in found.pairing.pairs]
     assert [record.left.name for record in records] == ["op0", "op1", "op2", "op3"]
 
 
 def test_a_file_that_changed_since_the_dump_was_listed_is_read_as_it_is(tmp_path: Path) -> None:
     found = network(tmp_path)
-    conditions = conditions_of(found)
-    assert [record.verdict.outcome for record in compare_pairs(found.pairing.pairs, conditions)] == ["pass"] * 4
+    compare = comparer_of(found).compare
+    assert [compare(pair).verdict.outcome for pair in found.pairing.pairs] == ["pass"] * 4
     first, second, third, fourth = found.pairing.pairs
     path = Path(first.left.source.path)
     path.write_bytes(path.read_bytes()[:-1])
-    assert compare_one(first, conditions).verdict.outcome == "error"
+    assert compare(first).verdict.outcome == "error"
     path.unlink()
-    assert "cannot be opened" in compare_one(first, conditions).verdict.findings[0].sentence
+    assert "cannot be opened" in compare(first).verdict.findings[0].sentence
     right = Path(second.right.source.path)
     right.write_bytes(right.read_bytes() + b"x")
-    assert "too many" in compare_one(second, conditions).verdict.findings[0].sentence
+    assert "too many" in compare(second).verdict.findings[0].sentence
     os.truncate(third.right.source.path, 40)
-    assert compare_one(third, conditions).verdict.outcome == "error"
+    assert compare(third).verdict.outcome == "error"
     lying = stored(np.full((2, 20, 3, 2), 5, "float32"), "NC1HWC0", logical_format="NCHW")
     told = op_output(FLOAT, lying.shape, lying.nbytes, memory_format=NC1HWC0, original=(2, 20, 3, 2))
     Path(fourth.left.source.path).write_bytes(dump2(message(outputs=[told]), lying.tobytes()))
-    assert compare_one(fourth, conditions).verdict.outcome == "fail"
+    assert compare(fourth).verdict.outcome == "fail"
 
 
 def test_a_grouped_weight_in_another_order_of_axes_stops_no_other_pair(tmp_path: Path) -> None:
@@ -78,6 +77,6 @@ def test_a_grouped_weight_in_another_order_of_axes_stops_no_other_pair(tmp_path:
     told = op_output(FLOAT, lying.shape, lying.nbytes, memory_format=FRACTAL_Z, original=weight.shape, groups=2)
     put(tmp_path / "left", "Conv2D.weight.1.1.1600000000000000", dump2(message(outputs=[told]), lying.tobytes()))
     found = network(tmp_path, weight=weight)
-    records = compare_pairs(found.pairing.pairs, conditions_of(found))
+    records = map(comparer_of(found).compare, found.pairing.pairs)
     verdicts = {record.left.name: record.verdict.outcome for record in records}
     assert verdicts == dict.fromkeys(["weight", "op0", "op1", "op2", "op3"], "pass")

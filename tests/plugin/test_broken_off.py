@@ -114,8 +114,8 @@ def dumps(tmp_path, monkeypatch):
 
 KILL = """
 import os, signal, sys
-from pytest_msdump.scheduling import whole
-whole.records_of = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+from pytest_msdump.scheduling import run
+run.records_of = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 from pytest_msdump.cli import main
 main(sys.argv[1:])
 """

@@ -15,7 +15,7 @@ from pytest_msdump.escape import csv_line
 from pytest_msdump.model.comparison import CustomResult, Measurement
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.report.vendor_cells import ALGORITHMS, number_cells
-from pytest_msdump.report.vendor_table import TITLES, csv_content, csv_rows, write_csv
+from pytest_msdump.report.vendor_table import TITLES, csv_lines, csv_rows, write_csv
 from pytest_msdump.text import plain_text
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
@@ -224,6 +224,6 @@ def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
         samples.passed(custom={"cosine_similarity": CustomResult('own, "1"', "why not")}),
     ]
     report = a_report(records, alone, names=[*names, "c"])
-    text = csv_content(report).decode("utf-8", errors="surrogateescape")
+    text = b"".join(csv_lines(report)).decode("utf-8", errors="surrogateescape")
     assert text == by_csv([TITLES, *csv_rows(report)])
     assert text.count("own") == 1

@@ -28,18 +28,18 @@ def slow(log: Path, seconds: float) -> Any:
         import os
         import time
 
-        from pytest_msdump.scheduling import serial
+        from pytest_msdump.comparison.comparing import Comparer
 
-        original = serial.compare_one
+        original = Comparer.compare
 
-        def compare_one(pair: Any, conditions: Any) -> Any:
+        def compare(comparer: Any, pair: Any) -> Any:
             with open(log, "a") as file:  # noqa: PTH123
                 file.write(f"{os.getpid()}\n")
             time.sleep(seconds)
-            return original(pair, conditions)
+            return original(comparer, pair)
 
-        serial.compare_one = compare_one
-        return lambda: setattr(serial, "compare_one", original)
+        Comparer.compare = compare  # type: ignore[method-assign]
+        return lambda: setattr(Comparer, "compare", original)
 
     return _plugin(happens, str(log), seconds)
 
@@ -51,17 +51,17 @@ def deadly(name: str) -> Any:
         import os
         import signal
 
-        from pytest_msdump.scheduling import serial
+        from pytest_msdump.comparison.comparing import Comparer
 
-        original = serial.compare_one
+        original = Comparer.compare
 
-        def compare_one(pair: Any, conditions: Any) -> Any:
+        def compare(comparer: Any, pair: Any) -> Any:
             if pair.left.key.op.name == name:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return original(pair, conditions)
+            return original(comparer, pair)
 
-        serial.compare_one = compare_one
-        return lambda: setattr(serial, "compare_one", original)
+        Comparer.compare = compare  # type: ignore[method-assign]
+        return lambda: setattr(Comparer, "compare", original)
 
     return _plugin(happens, name)
 
@@ -74,15 +74,15 @@ def older(which: int) -> Any:
             return lambda: None
         import dataclasses
 
+        from pytest_msdump.scheduling import cluster
         from pytest_msdump.scheduling import program_version as module
-        from pytest_msdump.scheduling import serial
 
         original = module.stamp
         found = dataclasses.replace(original(), version="0.0.9")
-        module.stamp = serial.stamp = lambda: found
+        module.stamp = cluster.stamp = lambda: found
 
         def undo() -> None:
-            module.stamp = serial.stamp = original
+            module.stamp = cluster.stamp = original
 
         return undo
 
@@ -93,16 +93,16 @@ def elsewhere() -> Any:
     """What workers see at a path was written at another time."""
 
     def happens(_worker: Any) -> Any:
-        from pytest_msdump.scheduling import serial
+        from pytest_msdump.scheduling import cluster
 
-        original = serial._identity
+        original = cluster._identity
 
         def identity(path: Any) -> Any:
             found = original(path)
             return (found[0], found[1] + 1) if "op1." in str(path) else found
 
-        serial._identity = identity
-        return lambda: setattr(serial, "_identity", original)
+        cluster._identity = identity
+        return lambda: setattr(cluster, "_identity", original)
 
     return _plugin(happens)
 

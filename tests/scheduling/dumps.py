@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.comparing import Conditions
+from pytest_msdump.comparison.comparing import Comparer
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
-from pytest_msdump.scheduling import serial
 from pytest_msdump.testing.builder import write_reference
 
 LARGE = 40_000
@@ -56,14 +55,13 @@ def as_written(folder: Path) -> bytes:
 
 def before_each_pair(monkeypatch: pytest.MonkeyPatch, do: Callable[[str], object]) -> None:
     """Call `do` with the name of each operator that is about to be measured in this process."""
-    original = serial.compare_pairs
+    original = Comparer.compare
 
-    def compare_pairs(pairs: Iterable[Pair], conditions: Conditions) -> Iterator[Record]:
-        for pair in pairs:
-            do(pair.left.key.op.name)
-            yield from original((pair,), conditions)
+    def compare(comparer: Comparer, pair: Pair) -> Record:
+        do(pair.left.key.op.name)
+        return original(comparer, pair)
 
-    monkeypatch.setattr(serial, "compare_pairs", compare_pairs)
+    monkeypatch.setattr(Comparer, "compare", compare)
 
 
 def interrupt_at(name: str) -> Callable[[str], None]:

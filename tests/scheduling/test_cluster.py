@@ -130,7 +130,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
                     os.kill(killed[0], signal.SIGKILL)
                 yield item
 
-    from pytest_msdump.scheduling.whole import records_of
+    from pytest_msdump.scheduling.run import records_of
 
     address = doomed.scheduler_address
     with befallen(address, clusters.slow(log, 0.3)):
@@ -249,15 +249,15 @@ def mortal(tmp_path):
 
 @pytest.mark.dask
 def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal, monkeypatch):
-    from pytest_msdump.scheduling import workers
+    from pytest_msdump.scheduling import cluster as module
     from pytest_msdump.scheduling.cluster import Cluster
 
-    monkeypatch.setattr(workers, "_CONNECT_SECONDS", 2)
+    monkeypatch.setattr(module, "_CONNECT_SECONDS", 2)
     compare()
     alone = results(dumps)["tensors"]
     process, address = mortal
     planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
-    with befallen(address, clusters.slow(dumps / "log", 0.2), is_undone=False), workers.connected(address) as client:
+    with befallen(address, clusters.slow(dumps / "log", 0.2), is_undone=False), module.connected(address) as client:
         cluster = Cluster(planned, client, address, patience_seconds=4)
         found = cluster.records(range(len(SIZES)))
         records = dict([next(found)])
@@ -276,11 +276,11 @@ def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal,
 
 @pytest.mark.dask
 def test_a_scheduler_that_comes_back_is_given_what_it_did_not_take(dumps, address, monkeypatch):
-    from pytest_msdump.scheduling import workers
+    from pytest_msdump.scheduling import cluster as module
     from pytest_msdump.scheduling.cluster import Cluster
 
     planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
-    with workers.connected(address) as client:
+    with module.connected(address) as client:
         cluster = Cluster(planned, client, address, patience_seconds=20)
         submit, nthreads, back = client.submit, client.nthreads, []
 
@@ -312,17 +312,17 @@ def test_code_of_a_user_does_not_travel(dumps, address, capsys):
 @pytest.mark.usefixtures("dumps", "address")
 @pytest.mark.parametrize("named", ["tcp://127.0.0.1:9", "127.0.0.1:9", "wrong://127.0.0.1:9", "tcp://nowhere"])
 def test_an_address_where_nobody_answers_is_told_on_a_line(capsys, monkeypatch, named):
-    from pytest_msdump.scheduling import workers
+    from pytest_msdump.scheduling import cluster as module
 
-    monkeypatch.setattr(workers, "_CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(module, "_CONNECT_SECONDS", 0.3)
     assert compare("--scheduler", named) == 4
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"msdump: --scheduler {named}: no scheduler answers there (")
 
 
 _CONNECTING = (
-    "import sys\nfrom pytest_msdump.cli import main\nfrom pytest_msdump.scheduling import workers\n"
-    "workers._CONNECT_SECONDS = 1\nsys.exit(main(sys.argv[1:]))\n"
+    "import sys\nfrom pytest_msdump.cli import main\nfrom pytest_msdump.scheduling import cluster\n"
+    "cluster._CONNECT_SECONDS = 1\nsys.exit(main(sys.argv[1:]))\n"
 )
 
 

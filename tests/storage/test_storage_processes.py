@@ -101,36 +101,25 @@ _HELPERS = (
     "from pytest_msdump.cli import main\n"
     "for file in sorted(Path('left').iterdir()):\n"
     "    fsspec.filesystem('memory').pipe_file(f'/bucket/left/{file.name}', file.read_bytes())\n"
-    "helpers, fork, start = [], os.fork, threading.Thread.start\n"
-    "os.fork = lambda: helpers.append('process') or fork()\n"
+    "helpers, start = [], threading.Thread.start\n"
     "threading.Thread.start = lambda self: helpers.append('thread') or start(self)\n"
-    "if sys.argv[1] == 'beside':\n"
-    "    event = threading.Event()\n"
-    "    start(threading.Thread(target=event.wait, daemon=True))\n"
-    "assert main(['compare', sys.argv[2], 'right', '--quiet', *sys.argv[3:]]) == 1\n"
+    "assert main(['compare', sys.argv[1], 'right', '--quiet', *sys.argv[2:]]) == 1\n"
     "print(*sorted(set(helpers)))\n"
 )
 
 
-_COPIED = pytest.mark.skipif(sys.platform != "linux", reason="no process is copied elsewhere")
-
-
-@pytest.mark.parametrize(("beside", "helper"), [pytest.param("alone", "process", marks=_COPIED), ("beside", "thread")])
-def test_a_connection_is_shared_with_no_copy_and_no_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, helper: str
-) -> None:
+def test_a_connection_is_shared_with_no_process_and_no_thread(tmp_path: Path) -> None:
     """A storage may have one connection, on which each of them would take bytes that somebody else asked for."""
     write_pairs(tmp_path, [2 * LARGE] * 6, drifting=(1,))
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
 
     def helpers(*words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-c", _HELPERS, beside, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", _HELPERS, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()[-1]
 
-    assert helpers("left", "--jobs", "2") == helper
+    assert helpers("left", "--jobs", "2") == "thread"
     assert helpers("memory://bucket/left") == ""
     alone = as_written(tmp_path)
     assert helpers("memory://bucket/left", "--jobs", "2") == ""
@@ -142,21 +131,18 @@ SLOW = """
 import os, sys, time
 import storage.shelf
 from pytest_msdump.cli import main
-from pytest_msdump.scheduling import serial as running
-home, compare_pairs = os.getpid(), running.compare_pairs
-def slowly(*arguments):
-    if os.getpid() == home:
-        print("in", flush=True)
+from pytest_msdump.comparison.comparing import Comparer
+def slowly(*_):
+    print("in", flush=True)
     time.sleep(60)
-    yield from compare_pairs(*arguments)
-running.compare_pairs = slowly
+Comparer.compare = slowly
 {before}
 sys.exit(main({words}))
 """
 
 
 def terminated(tmp_path: Path, *words: str, before: str = "", is_own: bool = True) -> int:
-    """Compare, end that by SIGTERM, to it and all its copies, and return the exit code."""
+    """Compare, end that by SIGTERM, to its whole group, and return the exit code."""
     program = SLOW.format(before=before, words="" if is_own else "sys.argv[1:]")
     command = [sys.executable, "-c", program, "compare", "shelf://target_bad2", "shelf://target", *words]
     with subprocess.Popen(
