@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.diagnosis.diagnose import diagnose
 from pytest_msdump.diagnosis.pointwise import to_bfloat16, to_float8
 

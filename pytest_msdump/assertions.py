@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.comparison.comparing import compare_pair, compare_views
 from pytest_msdump.comparison.device_overflow import culprits_of
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import OpenDump, as_path
-from pytest_msdump.comparison.operands import Tensor, opened
+from pytest_msdump.comparison.opening import OpenDump, Tensor, as_path, open_tensor
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.dumps.opdebug import overflow_files
 from pytest_msdump.errors import ConfigError
@@ -95,8 +94,8 @@ def compare(
     if right is None:
         raise ConfigError("there is no right side; give the reference as the second argument")
     with ExitStack() as stack:
-        left_ref, left_view = opened(left, name, stack)
-        right_ref, right_view = opened(right, name, stack)
+        left_ref, left_view = open_tensor(left, name, stack)
+        right_ref, right_view = open_tensor(right, name, stack)
         pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
         return compare_views(pair, left_view, right_view, policy)
 
@@ -278,7 +277,7 @@ def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
 
 def _of_tensor(given: Tensor) -> Iterable[tuple[str, OneSide | str]]:
     with ExitStack() as stack:
-        _, view = opened(given, "tensor", stack)
+        _, view = open_tensor(given, "tensor", stack)
         return [("tensor", scan(view))] if view.size else []
 
 

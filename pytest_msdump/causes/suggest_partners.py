@@ -18,7 +18,7 @@ from pytest_msdump.causes.suggest import (
     is_named_after,
     suggest,
 )
-from pytest_msdump.comparison.align_shapes import bring_together
+from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
@@ -273,10 +273,10 @@ def _ways(formats: Transform, *ranks: int) -> Iterator[Transform]:
 def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
     """How far apart the two are, ``None`` where their shapes do not meet this way."""
     try:
-        met = bring_together(pair, left, right)
+        aligned = align(pair, left, right)
     except TensorShapeError:
         return None
-    return None if met.sampled else disagreement(met.left, met.right)
+    return None if aligned.sampled else disagreement(aligned.left, aligned.right)
 
 
 # -- Suggestions as a report has them --------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 _BY_SIGNAL = 128
 _BETWEEN_COLLECTIONS = 100_000
 
-# Nothing here multiplies matrices: idle threads of numpy's library cost a third of its import. Any of these in the environment has the last word.
+# Nothing here multiplies matrices: idle threads of numpy's library cost a third of its import. Any of these in the
+# environment has the last word.
 _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
 
 # Each is a module of this package with DESCRIPTION, add_arguments and run, imported when it is called.

@@ -10,9 +10,9 @@ from typing import Any
 from pytest_msdump.cli import inspect_file_text, inspect_json, inspect_text
 from pytest_msdump.cli.inspect_file_text import save_text
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.comparison.graph_operators import operators_of_line
 from pytest_msdump.comparison.indexing import index, listed
 from pytest_msdump.comparison.opening import as_path
-from pytest_msdump.comparison.placing import operators_of_line
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json, terminal_lines
 from pytest_msdump.inspect.check_text import check_lines

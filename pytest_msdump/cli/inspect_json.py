@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pytest_msdump.comparison.arguments import kernel_args_of
-from pytest_msdump.comparison.placing import PlacedOperator
+from pytest_msdump.comparison.graph_operators import PlacedOperator
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTensor

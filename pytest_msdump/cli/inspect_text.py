@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.comparison.arguments import kernel_args_of
-from pytest_msdump.comparison.placing import PlacedOperator
+from pytest_msdump.comparison.graph_operators import PlacedOperator
 from pytest_msdump.dumps.graphs.source_lines import user_frames
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.inspect.survey import Survey, SurveyedOperator

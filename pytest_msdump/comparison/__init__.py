@@ -1,4 +1,4 @@
-"""The corridor: `plan` says who meets whom (names only), `compare_pair` measures and judges one pair.
+"""Compare two dumps: `planning.plan` pairs them by names alone, `comparing.compare_pair` measures and judges one pair.
 
-pytest, the command and the assertion helpers all walk through these two. There is no third road.
+pytest, the command and the assertion helpers all go through these two.
 """

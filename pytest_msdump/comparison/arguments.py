@@ -1,4 +1,4 @@
-"""What the operators of a failing pair were initialised with, and where two runs of MindSpore differ in it."""
+"""Arguments of the operators of a failing pair, and how two runs of MindSpore differ in them."""
 
 from __future__ import annotations
 
@@ -13,31 +13,17 @@ from pytest_msdump.model.tensor import Coordinates, TensorRef, mangle
 
 __all__ = ["ArgumentBook", "arguments_of_pair", "kernel_args_of"]
 
-# A graph's rank and number, where it says them.
+# A graph's rank and number, as far as known.
 _Where = tuple[int | None, int | None]
 
 
 def kernel_args_of(dump: Dump, ref: TensorRef) -> KernelArguments | None:
-    """Return the arguments that the operator of a tensor was initialised with; ``None`` where none were saved.
-
-    Parameters
-    ----------
-    dump : Dump
-        Whose tensor it is.
-    ref : TensorRef
-        The tensor. Its directory is looked into now, for one file.
-    """
+    """Read the arguments that the operator of a tensor was initialised with; ``None`` if none were saved."""
     return read_kernel_args(ref) if dump.root.is_dir() else None
 
 
 class ArgumentBook:
-    """Attributes of a dump's operators, by the graphs that ran.
-
-    Parameters
-    ----------
-    dump : Dump
-        With its graphs.
-    """
+    """Attributes of a dump's operators, from the graphs that ran."""
 
     def __init__(self, dump: Dump) -> None:
         self._operators: dict[str, list[tuple[_Where, Operator]]] = {}
@@ -47,7 +33,7 @@ class ArgumentBook:
                     self._operators.setdefault(mangle(operator.name), []).append(((at.rank, at.graph), operator))
 
     def attributes(self, ref: TensorRef) -> Mapping[str, str] | None:
-        """Return the attributes of the operator of a tensor; ``None`` where no graph tells them."""
+        """Return the attributes of the operator of a tensor; ``None`` if no graph has them."""
         op = ref.key.op
         for where, operator in self._operators.get(mangle(op.label), ()):
             if _is_of(where, op.at) and op.op_type in (None, operator.op_type):
@@ -64,29 +50,19 @@ def _is_of(where: _Where, at: Coordinates) -> bool:
 def arguments_of_pair(
     pair: Pair, left: Dump, right: Dump, books: tuple[ArgumentBook, ArgumentBook]
 ) -> tuple[dict[str, KernelArguments], tuple[ArgumentDifference, ...]]:
-    """Return what a failing pair's record gets: arguments of the kernels by side, and what differs.
-
-    Parameters
-    ----------
-    pair : Pair
-        The pair.
-    left, right : Dump
-        Its dumps.
-    books : tuple of ArgumentBook
-        Of the left and of the right side.
-    """
+    """Return the arguments of the kernels by side, and what differs, for the record of a failing pair."""
     sides = {"left": kernel_args_of(left, pair.left), "right": kernel_args_of(right, pair.right)}
     saved = {side: one for side, one in sides.items() if one is not None}
     return saved, tuple(_differing(pair, sides, books))
 
 
 def _differing(
-    pair: Pair, told: Mapping[str, KernelArguments | None], books: tuple[ArgumentBook, ArgumentBook]
+    pair: Pair, saved: Mapping[str, KernelArguments | None], books: tuple[ArgumentBook, ArgumentBook]
 ) -> Iterator[ArgumentDifference]:
-    """Yield what both sides tell differently. Operators of different types share no arguments."""
+    """Yield the arguments and attributes that differ. Operators of different types share none."""
     if pair.left.key.op.op_type != pair.right.key.op.op_type:
         return
-    left, right = told["left"], told["right"]
+    left, right = saved["left"], saved["right"]
     if left and right and not left.note and not right.note:
         yield from differences("argument", left.values, right.values)
     ours, theirs = books[0].attributes(pair.left), books[1].attributes(pair.right)

@@ -1,4 +1,4 @@
-"""Puts a report together from two dumps, their pairing and the records. Names and counts only."""
+"""Put a report together from two dumps, their pairing and the records."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def assemble(
     left, right : Dump
         Both sides, as they were paired.
     pairing : Pairing
-        Who met whom, and who was left alone.
+        The pairs, and the tensors without a partner.
     records : iterable of Record
         One for each pair, in the order of `pairing.pairs`.
     profile : str
-        Name of the profile that was in force.
+        Name of the profile.
     sides : tuple of SideInfo, optional
-        Of `side_info`, where it is known.
+        From `side_info`, if the caller has it.
     limits : mapping, optional
-        What else is worth keeping of the policy (JSON values), for the report's reader.
+        More of the policy (JSON values), for the report's reader.
     min_coverage : float, optional
-        The least coverage that was asked for, 0 to 1.
+        Least coverage, 0 to 1.
     network : iterable of NetworkOperator
         The operators of the left side's compiled model (`matching.rules`).
     notes : tuple of str
@@ -79,7 +79,7 @@ def assemble(
 
 
 def side_info(dump: Dump) -> SideInfo:
-    """Return what a report tells of one side."""
+    """Return what a report says of one side."""
     return SideInfo(
         directory=str(dump.root),
         reader=dump.reader,
@@ -93,7 +93,7 @@ def side_info(dump: Dump) -> SideInfo:
 
 
 def coverage_of(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None) -> Coverage:
-    """Return how much of the right side was matched, how much was asked for, and which sides are not whole."""
+    """Return how much of the right side was matched, the least that must be, and which sides are not whole."""
     return Coverage(
         right_total=pairing.right_total,
         right_paired=pairing.right_paired,
@@ -104,7 +104,7 @@ def coverage_of(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: floa
 
 
 def _unmatched(one: Unmatched, root: Path, order: int | None) -> UnmatchedTensor:
-    """One tensor without a partner; `order` as in records, of left tensors only."""
+    """Return a tensor without a partner as reports have it; `order` is of left tensors only."""
     key, source, spec = one.ref.key, one.ref.source, one.ref.spec
     tensor = ReportedTensor(
         address=key.address,

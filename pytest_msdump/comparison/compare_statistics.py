@@ -1,4 +1,4 @@
-"""Compare a pair of which at least one tensor was not saved: what was, is brought to the same numbers."""
+"""Compare a pair by statistics, since at least one of its tensors was not saved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.comparison.logical import logical_views
+from pytest_msdump.comparison.align import logical_views
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
@@ -36,7 +36,7 @@ _SIDES = ("left", "right")
 
 
 class _Both(NamedTuple):
-    """Statistics of both sides, how many elements they are of, and what is to be said."""
+    """Statistics of both sides, the number of elements they are of, and a remark."""
 
     left: Statistics
     right: Statistics
@@ -44,8 +44,8 @@ class _Both(NamedTuple):
     note: Message | None = None
 
 
-class _Claimed:
-    """A tensor that was not saved, by what its row claims: it can meet another's shape, and cannot be read."""
+class _UnsavedTensor:
+    """A tensor that was not saved, as its row describes it: it has a shape, and cannot be read."""
 
     def __init__(self, spec: TensorSpec, dtype: str, shape: tuple[int, ...]) -> None:
         self.spec = spec
@@ -62,8 +62,8 @@ class _Claimed:
     def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
         raise NotImplementedError
 
-    def permuted(self, axes: tuple[int, ...]) -> _Claimed:
-        return _Claimed(self.spec, self.dtype, tuple(self.shape[axis] for axis in axes))
+    def permuted(self, axes: tuple[int, ...]) -> _UnsavedTensor:
+        return _UnsavedTensor(self.spec, self.dtype, tuple(self.shape[axis] for axis in axes))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -75,11 +75,11 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
     Parameters
     ----------
     pair : Pair
-        Of at least one side there are statistics only.
+        At least one side has statistics only.
     policy : Policy
         What it is judged by.
     roots : tuple of Path
-        The two dumps, which the record names files relative to.
+        The two dumps; the record names files relative to them.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
-        both = _brought_together(pair, opened, dtypes)
+        both = _aligned(pair, opened, dtypes)
     limits = of_pair(of_pair(limits, pair.note, pair.uncompared), both.note, pair.uncompared)
     verdict, checks, comparison = judge_statistics(
         both.left,
@@ -129,17 +129,17 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
 
 
 def _row(side: Statistics) -> int | None:
-    """The line of the table; ``None`` for numbers computed from the tensor itself."""
+    """Return the line of the table; ``None`` for numbers computed from the tensor itself."""
     return None if side.source is None else side.source.part
 
 
 def _numbers(side: Statistics) -> Statistics:
-    """The numbers alone, as records keep them."""
+    """Return the numbers alone, as records keep them."""
     return Statistics(side.values, side.digits)
 
 
 def _dtypes(pair: Pair, opened: Sequence[TensorView | None]) -> tuple[str, str]:
-    """The data types; where a table does not tell one, it is taken to be the other side's."""
+    """Return the data types; a table without one has the other side's."""
     left, right = (
         ref.spec.dtype if view is None else view.dtype
         for ref, view in zip((pair.left, pair.right), opened, strict=True)
@@ -152,12 +152,12 @@ def _dtypes(pair: Pair, opened: Sequence[TensorView | None]) -> tuple[str, str]:
     return left or known, right or known
 
 
-def _brought_together(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str, str]) -> _Both:
-    """The statistics of both sides, of as many elements."""
+def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str, str]) -> _Both:
+    """Return the statistics of both sides, of equally many elements."""
     refs = (pair.left, pair.right)
     padded = [ref.is_unseen and may_be_padded(ref.spec.memory_format) for ref in refs]
     views = [
-        view or (None if ref.spec.shape is None else _Claimed(ref.spec, dtype, ref.spec.shape))
+        view or (None if ref.spec.shape is None else _UnsavedTensor(ref.spec, dtype, ref.spec.shape))
         for view, ref, dtype in zip(opened, refs, dtypes, strict=True)
     ]
     left, right = views
@@ -184,7 +184,7 @@ def _stored_alike(left: TensorView, right: TensorView) -> bool:
 def _values(
     refs: tuple[TensorRef, TensorRef], views: Sequence[TensorView | None], *, with_digests: bool
 ) -> tuple[Statistics, Statistics]:
-    """A table's numbers, or those of the tensor. Digests only of what the other side has a digest of as well."""
+    """Return a table's numbers, or those of the tensor; only those digests that the other side has as well."""
     wanted = [
         name for name in _DIGESTS if with_digests and any(name in _table(ref).values for ref in refs if ref.is_unseen)
     ]
@@ -206,14 +206,14 @@ def _without(statistics: Statistics, names: Sequence[str]) -> Statistics:
 
 
 def _check_counts(left: Statistics, right: Statistics) -> None:
-    """Tables may tell the number of elements by itself."""
+    """Refuse tables that count different numbers of elements."""
     counts = (left.values.get("count"), right.values.get("count"))
     if None not in counts and counts[0] != counts[1]:
         raise TensorShapeError(f"the left table counts {counts[0]} elements, the right {counts[1]}")
 
 
 def _of_unknown_shape(refs: tuple[TensorRef, TensorRef], views: Sequence[TensorView | None]) -> _Both:
-    """Nothing tells one side's shape: its table may count elements."""
+    """Return the statistics if the shape of a side is unknown; its table may count elements."""
     left, right = _values(refs, views, with_digests=False)
     sizes = [view.size for view in views if view is not None]
     counted = [side.values.get("count") for side in (left, right)]
@@ -228,7 +228,7 @@ def _of_unknown_shape(refs: tuple[TensorRef, TensorRef], views: Sequence[TensorV
 def _padded_alike(
     refs: tuple[TensorRef, TensorRef], left: TensorView, right: TensorView, padded: Sequence[bool]
 ) -> _Both:
-    """Statistics of one side are of its padding, too: give the other as many zeros."""
+    """Return the statistics if those of one side include its padding: the other side gets as many zeros."""
     views = [
         view if is_padded or ref.is_unseen else logical(view)
         for view, ref, is_padded in zip((left, right), refs, padded, strict=True)
@@ -249,7 +249,7 @@ def _padded_alike(
 
 
 def _with_zeros(side: Statistics, zeros: int) -> Statistics:
-    """The statistics of a tensor with so many zeros more."""
+    """Return the statistics of a tensor with so many zeros more."""
     if not zeros:
         return side
     values: dict[str, Statistic] = dict(side.values)

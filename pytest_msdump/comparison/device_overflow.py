@@ -1,4 +1,4 @@
-"""Whom an overflow file of the device means: the operators of its entries, by task and stream. Opens no tensor."""
+"""Operators that the device's own overflow check reports, found by task and stream. Opens no tensor."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 
 from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
+from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
 
 __all__ = ["Culprit", "culprits_of", "overflows_by_operator", "with_overflows"]
 
-# The number of a task or stream that nobody knew.
+# The number of an unknown task or stream.
 _UNKNOWN = 65535
 
 _MOST_LISTED = 3
@@ -23,7 +24,7 @@ _MOST_LISTED = 3
 
 @dataclass(frozen=True)
 class Culprit:
-    """Whom an entry of the device's check means: `refs` are that operator's tensors, empty when none was dumped."""
+    """An entry of the device's check, and the tensors of its operator; empty if none was dumped."""
 
     file: OverflowFile
     entry: OverflowEntry
@@ -31,21 +32,25 @@ class Culprit:
 
 
 def overflows_by_operator(dump: Dump) -> Mapping[OpKey, tuple[OverflowEntry, ...]]:
-    """Return what the device's own check says of each operator; reads no tensor."""
+    """Return the entries of the device's own check by operator."""
+    return _by_operator(culprits_of(dump, overflow_files(dump.root)))
+
+
+def _by_operator(culprits: Iterable[Culprit]) -> dict[OpKey, tuple[OverflowEntry, ...]]:
     found: defaultdict[OpKey, list[OverflowEntry]] = defaultdict(list)
-    for culprit in culprits_of(dump, overflow_files(dump.root)):
+    for culprit in culprits:
         if culprit.refs:
             found[culprit.refs[0].key.op].append(culprit.entry)
     return {op: tuple(entries) for op, entries in found.items()}
 
 
 def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
-    """Find whom each entry means: the oldest dump of the same folder with its task and stream.
+    """Find the operator of each entry: the oldest dump in the same folder with its task and stream.
 
     Parameters
     ----------
     dump : Dump
-        Whose operators; those of earlier runs count, too.
+        The dump; operators of earlier runs count, too.
     files : iterable of OverflowFile
         Read already.
 
@@ -56,9 +61,9 @@ def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
 
     Notes
     -----
-    The numbers in the overflow file's own name are of the check, not of who overflowed. A dump whose name has no
+    The numbers in the overflow file's own name belong to the check, not to the operator. A dump whose name has no
     stream is found by its task alone; 65535 as task or stream means unknown and finds nothing. Context and thread
-    count where the entry has them and the dump's name does: 0 is a number like any other.
+    count if both the entry and the dump's name have them: 0 is a number like any other.
     """
     reported = [(file, entry) for file in files for entry in file.entries if entry.is_overflow]
     if not reported:
@@ -101,39 +106,26 @@ def _agree(ids: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
 
 
 def with_overflows(dump: Dump) -> Dump:
-    """Tell each tensor what the device's own check says of its operator.
+    """Set `TensorRef.overflows` by the device's own check.
 
-    Parameters
-    ----------
-    dump : Dump
-        Its index.
-
-    Returns
-    -------
-    Dump
-        The same; `TensorRef.overflows` are set, and notes tell who overflowed, entries that mean no operator of the
-        dump, and overflow files that cannot be read.
+    Notes name the operators that overflowed, entries of operators that were not dumped, and files that cannot be read.
     """
     files = overflow_files(dump.root)
     if not files:
         return dump
-    meant: dict[OpKey, list[OverflowEntry]] = {}
-    lost: list[OverflowEntry] = []
-    for culprit in culprits_of(dump, files):
-        if culprit.refs:
-            meant.setdefault(culprit.refs[0].key.op, []).append(culprit.entry)
-        else:
-            lost.append(culprit.entry)
+    culprits = list(culprits_of(dump, files))
+    meant = _by_operator(culprits)
+    lost = [culprit.entry for culprit in culprits if not culprit.refs]
 
-    def told(ref: TensorRef) -> TensorRef:
+    def with_entries(ref: TensorRef) -> TensorRef:
         entries = meant.get(ref.key.op)
-        return replace(ref, overflows=tuple(entries)) if entries else ref
+        return replace(ref, overflows=entries) if entries else ref
 
     sentences = [f"{file.path.name} is left out: {file.problem}" for file in files if file.problem]
     return replace(
         dump,
-        refs=tuple(map(told, dump.refs)),
-        older=tuple(map(told, dump.older)),
+        refs=tuple(map(with_entries, dump.refs)),
+        older=tuple(map(with_entries, dump.older)),
         notes=(*dump.notes, *_notes(meant, lost), *sentences),
     )
 
@@ -147,6 +139,4 @@ def _notes(meant: Mapping[OpKey, Sequence[OverflowEntry]], lost: Sequence[Overfl
 
 
 def _listed(names: Iterable[str]) -> str:
-    distinct = list(dict.fromkeys(names))
-    more = len(distinct) - _MOST_LISTED
-    return ", ".join(distinct[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    return listed(list(dict.fromkeys(names)), _MOST_LISTED)

@@ -1,4 +1,4 @@
-"""Index a dump: choose its reader, list its tensors by name, tell them by what lies beside them. Opens no tensor."""
+"""Index a dump: choose its reader, list its tensors by name, and add what lies beside them. Opens no tensor."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
+from pytest_msdump.comparison.device_overflow import with_overflows
+from pytest_msdump.comparison.manifests import only_whole, with_manifest
+from pytest_msdump.comparison.statistic_tables import with_statistics
 from pytest_msdump.dumps.ascend import AscendReader
-from pytest_msdump.dumps.base import EMPTY
+from pytest_msdump.dumps.base import EMPTY, index_dump
 from pytest_msdump.dumps.converted import ConvertedReader
-from pytest_msdump.dumps.graphs.execution_order import find_orders, read_order
+from pytest_msdump.dumps.graphs.execution_order import find_orders, order_files, read_order, read_orders, with_order
+from pytest_msdump.dumps.graphs.graph_files import find_irs, placed, read_graphs
+from pytest_msdump.dumps.graphs.ir_names import with_ir
 from pytest_msdump.dumps.mindspore import MindSporeReader
 from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.run_history import disagreements, read_histories
@@ -21,6 +26,7 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, RunFacts
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, TensorRef
+from pytest_msdump.storage.listings import names_kept
 from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["index", "listed", "reader", "readers"]
 
-# Who reads one array, which is a whole dump without anything beside it.
+# The reader of one array, which is a whole dump without anything beside it.
 _ARRAY_READER, _ARRAY = "npy-file", ".npy"
 
 
@@ -46,16 +52,16 @@ def reader(name: str) -> Reader:
 
 
 def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
-    """Index the dump at `root`, in execution order where the run tells it, with the lines of the program it tells.
+    """Index the dump at `root`, in execution order and with lines of the program as far as these are known.
 
     Parameters
     ----------
     root : Path
-        A dump directory, or one tensor file; of a remote one, the names are listed anew.
+        A dump directory, or one tensor file; a remote one is listed anew.
     graph_files : iterable of Path
-        Execution orders and graphs that a user keeps outside of the tree.
+        Execution orders and graphs outside of the tree.
     allow_incomplete : bool
-        Take a recording that has not ended or was broken off as it is; its notes say so.
+        Take a recording that has not ended as it is; its notes say so.
 
     Returns
     -------
@@ -71,11 +77,7 @@ def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: boo
     IncompleteRecordingError
         It is a recording that has not ended, or was broken off.
     ConfigError
-        One of `graph_files` cannot be used, or what a URL needs is not installed.
-
-    Notes
-    -----
-    One ``.npy`` file is numpy's format, and read as such; who else could read it is not asked.
+        One of `graph_files` cannot be used, or a URL needs a package that is not installed.
     """
     kept = tuple(graph_files)
     if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
@@ -84,13 +86,7 @@ def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: boo
 
 
 def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool) -> Dump:
-    """Index anything: a dump goes from stage to stage, each of which tells more of it."""
-    from pytest_msdump.comparison.device_overflow import with_overflows
-    from pytest_msdump.comparison.manifests import only_whole, with_manifest
-    from pytest_msdump.comparison.statistic_tables import with_statistics
-    from pytest_msdump.dumps.base import index_dump
-    from pytest_msdump.storage.listings import names_kept
-
+    """Index anything, in stages, each of which adds to the dump."""
     unfit = list_remote(root) if isinstance(root, RemotePath) else ()
     with names_kept():
         dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
@@ -101,17 +97,14 @@ def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool)
 
 
 def listed(path: Path) -> Path:
-    """Return the same path; a remote one is listed, so that it answers whether it is a file or a folder."""
+    """Return the same path; a remote one is listed, after which it knows whether it is a file or a folder."""
     if isinstance(path, RemotePath):
         list_remote(path)
     return path
 
 
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
-    """Give operators their places and names, by execution orders first, then the lines and shapes that graphs tell."""
-    from pytest_msdump.dumps.graphs.execution_order import find_orders, order_files, read_orders, with_order
-    from pytest_msdump.dumps.graphs.graph_files import find_irs, placed, read_graphs
-
+    """Add places and names of operators from execution orders, then lines and shapes from graphs."""
     kept_orders, kept_graphs = order_files(files)
     kept_numbers = {at.graph for at in kept_orders}
     own = {at: path for at, path in find_orders(dump.root).items() if at.graph not in kept_numbers}
@@ -121,15 +114,13 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     graphs = (*graphs, *placed(kept_graphs))
     if not graphs:
         return replace(dump, notes=(*dump.notes, *graph_notes))
-    from pytest_msdump.dumps.graphs.ir_names import with_ir
-
     return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)
 
 
-# -- What a run says of itself, put to its dump ----------------------------------------------------------------------
+# -- What a run says of itself ---------------------------------------------------------------------------------------
 
 
-# Folders of a reference are nobody's run, whatever lies in them.
+# A folder of a reference is no run, whatever lies in it.
 _OF_RUNS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name, STATISTICS, EMPTY})
 _SCENES = {
     "overflow": "an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others",
@@ -141,34 +132,26 @@ _SAMPLED = "a sampled dump: of each tensor at most {sample} elements along its f
 
 
 def with_run(dump: Dump) -> Dump:
-    """Tell a dump's version, device and configuration by what lies beside it; notes say what does not fit together.
+    """Add version, device and configuration from the files beside a dump; notes say what does not fit together.
 
-    Parameters
-    ----------
-    dump : Dump
-        With all its tensors; graphs, where there are any, tell which of them ran nothing.
-
-    Returns
-    -------
-    Dump
-        `run` is ``None`` where nothing is said of it. What a configuration says and the tensors contradict is left
-        out of it: it is that of an earlier run, since MindSpore does not write it again.
+    What a configuration says and the tensors contradict is left out: it is of an earlier run, since MindSpore does not
+    write it again.
     """
     if dump.reader not in _OF_RUNS or not dump.root.is_dir():
         return dump
     run, notes = read_run(dump.root)
-    told = [*dump.notes, *(note for note in notes if note not in dump.notes)]
+    notes_now = [*dump.notes, *(note for note in notes if note not in dump.notes)]
     if run is not None:
-        checked = [_checked(one, dump.refs, told) for one in run.configurations]
+        checked = [_checked(one, dump.refs, notes_now) for one in run.configurations]
         run = replace(run, configurations=tuple(checked))
-        told += [note for note in _scenes(run) if note not in told]
+        notes_now += [note for note in _scenes(run) if note not in notes_now]
         if not dump.refs and not dump.older and not dump.unexplained:
-            told.append(_NOTHING)
+            notes_now.append(_NOTHING)
         dump = _sampled(dump, run)
     histories, failures = read_histories(dump.root)
-    told += failures
-    told += disagreements(histories, (*dump.refs, *dump.older), ran_nothing=_ran_nothing(dump, run))
-    return replace(dump, run=run, notes=tuple(told), labels=_labels(dump, run))
+    notes_now += failures
+    notes_now += disagreements(histories, (*dump.refs, *dump.older), ran_nothing=_ran_nothing(dump, run))
+    return replace(dump, run=run, notes=tuple(notes_now), labels=_labels(dump, run))
 
 
 def _sampled(dump: Dump, run: RunFacts) -> Dump:
@@ -182,7 +165,7 @@ def _sampled(dump: Dump, run: RunFacts) -> Dump:
 
 
 def _labels(dump: Dump, run: RunFacts | None) -> tuple[tuple[str, str], ...]:
-    """The dump's labels, with version and device where its reader does not know of the file that tells them."""
+    """Return the dump's labels, with version and device if its reader does not know their file."""
     known = dict(dump.labels)
     if run is not None:
         for name, value in (("ms_version", run.version), ("device_target", run.device)):
@@ -222,7 +205,7 @@ def _checked(one: DumpConfiguration, refs: Iterable[TensorRef], notes: list[str]
 
 
 def _ran_nothing(dump: Dump, run: RunFacts | None) -> Callable[[int, int], bool]:
-    """Tell which graphs may have run without a trace: those without operators, or with none that was asked for."""
+    """Return whether a graph may have run without a trace: it has no operators, or none that was to be dumped."""
 
     def ran_nothing(rank: int, graph: int) -> bool:
         one = run.configuration(rank) if run else None

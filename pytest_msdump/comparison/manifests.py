@@ -1,4 +1,4 @@
-"""What manifests make of a comparison: two runs that were given different numbers have nothing to agree about."""
+"""Manifests beside a dump: whether it is whole, and whether two runs had the same inputs and weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.dumps.manifest import read_manifest
+from pytest_msdump.dumps.manifest import labels_of, read_manifest, why_incomplete
 from pytest_msdump.errors import IncompleteRecordingError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump
 from pytest_msdump.storage.remote import RemotePath
@@ -22,14 +22,12 @@ _SHOWN_DIGITS = 8
 
 
 def with_manifest(dump: Dump) -> Dump:
-    """Tell a run of a framework's own dump by the manifest that lies beside it, where there is one."""
+    """Take labels and origins of a framework's own dump from the manifest beside it, if there is one."""
     if dump.manifest is not None or _RECORD.isdisjoint(dump.unexplained):
         return dump
     manifest, notes = read_manifest(dump.root)
     if manifest is None:
         return dump
-    from pytest_msdump.dumps.manifest import labels_of, why_incomplete
-
     known = dict((*labels_of(manifest), *dump.labels))
     if "ms_version" in known:
         known.pop("framework", None)
@@ -44,12 +42,12 @@ def with_manifest(dump: Dump) -> Dump:
 
 
 def only_whole(dump: Dump, *, allow_incomplete: bool = False) -> Dump:
-    """Return a dump that is no part of a recording that has not ended; or say in a note that it is, where allowed.
+    """Refuse a dump that is part of a recording that has not ended; or say so in a note, if it is allowed.
 
     Raises
     ------
     IncompleteRecordingError
-        It is, and that is not allowed.
+        It is such a part, and that is not allowed.
     """
     why = dump.incomplete or _why_around(dump)
     if not why:
@@ -63,11 +61,9 @@ def only_whole(dump: Dump, *, allow_incomplete: bool = False) -> Dump:
 
 
 def _why_around(dump: Dump) -> str:
-    """What the manifests in the folders below a dump's root say, and those in the folders that it lies in."""
+    """Return why the manifests in folders below the root, or in those above it, say that a recording is not whole."""
     if dump.root.is_file():
         return ""
-    from pytest_msdump.dumps.manifest import why_incomplete
-
     below = {path.parent for path in dump.unexplained if path.name in (MANIFEST_FILE, JOURNAL_FILE)}
     folders = [dump.root / folder for folder in sorted(below)]
     if not isinstance(dump.root, RemotePath):
@@ -81,18 +77,9 @@ def _why_around(dump: Dump) -> str:
 
 
 def different_origins(left: Dump, right: Dump) -> tuple[str, ...]:
-    """Say which inputs and weights two runs were given differently.
+    """Return a sentence on inputs and one on weights, if the two runs had different ones.
 
-    Parameters
-    ----------
-    left, right : Dump
-        With manifests; where one has none, nothing is said.
-
-    Returns
-    -------
-    tuple of str
-        A sentence on inputs and one on weights, each where there is something to say. Names that one side alone has
-        are not compared, unless the sides have no name in common.
+    Both dumps need manifests. Names that only one side has are not compared, unless the sides have no name in common.
     """
     if left.manifest is None or right.manifest is None:
         return ()
@@ -128,5 +115,5 @@ def _different(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[s
 
 
 def _values(digest: str) -> str:
-    """The half of a digest that is of the elements in any order: frameworks arrange axes differently."""
+    """Return the part of a digest that is independent of the order of elements: frameworks arrange axes differently."""
     return digest.rpartition("/")[2]

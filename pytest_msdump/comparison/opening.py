@@ -1,26 +1,33 @@
-"""Open tensors of a dump, and a dump as a mapping from addresses to its tensors."""
+"""Open tensors: of a dump, which is a mapping from addresses to them, or whatever stands for a tensor."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+import numpy.typing as npt
 
 from pytest_msdump.comparison.indexing import index, reader
-from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.dtypes.arrays import RawArray, as_array, decoded
+from pytest_msdump.errors import ConfigError, TensorFileError, TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.layouts.device_layout import logical, target
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
 from pytest_msdump.storage.remote import RemotePath, parse_location
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+__all__ = ["ArrayView", "OpenDump", "Tensor", "as_path", "open_dump", "open_logical", "open_tensor", "open_view"]
 
-__all__ = ["OpenDump", "as_path", "open_dump", "open_logical", "open_view"]
-
-# So many tensors of one name are listed where one was meant.
-_TOLD = 5
+_MOST_LISTED = 5
+# An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
+Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 
 
 def open_view(ref: TensorRef) -> TensorView:
@@ -40,15 +47,13 @@ def open_logical(ref: TensorRef) -> TensorView:
     Returns
     -------
     TensorView
-        In stored axes where nobody tells the logical shape; then its `spec` has a memory format and no logical shape.
+        In stored axes if nothing tells the logical shape; then its `spec` has a memory format and no logical shape.
 
     Raises
     ------
     TensorFileError
         As `open_view`.
     """
-    from pytest_msdump.layouts.device_layout import logical, target
-
     view = open_view(ref)
     try:
         shape, axes = target(view.spec, rule_format=None, rule_shape=None)
@@ -101,7 +106,7 @@ class OpenDump(Mapping[str, TensorRef]):
         if not named:
             raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
         if len(named) > 1:
-            some = ", ".join([*named][:_TOLD]) + (", …" if len(named) > _TOLD else "")
+            some = ", ".join([*named][:_MOST_LISTED]) + (", …" if len(named) > _MOST_LISTED else "")
             raise UnknownNameError(
                 f"{self.dump.root}: '{address}' is the name of {len(named)} tensors; say which: {some}"
             )
@@ -131,12 +136,9 @@ class OpenDump(Mapping[str, TensorRef]):
         TensorFileError
             Its file cannot be read.
         """
-        view = self.open(address)
-        try:
+        with closing(self.open(address)) as view:
             values: npt.NDArray[Any] = view.read(0, view.size).reshape(view.shape).copy()
             return values
-        finally:
-            view.close()
 
 
 def _other_names(ref: TensorRef) -> Iterator[str]:
@@ -168,13 +170,126 @@ def open_dump(path: str | PathLike[str], *, allow_incomplete: bool = False) -> O
 
 
 def as_path(path: str | PathLike[str]) -> Path:
-    """Return the path or URL that somebody gave; an empty one, which would mean the current folder, was not meant.
+    """Return a path or URL as a `Path`; an empty one, which would mean the current folder, is refused.
 
     Raises
     ------
     ConfigError
-        The path is empty, or a URL that cannot be meant.
+        The path is empty, or the URL is not one of a dump.
     """
     if not str(path):
         raise ConfigError("the path of a dump is empty; give the directory a dump was written to")
     return path if isinstance(path, RemotePath) else parse_location(fspath(path), Path())
+
+
+# -- Whatever stands for a tensor --------------------------------------------------------------------------------------
+
+
+class ArrayView:
+    """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
+
+    Parameters
+    ----------
+    array : array_like
+        Numbers; 0-d and empty arrays included.
+    dtype : str, optional
+        The logical dtype, a name from `facts.dtypes`; needed where the array's own says too little
+        (``"bfloat16"`` for float32 values that came from bfloat16).
+
+    Raises
+    ------
+    TensorFileError
+        The array holds something else than numbers (objects, strings, dates), or `dtype` is not stored like this.
+    """
+
+    def __init__(self, array: npt.ArrayLike, dtype: str | None = None) -> None:
+        self._array: npt.NDArray[Any] = np.asarray(array)
+        self._dtype = _logical_dtype(self._array.dtype, dtype)
+        self._native = np.dtype(DTYPES[self._dtype].native)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Dtype and shape; an array has no memory format."""
+        return TensorSpec(self._dtype, self.shape, None, self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` in C order, native; only these are copied, if any."""
+        array = self._array
+        block = array.reshape(-1)[start:stop] if array.flags.c_contiguous else array.flat[start:stop]
+        return block.astype(self._native, copy=False)
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield all elements, `block_elements` at a time."""
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
+
+    def permuted(self, axes: tuple[int, ...]) -> ArrayView:
+        """Return the same array with its axes in another order; copies nothing."""
+        return ArrayView(self._array.transpose(axes), self._dtype)
+
+    def close(self) -> None:
+        """Do nothing: the array is the caller's."""
+
+
+def _logical_dtype(stored: np.dtype[Any], asked: str | None) -> str:
+    name = asked or stored.name
+    fact = DTYPES.get(name)
+    if fact is None:
+        raise TensorFileError(f"cannot compare an array of dtype {name}: {nearest(name, DTYPES)}")
+    if stored.name not in (name, fact.native):
+        raise TensorFileError(
+            f"an array of dtype {stored.name} does not hold {name} values: pass it as {fact.native}, or leave dtype out"
+        )
+    return name
+
+
+def open_tensor(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
+    """Open whatever stands for a tensor; return its reference and a view, which `stack` closes.
+
+    Raises
+    ------
+    ConfigError
+        A path to a dump of several tensors.
+    MsdumpError
+        The file cannot be opened.
+    """
+    if isinstance(side, (str, PathLike)):
+        refs = index(as_path(side)).refs
+        if len(refs) != 1:
+            raise ConfigError(f"{side}: holds {len(refs)} tensors; give one tensor file, or use assert_dumps_close")
+        side = refs[0]
+    if isinstance(side, TensorRef):
+        view = open_view(side)
+        stack.callback(view.close)
+        return side, view
+    view = side if hasattr(side, "blocks") else _view(side)
+    key = TensorKey(OpKey(name), "output", 0)
+    return TensorRef(key, view.spec, TensorSource.of(Path("array in memory")), reader="array"), view
+
+
+def _view(value: Any) -> ArrayView:
+    """Return a view of an array in memory; values of types that numpy lacks are judged as that type."""
+    array = as_array(value)
+    if not isinstance(array, RawArray):
+        # In arrays of libraries that extend numpy with such types, the type's name says what the bits are.
+        known = canonical(getattr(getattr(array, "dtype", None), "name", ""))
+        if known is None or DTYPES[known].native == known:
+            return ArrayView(array)
+        array = RawArray(array, array.shape, known)
+    values, dtype = decoded(array)
+    return ArrayView(values, dtype)

@@ -1,22 +1,28 @@
-"""Plan a suite: open both dumps by name, pair them, and remember what that makes of every operator. Reads no tensor."""
+"""Plan a suite: index both dumps by name, pair them, and group the pairs by operator. Reads no tensor."""
 
 from __future__ import annotations
 
-import glob
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.comparison.arguments import ArgumentBook
+from pytest_msdump.comparison.assemble import side_info
+from pytest_msdump.comparison.graph_operators import with_line_names
 from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.manifests import different_origins
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
+from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
+from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.selection import Selection
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
@@ -24,7 +30,6 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, Tens
 from pytest_msdump.settings import parse_spec
 
 if TYPE_CHECKING:
-    from pytest_msdump.comparison.arguments import ArgumentBook
     from pytest_msdump.model.pairing import Pairing
     from pytest_msdump.model.report import SideInfo
     from pytest_msdump.suite import SideChoice, Suite
@@ -47,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """Two dumps and who meets whom. The same suite gives the same plan in every process that sees the same files."""
+    """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files."""
 
     suite: Suite
     left: Dump
@@ -59,8 +64,6 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """Identity of the plan: the suite as resolved, and the names and sizes of all files that are compared."""
-        import hashlib
-
         digest = hashlib.sha256(repr(self.suite).encode())
         for ref in (*self.left.refs, *self.right.refs):
             digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
@@ -75,21 +78,17 @@ class Plan:
 
     @cached_property
     def sides(self) -> tuple[SideInfo, SideInfo]:
-        """What a report tells of both sides: said at the start, and again in the report."""
-        from pytest_msdump.comparison.assemble import side_info
-
+        """Both sides as the header and the report show them."""
         return side_info(self.left), side_info(self.right)
 
     @cached_property
     def unseen(self) -> int:
-        """Number of pairs that statistics are compared of, since a tensor was not saved."""
+        """Number of pairs that are compared by statistics, since a tensor was not saved."""
         return sum(pair.left.is_unseen or pair.right.is_unseen for pair in self.pairing.pairs)
 
     @cached_property
     def argument_books(self) -> tuple[ArgumentBook, ArgumentBook]:
-        """What the graphs of either side tell of its operators; made when a pair fails."""
-        from pytest_msdump.comparison.arguments import ArgumentBook
-
+        """Attributes of the operators of either side, from its graphs; made when a pair fails."""
         return ArgumentBook(self.left), ArgumentBook(self.right)
 
     @cached_property
@@ -115,8 +114,8 @@ def plan(suite: Suite) -> Plan:
     Raises
     ------
     ConfigError
-        A side is missing or of no known format, a map entry cannot be meant, a graph file is unusable, the kernel
-        that was asked for is not there.
+        A side is missing or of no known format, a map entry or a graph file cannot be used, or the kernel that was
+        asked for is not there.
     """
     choose_kernel()
     allowed = suite.allow_incomplete
@@ -124,14 +123,15 @@ def plan(suite: Suite) -> Plan:
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
     rules = _rules(suite)
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
-    left = _with_origins(left, right)
+    # First of all notes: runs with different inputs have nothing to agree about.
+    left = replace(left, notes=(*different_origins(left, right), *left.notes))
     pairing = pair_dumps(
         left,
         right,
         entries=suite.entries,
         rules=rules if rules.given else None,
         align=suite.align,
-        selection=_selection(suite, left, right),
+        selection=with_line_names(suite.selection, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
     )
@@ -140,12 +140,7 @@ def plan(suite: Suite) -> Plan:
 
 def _rules(suite: Suite) -> FusionRules:
     """Read the rule files of a suite."""
-    files = {name: path for name, path in _rule_files(suite).items() if path}
-    if not files:
-        return _NO_RULES
-    from pytest_msdump.dumps.graphs.ge_model import read_model
-
-    return FusionRules(**{name: read_model(path) for name, path in files.items()})
+    return FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
 
 
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
@@ -153,40 +148,19 @@ def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
     return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
 
 
-def _selection(suite: Suite, left: Dump, right: Dump) -> Selection:
-    if not suite.selection.select and not suite.selection.deselect:
-        return suite.selection
-
-    return by_names(suite.selection, left, right)
-
-
-def _with_origins(left: Dump, right: Dump) -> Dump:
-    """First of all notes: whoever compares different things need not read on."""
-    if left.manifest is None or right.manifest is None:
-        return left
-    from pytest_msdump.comparison.manifests import different_origins
-
-    return replace(left, notes=(*different_origins(left, right), *left.notes))
-
-
 def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_files: bool) -> tuple[Dump, Dump]:
-    """Let rule files tell the left side's order and names; what is to be said of them becomes notes of their side."""
-    from pytest_msdump.matching.advice import rules_for
-
+    """Take the left side's order from rule files, and put what there is to say of them into the notes of their side."""
     advice = rules_for(left, right, rules)
     if advice and advice.is_wrong:
         raise ConfigError(advice.sentence)
     if rules.base is not None and not has_files:
-        from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
-
         left = left if find_orders(left.root) else with_model_order(left, rules.base)
     graphs = [graph for graph in (rules.model, rules.quant) if graph is not None]
-    left = _noted(left, [*_told(graphs), *([advice.sentence] if advice else [])])
-    return left, _noted(right, _told([rules.close] if rules.close else []))
+    left = _noted(left, [*_graph_notes(graphs), *([advice.sentence] if advice else [])])
+    return left, _noted(right, _graph_notes([rules.close] if rules.close else []))
 
 
-def _told(graphs: Iterable[OperatorGraph]) -> Iterable[str]:
-    """What the header says of rule files."""
+def _graph_notes(graphs: Iterable[OperatorGraph]) -> Iterable[str]:
     for graph in graphs:
         count = len(graph.operators)
         yield f"{graph.source} names {count} operator{'' if count == 1 else 's'}"
@@ -206,7 +180,7 @@ def _size(path: Path) -> int:
 
 
 def _narrowed(dump: Dump, choice: SideChoice) -> Dump:
-    """Keep the coordinates that the suite file asks of this side; tensors without the coordinate stay."""
+    """Keep the coordinates that the suite file chooses for this side; tensors without the coordinate stay."""
     wanted = {name: parse_spec(text) for name in ("rank", "graph", "iteration") if (text := getattr(choice, name))}
 
     def chosen(at: Coordinates) -> bool:
@@ -246,64 +220,3 @@ def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool) -> str
         if getattr(key.op.at, coordinate) is not None
     ]
     return terminal_text(name.replace("::", ":_:")) + (f"[{'-'.join(shown)}]" if shown else "")
-
-
-# -- ``line:net.py:58`` in a selection -------------------------------------------------------------------------------
-
-
-# Before a place in the program, where globs are typed.
-LINE = "line:"
-
-_MOST_LISTED = 5
-
-
-def by_names(selection: Selection, left: Dump, right: Dump) -> Selection:
-    """Return the selection with every line of the program replaced by the names of the operators that it made.
-
-    Parameters
-    ----------
-    selection : Selection
-        As it was typed: ``line:FILE:LINE``, or ``line:`` and code as it stands in the program, among globs.
-    left, right : Dump
-        Whose graphs are asked.
-
-    Raises
-    ------
-    ConfigError
-        No graph tells lines, or none of them has that one.
-    """
-    graphs = [graph for dump in (left, right) for _, graph in dump.graphs]
-
-    def names(texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for text in texts for name in _meant(text, graphs)))
-
-    return replace(selection, select=names(selection.select), deselect=names(selection.deselect))
-
-
-def _meant(text: str, graphs: Iterable[OperatorGraph]) -> Iterator[str]:
-    if not text.startswith(LINE):
-        yield text
-        return
-    from pytest_msdump.dumps.graphs.source_lines import operators_at
-
-    where = text.removeprefix(LINE)
-    found = [operator for graph in graphs for operator in operators_at(graph, where)]
-    if not found:
-        raise ConfigError(f"{text}: {_why_none(graphs)}")
-    # A name may hold brackets; it means itself.
-    yield from (glob.escape(operator.name) for operator in found)
-
-
-def _why_none(graphs: Iterable[OperatorGraph]) -> str:
-    from pytest_msdump.dumps.graphs.source_lines import user_frames
-
-    lines = {frame.place for graph in graphs for operator in graph.operators for frame in user_frames(operator)}
-    if not lines:
-        return (
-            'neither side has a graph that tells lines of the program; name one with graph_files = ["….ir"] in the '
-            "suite file"
-        )
-    told = sorted(lines)
-    more = len(told) - _MOST_LISTED
-    listed = ", ".join(told[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-    return f"no operator of either side was made by it; there are {listed}"

@@ -1,4 +1,4 @@
-"""Which pairs a typed operator means, and the plan for these alone."""
+"""Find the pairs of an operator that was typed, and make a plan for these alone."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
 
 
 def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
-    """Return the numbers of the pairs that are meant.
+    """Return the numbers of the pairs of one operator.
 
     Parameters
     ----------
     plan : Plan
-        Inputs included, where these may be meant.
+        With inputs, if these may be chosen.
     choice : Wanted
         The operator by its true or mangled name, ``TYPE.OP``, or its name on the right side.
 

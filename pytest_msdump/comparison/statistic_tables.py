@@ -1,4 +1,4 @@
-"""What a run saved of its tensors as numbers: put beside them, and taken in the place of those that are missing."""
+"""Statistics that a run saved of its tensors: beside the tensors, and in the place of those that are missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_msdump.model.tensor import Coordinates, TensorRef
 
 __all__ = ["with_statistics"]
 
-# Folders of a reference are nobody's run: a table in one is not about its tensors.
+# A folder of a reference is no run: a table in it is not about its tensors.
 _OF_RUNS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name})
 
 # Operator, type, coordinates but for the occurrence, input or output, slot: a name that a table spells with slashes is
@@ -28,15 +28,7 @@ _Identity = tuple[str, str | None, Coordinates, str, int]
 def with_statistics(dump: Dump) -> Dump:
     """Attach the statistics of a run to its tensors; those without a tensor become tensors that cannot be opened.
 
-    Parameters
-    ----------
-    dump : Dump
-        As its reader gives it, before anything beside it tells more: keys are those of file names.
-
-    Returns
-    -------
-    Dump
-        In order. `reader` is ``"statistics"`` where no tensor was saved at all; tables are no longer unexplained.
+    The keys of `dump` are still those of file names. The reader is ``"statistics"`` if no tensor was saved at all.
     """
     if dump.reader not in _OF_RUNS or not dump.root.is_dir():
         return dump
@@ -57,7 +49,6 @@ def with_statistics(dump: Dump) -> Dump:
     if alone:
         count = "1 tensor was" if len(alone) == 1 else f"{len(alone)} tensors were"
         notes = (*notes, f"{count} saved as statistics only, e.g. {alone[0].key.address}")
-    if alone:
         refs = order_by_time((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
     return replace(dump, refs=refs, older=older, notes=notes)
 
@@ -65,8 +56,7 @@ def with_statistics(dump: Dump) -> Dump:
 def _statistics_of(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict[TensorRef, TensorRef]:
     """Find the row of each tensor that has one.
 
-    Which of several runs a row is of, only its time tells: by themselves, rows that are not there for every tensor
-    would be counted otherwise.
+    The run of a row follows from its time only: if there is no row for some tensor, counting rows would go wrong.
     """
     by_identity: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
     for row in rows:
@@ -81,7 +71,7 @@ def _statistics_of(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict
 
 
 def _by_time(tensors: list[TensorRef], rows: list[TensorRef]) -> Iterator[tuple[TensorRef, TensorRef]]:
-    """Pair in the order of time: one by one where there are as many, else each of the fewer with the nearest."""
+    """Pair by time: one by one if there are as many of both, else each of the fewer with the nearest."""
     tensors, rows = sorted(tensors, key=_time), sorted(rows, key=_time)
     fewer, more = (tensors, rows) if len(tensors) <= len(rows) else (rows, tensors)
     place = 0
@@ -94,7 +84,7 @@ def _by_time(tensors: list[TensorRef], rows: list[TensorRef]) -> Iterator[tuple[
 
 
 def _alone(refs: Iterable[TensorRef], rows: Iterable[TensorRef], used: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
-    """The rows that are about no tensor, and about nothing that has the key of one."""
+    """Return the rows of tensors that were not saved."""
     known = {(_identity(ref), ref.key.op.at.occurrence) for ref in refs}
     taken = {row.source for row in used}
     return tuple(

@@ -1,4 +1,4 @@
-"""What a command line adds to a comparison and no suite file may: a user's own code, a look at a part only."""
+"""What only a command line may add to a comparison: a user's own code, a look at a part only; and progress."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Extras:
     Parameters
     ----------
     converters : mapping
-        (from, to) → what turns one memory format into another.
+        (from, to) → function that turns one memory format into another.
     algorithms : mapping
-        Name → what compares two flat arrays.
+        Name → function that compares two flat arrays.
     arguments : mapping
-        Name of an algorithm → what was passed to it.
+        Name of an algorithm → its arguments.
     first : int, optional
-        Look at so many elements of each tensor only.
+        Number of elements of each tensor to look at; all by default.
     spread : str
-        Of which tensors to keep how errors are spread: "none", "failing" or "all".
+        The tensors of which to keep how errors are spread: "none", "failing" or "all".
     files : tuple of Path
         The files that `converters` and `algorithms` came from, for reports.
     """
@@ -56,7 +56,7 @@ def load_extras(directory: Path) -> Extras:
     Parameters
     ----------
     directory : Path
-        What the command line named; never what a suite file or an ini key says.
+        A folder that was named on the command line; never one from a suite file or an ini key.
 
     Raises
     ------
@@ -78,17 +78,17 @@ def load_extras(directory: Path) -> Extras:
     return Extras(converters=converters, algorithms=algorithms, files=files)
 
 
-# -- Who wants to know how far a long loop is gives a `Watch` --------------------------------------------------------
+# -- Progress --------------------------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")
 
 
 class Watch(Protocol):
-    """Yields the items of a loop one by one, and may tell somebody how many are done."""
+    """Yields the items of a loop one by one, and may show how many are done."""
 
     def __call__(self, items: Iterable[T], what: str, total: int | None = None, /) -> Iterator[T]:
-        """Yield the same items; `what` they are, in the plural, and how many, where they do not know themselves."""
+        """Yield the same items; `what` names them, in the plural; `total` is needed for items without a length."""
 
 
 def unwatched(items: Iterable[T], what: str, total: int | None = None, /) -> Iterator[T]:  # noqa: ARG001 - as every Watch

@@ -10,10 +10,8 @@ from contextlib import ExitStack, closing, suppress
 from os import PathLike
 from pathlib import Path
 
-from pytest_msdump.comparison.align_shapes import axis_letters, bring_together
-from pytest_msdump.comparison.comparing import FirstElements
-from pytest_msdump.comparison.opening import as_path, open_view
-from pytest_msdump.comparison.operands import Tensor, opened
+from pytest_msdump.comparison.align import align, axis_letters
+from pytest_msdump.comparison.opening import Tensor, as_path, open_tensor, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.elements.files import file_stem, note_stem
@@ -141,8 +139,8 @@ def write_detail(
     if right is None:
         raise ConfigError("there is no right side; give the reference as the second argument")
     with ExitStack() as stack:
-        left_ref, left_view = opened(left, name, stack)
-        right_ref, right_view = opened(right, name, stack)
+        left_ref, left_view = open_tensor(left, name, stack)
+        right_ref, right_view = open_tensor(right, name, stack)
         pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
         return _detailed(pair, left_view, right_view, folder, None, None, wishes, NO_EXTRAS)
 
@@ -184,14 +182,11 @@ def _detailed(
     wishes: Wishes,
     extras: Extras,
 ) -> Detail:
-    met = bring_together(pair, left, right, extras.converters)
-    met_left, met_right = met.left, met.right
-    if extras.first is not None and extras.first < met_left.size:
-        met_left, met_right = FirstElements(met_left, extras.first), FirstElements(met_right, extras.first)
+    aligned = align(pair, left, right, extras.converters)
     stem = stem or _stem(pair)
     operators = names or (pair.left.key.op.label, pair.right.key.op.label)
-    letters = axis_letters(left, met)
-    detail = detail_views(met_left, met_right, folder, stem, names=operators, letters=letters, wishes=wishes)
+    letters = axis_letters(left, aligned)
+    detail = detail_views(*aligned.first(extras.first), folder, stem, names=operators, letters=letters, wishes=wishes)
     note_stem(folder, stem, pair.left.key.op.label)
     return detail
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_msdump.comparison.arguments import kernel_args_of
+from pytest_msdump.comparison.graph_operators import PlacedOperator, operator_of
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.comparison.placing import PlacedOperator, operator_of
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.dumps.file_names import parse_opdebug

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.comparison.align_shapes import bring_together
+from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Extras
@@ -126,8 +126,8 @@ def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[st
         if pair.left.is_unseen or pair.right.is_unseen:
             raise MsdumpError("only statistics were saved of it")
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            met = bring_together(pair, left, right, extras.converters)
-            for view, path in zip((met.left, met.right), paths, strict=True):
+            aligned = align(pair, left, right, extras.converters)
+            for view, path in zip((aligned.left, aligned.right), paths, strict=True):
                 _make(folder)
                 write_view(view, path)
     except (MsdumpError, OSError) as error:

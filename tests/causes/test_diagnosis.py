@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.diagnosis.claim import Fit, confidence_of
 from pytest_msdump.diagnosis.diagnose import diagnose
 from pytest_msdump.diagnosis.sample import Sides

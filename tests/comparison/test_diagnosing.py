@@ -10,7 +10,7 @@ import pytest
 
 from pytest_msdump.assertions import assert_close, compare
 from pytest_msdump.comparison.comparing import compare_views
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.comparison.user_code import Extras
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.model.pairing import Pair

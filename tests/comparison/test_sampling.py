@@ -13,7 +13,7 @@ import pytest
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.align_shapes import LeadingRows
+from pytest_msdump.comparison.align import LeadingRows
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.testing.builder import write_mindspore

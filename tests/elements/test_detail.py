@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import write_detail
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.elements.cells import NEWER
 from pytest_msdump.elements.elements import named_axes
 from pytest_msdump.elements.writing import Wishes, detail_views

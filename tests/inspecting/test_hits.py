@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.hits import hits_of_change, hits_of_contents, parse_settings, ranges_of
 from pytest_msdump.inspect.measure import change, contents

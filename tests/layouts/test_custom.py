@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import ConfigError, TensorShapeError
 from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.layouts.device_layout import logical, stored

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, may_be_padded
 from pytest_msdump.layouts.blocks import format_name, place

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import ConfigError, UnknownNameError
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule

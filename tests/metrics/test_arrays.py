@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import MsdumpError, TensorFileError
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 

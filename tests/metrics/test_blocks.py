@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.metrics import measure as streaming
 from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure

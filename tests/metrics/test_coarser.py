@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kernels import EACH
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.metrics.measure import measure
 
 RNG = np.random.default_rng(11)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from kernels import needs_kernel
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.metrics import kernel
 from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums

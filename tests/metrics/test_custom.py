@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.metrics.custom import AlgorithmArguments, load_algorithms, run_algorithms
 from pytest_msdump.model.comparison import CustomResult

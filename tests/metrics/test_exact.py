@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import EACH
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.metrics import statistics
 from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure

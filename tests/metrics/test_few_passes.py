@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.metrics import measure as streaming
 from pytest_msdump.metrics import rankings
 from pytest_msdump.metrics.kernel import VARIABLE

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial import distance
 from scipy.stats import entropy
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison

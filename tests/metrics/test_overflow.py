@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.inspect.overflow_scan import OneSide, scan
 
 NAN, INF = math.nan, math.inf

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from kernels import EACH
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics.kernel import VARIABLE

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import UnknownNameError
 from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.metrics.statistics import statistics_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.operands import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison

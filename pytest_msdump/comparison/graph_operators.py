@@ -1,22 +1,27 @@
-"""Operators of a dump within the graphs of its run: who feeds them, whom they feed, and which files are theirs."""
+"""Operators of a dump in the graphs of its run: by name, or by the line of the program that made them."""
 
 from __future__ import annotations
 
+import glob
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef
 
-__all__ = ["PlacedOperator", "operator_of", "operators_of_line"]
+__all__ = ["PlacedOperator", "operator_of", "operators_of_line", "with_line_names"]
+
+# Before a line of the program, where globs are typed.
+_LINE = "line:"
 
 _MOST_LISTED = 8
 
@@ -30,17 +35,17 @@ class PlacedOperator:
     operator : Operator
         As the graph has it.
     graph : OperatorGraph
-        Which graph.
+        Its graph.
     at : Coordinates
-        Whose graph it is; a coordinate that is not set stands for every value.
+        Coordinates of the graph; one that is not set stands for every value.
     place : int
         0-based, among the graph's operators.
     takers : mapping of int to tuple of (str, int)
-        By output slot: operators and the input slot by which they take it.
+        By output slot: operators that take it, with their input slot.
     refs : tuple of TensorRef
         Its tensors in the dump, in the dump's order.
     attributes : mapping of str to str
-        As the graph's file tells them.
+        From the graph's file.
     """
 
     operator: Operator
@@ -53,7 +58,7 @@ class PlacedOperator:
 
 
 def operators_of_line(dump: Dump, where: str) -> tuple[PlacedOperator, ...]:
-    """Find what a line of the program made.
+    """Find the operators that a line of the program made.
 
     Parameters
     ----------
@@ -105,8 +110,8 @@ def _placed(dump: Dump, at: Coordinates, graph: OperatorGraph, names: set[str]) 
             refs[op.label].append(ref)
     for place, operator in enumerate(graph.operators):
         if operator.name in names:
-            name, told = operator.name, parse_attributes(operator.attributes)
-            yield PlacedOperator(operator, graph, at, place, takers.get(name, {}), tuple(refs.get(name, ())), told)
+            own, attributes = tuple(refs.get(operator.name, ())), parse_attributes(operator.attributes)
+            yield PlacedOperator(operator, graph, at, place, takers.get(operator.name, {}), own, attributes)
 
 
 def _agree(graph: Coordinates, tensor: Coordinates) -> bool:
@@ -124,5 +129,53 @@ def _why_none(dump: Dump) -> str:
     if not lines:
         why = "the graphs of this run tell no lines" if dump.graphs else "no graph is beside it that tells lines"
         return f"{dump.root}: {why} of the program; name a saved .ir with --graph FILE"
-    told = [lines[key] for key in sorted(lines)]
-    return f"no operator of {dump.root} was made by it; the lines that are known: {listed(told, _MOST_LISTED)}"
+    known = [lines[key] for key in sorted(lines)]
+    return f"no operator of {dump.root} was made by it; the lines that are known: {listed(known, _MOST_LISTED)}"
+
+
+# -- ``line:net.py:58`` in a selection -------------------------------------------------------------------------------
+
+
+def with_line_names(selection: Selection, left: Dump, right: Dump) -> Selection:
+    """Return the selection with every line of the program replaced by the names of the operators that it made.
+
+    Parameters
+    ----------
+    selection : Selection
+        As it was typed: ``line:FILE:LINE``, or ``line:`` and code as it stands in the program, among globs.
+    left, right : Dump
+        With graphs.
+
+    Raises
+    ------
+    ConfigError
+        No graph tells lines, or none of them has that one.
+    """
+    graphs = [graph for dump in (left, right) for _, graph in dump.graphs]
+
+    def names(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for text in texts for name in _globs(text, graphs)))
+
+    return replace(selection, select=names(selection.select), deselect=names(selection.deselect))
+
+
+def _globs(text: str, graphs: list[OperatorGraph]) -> Iterator[str]:
+    if not text.startswith(_LINE):
+        yield text
+        return
+    where = text.removeprefix(_LINE)
+    found = [operator for graph in graphs for operator in operators_at(graph, where)]
+    if not found:
+        raise ConfigError(f"{text}: {_why_no_line(graphs)}")
+    # A name may hold brackets; it means itself.
+    yield from (glob.escape(operator.name) for operator in found)
+
+
+def _why_no_line(graphs: list[OperatorGraph]) -> str:
+    lines = sorted({frame.place for graph in graphs for one in graph.operators for frame in user_frames(one)})
+    if lines:
+        return f"no operator of either side was made by it; there are {listed(lines)}"
+    return (
+        'neither side has a graph that tells lines of the program; name one with graph_files = ["….ir"] in the '
+        "suite file"
+    )

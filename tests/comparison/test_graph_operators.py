@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.comparison.graph_operators import operator_of, operators_of_line
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.placing import operator_of, operators_of_line
 from pytest_msdump.dumps.graphs.source_lines import user_frames
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.dump import Dump
