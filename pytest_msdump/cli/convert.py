@@ -26,7 +26,7 @@ from pytest_msdump.convert.sources import SourceFile, claimed, sources_of
 from pytest_msdump.convert.workers import converted, usual_jobs
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.layouts.converters import load_converters
-from pytest_msdump.matching.selection import Chooser, Selection
+from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
@@ -86,10 +86,10 @@ def run(parsed: argparse.Namespace) -> int:
 def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]]:
     """Return the files with selected tensors, and those that no reader knows."""
     selection = Selection(select=tuple(parsed.select), io=parsed.io)
-    chooser = Chooser(selection)
+    pair_filter = PairFilter(selection)
 
     def takes(ref: TensorRef) -> bool:
-        return ref.key.io in selection.directions and chooser.takes_ref(ref)
+        return ref.key.io in selection.directions and pair_filter.takes_ref(ref)
 
     paths = [listed(as_path(text)) for text in parsed.sources]
     several = sum(path.is_dir() for path in paths) > 1

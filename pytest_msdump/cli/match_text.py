@@ -11,7 +11,7 @@ from typing import Any
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.matching.coordinates import Key, raw_key
+from pytest_msdump.matching.coordinates import Place, place_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import record_of, relative_file
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
@@ -127,7 +127,7 @@ def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterato
 def _rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
     """Number, both addresses, and what paired them."""
     # By identity: very many tensors share their coordinates, and very many pairs what paired them.
-    places = {id(at): raw_key(at) for at in (pair.left.key.op.at for pair in pairs)}
+    places = {id(at): place_of(at) for at in (pair.left.key.op.at for pair in pairs)}
     varying = _varying(places.values())
     where = {at: _at(place, varying) for at, place in places.items()}
     said: dict[tuple[str, str, int, Message | None], str] = {}
@@ -179,7 +179,7 @@ def _how(pair: Pair) -> str:
     return terminal_text("; ".join(said))
 
 
-def _varying(places: Iterable[Key]) -> tuple[int, ...]:
+def _varying(places: Iterable[Place]) -> tuple[int, ...]:
     """The coordinates, as numbers, that tell tensors apart."""
     distinct = set(places)
     return tuple(
@@ -187,7 +187,7 @@ def _varying(places: Iterable[Key]) -> tuple[int, ...]:
     )
 
 
-def _at(place: Key, numbers: Iterable[int]) -> str:
+def _at(place: Place, numbers: Iterable[int]) -> str:
     told = ", ".join([f"{COORDINATES[number]} {place[number]}" for number in numbers if place[number] is not None])
     return f" [{terminal_text(told)}]" if told else ""
 
@@ -204,14 +204,14 @@ def _missing(report: Report, width: int) -> Iterator[str]:
 
 def _alone(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[str]:
     """Under each reason its tensors, in the order of the first one."""
-    varying = _varying(raw_key(one.tensor.at) for one in alone)
+    varying = _varying(place_of(one.tensor.at) for one in alone)
     by_reason: dict[str, list[UnmatchedTensor]] = {}
     for one in alone:
         by_reason.setdefault(one.reason, []).append(one)
     for reason, tensors in by_reason.items():
         yield from _hanging(f"  {terminal_text(reason)} ({len(tensors)}):", width, 4)
         for one in tensors:
-            where = _at(raw_key(one.tensor.at), varying)
+            where = _at(place_of(one.tensor.at), varying)
             text = f"{terminal_text(one.tensor.address)}{where}{_nearest(one.candidates)}"
             yield from _hanging(f"    {text}", width, 6)
 

@@ -14,8 +14,7 @@ from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.matching.groups import Group, group_operators
-from pytest_msdump.matching.rules import combined
+from pytest_msdump.matching.rules import Group, combined, group_operators
 from pytest_msdump.model.pairing import Pair, Unmatched
 
 __all__ = [

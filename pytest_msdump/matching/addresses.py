@@ -1,4 +1,4 @@
-"""Addresses as people type them: ``OP``, ``OP:io:slot``, ``TYPE.OP``."""
+"""Addresses as people type them: ``OP``, ``OP:io:slot``, ``TYPE.OP``; and the map entries made of them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,7 @@ _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.D
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What an address names.
-
-    Parameters
-    ----------
-    op_type : str, optional
-        Only set in what `typed` returns.
-    op : str
-        True name or mangled name, as written.
-    io : str, optional
-        ``"input"`` or ``"output"``; ``None`` together with `slot` = every selected slot of the operator.
-    slot : int, optional
-        Number of the input or output.
-    """
+    """The operator `op` as written, of type `op_type` in `typed` only; without `io` and `slot`, all its slots."""
 
     op_type: str | None
     op: str
@@ -47,18 +35,10 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read an address from the right.
+    """Read an address from the right; a colon that no ``io:slot`` follows belongs to the name.
 
-    Parameters
-    ----------
-    text : str
-        ``OP`` or ``OP:io:slot``. A colon that no ``io:slot`` follows belongs to the name.
-
-    Returns
-    -------
-    Address
-        With the plain name in `op`. Only a dump tells whether ``a.b`` is a name or the operator ``b`` of type ``a``:
-        the plain name is tried first, then `Address.typed`.
+    Only a dump can say whether ``a.b`` is a name or the operator ``b`` of type ``a``: the plain name is tried first,
+    then `Address.typed`.
 
     Examples
     --------
@@ -73,25 +53,14 @@ def parse_address(text: str) -> Address:
     return Address(None, found["op"], found["io"], int(found["slot"]))
 
 
-# -- What a person wrote about one pair ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class MapEntry:
-    """One pair that no rule would find.
+    """One pair that the user wrote down, by two addresses.
 
-    Parameters
-    ----------
-    left, right : str
-        Addresses, with or without ``:io:slot``.
-    reshape : bool
-        Same values in C order, other shape.
-    transpose : tuple of int, optional
-        Axes of the right side, to meet the left; the sides' axis orders (``left_format``) then do not apply.
-    rank, net, graph, iteration
-        Restrict the entry to one value, as the left side counts it; ``None`` = wherever both sides have the tensor.
-    label : str
-        What messages and `Pair.by` call the entry, e.g. ``"msdump.toml [[msdump.map]] #3"``.
+    `reshape`: same values in C order, other shape. `transpose`: axes of the right side that bring it to the left; the
+    sides' axis orders (``left_format``) then do not apply. `rank`, `net`, `graph` and `iteration` restrict the entry
+    to one value of the left side. `label` names the entry in messages and in `Pair.by`, e.g.
+    ``"msdump.toml [[msdump.map]] #3"``.
     """
 
     left: str

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-
-if TYPE_CHECKING:
-    from pytest_msdump.matching.rules import FusionRules
-    from pytest_msdump.model.dump import Dump
-    from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.matching.aliases import NameBook
+from pytest_msdump.matching.rules import FusionRules
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import OperatorGraph
 
 __all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
 
@@ -54,14 +52,10 @@ _SHOWN = {
 
 @dataclass(frozen=True, slots=True)
 class DumpKind:
-    """What wrote a dump, as far as its index tells.
+    """What wrote a dump, as far as its index says.
 
-    Parameters
-    ----------
-    family : str
-        ``"device"``, ``"original"``, or ``"other"``: dumps with names of their own, such as MindSpore's.
-    quantised : bool
-        Whether its operators are those of a quantised model.
+    `family` is ``"device"``, ``"original"``, or ``"other"``: dumps with names of their own, such as MindSpore's.
+    `quantised` says that its operators are those of a quantised model.
     """
 
     family: str
@@ -75,77 +69,45 @@ class DumpKind:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One line about rule files; `is_wrong` tells a wrong file from one that is not there but would help."""
+    """One line about rule files; `is_wrong` for a wrong file, not for one that is not given but would help."""
 
     sentence: str
     is_wrong: bool
 
 
 def kind_of(dump: Dump) -> DumpKind:
-    """Tell what wrote a dump.
+    """Return what wrote a dump, by its reader and its index.
 
-    Parameters
-    ----------
-    dump : Dump
-        Its index.
-
-    Returns
-    -------
-    DumpKind
-        `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type,
-        or a name such as AMCT alone gives.
+    `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type, or a
+    name such as AMCT alone gives.
     """
-    family = _family_of(dump)
-    ops = [ref.key.op for ref in dump.refs]
-    # All names at once: there may be very many. No fragment holds the character between them.
-    names = "\n".join({op.true_name or op.name for op in ops})
-    quantised = (
-        any(fragment in names for fragment in SURE_QUANTISED_FRAGMENTS)
-        or not QUANT_TYPES.isdisjoint({op.op_type for op in ops})
-        or any(ref.source.name.endswith(".quant") for ref in dump.refs)
+    quantised = any(
+        ref.key.op.op_type in QUANT_TYPES
+        or ref.source.name.endswith(".quant")
+        or any(fragment in ref.key.op.label for fragment in SURE_QUANTISED_FRAGMENTS)
+        for ref in dump.refs
     )
-    return DumpKind(family, quantised)
-
-
-def _family_of(dump: Dump) -> str:
-    return _KIND_OF_READER.get(dump.reader, "other")
+    return DumpKind(_KIND_OF_READER.get(dump.reader, "other"), quantised)
 
 
 def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
-    """Say in one line which rule files two dumps need, when others were given.
+    """Say in one line which rule files two dumps need, when others or none were given; ``None`` when all is well.
 
-    Parameters
-    ----------
-    left, right : Dump
-        The run under test and the reference.
-    rules : FusionRules
-        What was given; possibly nothing.
-
-    Returns
-    -------
-    Advice or None
-        ``None`` when all is as it should be, also where names are enough.
-
-    Notes
-    -----
     Files are called wrong only for what they cannot do. Whether a model is quantised is a guess by names, so a rule
-    file that seems to be lacking is but told: names or a map may do without it.
+    file that seems to be lacking is only mentioned: names or a map may do without it.
     """
-    if not rules.given and "other" in (_family_of(left), _family_of(right)):
+    if not rules.given and not {left.reader, right.reader} <= _KIND_OF_READER.keys():
         return None
     ours, theirs = kind_of(left), kind_of(right)
     needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
-    wrong = _wrong(ours, theirs, rules)
-    strange = "" if wrong else _strange(left, right, rules)
     pair = _SHOWN[ours.label] + " against " + _SHOWN[theirs.label].replace("'s dump", "'s")
-    if wrong:
+    if wrong := _wrong(ours, theirs, rules):
         return Advice(f"{wrong}; {pair} needs {_listed(needed)}", True)
-    if strange:
+    if strange := _strange(left, right, rules):
         return Advice(
             f"{strange}; is it another model's? {pair} needs {_listed(needed)}, of the model that was run", True
         )
-    lacking = needed[0] - rules.given
-    if lacking and left.refs and right.refs:
+    if needed[0] - rules.given and left.refs and right.refs:
         return Advice(f"{pair} needs {_listed(needed)}; without it, tensors are paired by map and name only", False)
     return None
 
@@ -173,21 +135,17 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
     for graph, dump, side in sides:
         if graph and dump.refs and not _knows(graph.names, dump):
             return f"{graph.source} knows no operator of the {side} side"
-    if rules.model is not None and rules.quant is not None and not _meet(rules.model, rules.quant):
+    if rules.model is not None and rules.quant is not None and not _share_names(rules.model, rules.quant):
         return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
     return ""
 
 
 def _knows(names: Iterable[str], dump: Dump) -> bool:
-    from pytest_msdump.matching.aliases import NameBook
-
-    book, keys = NameBook(names), [ref.key.op for ref in dump.refs]
-    from pytest_msdump.model.graph import file_spellings
-
-    return any(map(book.meant, keys, file_spellings([key.name for key in keys])))
+    book = NameBook(names)
+    return any(book.candidates(ref.key.op) for ref in dump.refs)
 
 
-def _meet(model: OperatorGraph, quant: OperatorGraph) -> bool:
+def _share_names(model: OperatorGraph, quant: OperatorGraph) -> bool:
     known = set(quant.names)
     return any(known.intersection((operator.name, *operator.originals)) for operator in model.operators)
 

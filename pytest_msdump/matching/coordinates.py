@@ -1,30 +1,30 @@
-"""Which left coordinate meets which right one, when they are not the same: ``iteration = "9->0"``."""
+"""Coordinates of operators, and how those of two dumps are compared when they differ: ``iteration = "9->0"``."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import and_
+from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.selection import Selection
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
-
-if TYPE_CHECKING:
-    from pytest_msdump.matching.addresses import MapEntry
-    from pytest_msdump.matching.selection import Selection
-    from pytest_msdump.model.dump import Dump
 
 __all__ = [
     "Align",
-    "Key",
-    "Meeting",
+    "CommonCoordinates",
+    "Place",
+    "PlaceIndex",
     "Wanted",
-    "known",
-    "meeting_of",
-    "meets",
+    "common_coordinates",
+    "compatible",
     "parse_align",
-    "raw_key",
+    "place_of",
     "wanted_by_entry",
     "wanted_by_selection",
     "without_occurrence",
@@ -38,11 +38,9 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 class Align:
     """Arrows ``(left value, right value)`` for each coordinate that can be aligned.
 
-    Notes
-    -----
-    A left value that an arrow names meets the arrow's right value and no other. A left value that no arrow names meets
-    the same value, even where an arrow of another value ends there too: with ``9->0`` both iterations 0 and 9 of the
-    left meet iteration 0 of the right. Occurrences are counted, not numbered by the run, and cannot be aligned.
+    A left value with an arrow is compared with the arrow's right value and no other. A left value without one is
+    compared with the same value, even where an arrow of another value ends there too: with ``9->0`` both iterations 0
+    and 9 of the left are compared with iteration 0 of the right. Occurrences are counted by us and cannot be aligned.
     """
 
     iteration: tuple[tuple[int, int], ...] = ()
@@ -51,152 +49,148 @@ class Align:
     net: tuple[tuple[str, str], ...] = ()
 
     def updated(self, other: Align) -> Align:
-        """Return these arrows, and `other`'s in place of them for each coordinate that it has arrows for."""
+        """Return these arrows, with `other`'s instead for each coordinate that it has arrows for."""
         return Align(
             other.iteration or self.iteration, other.rank or self.rank, other.graph or self.graph, other.net or self.net
         )
 
 
 def parse_align(mapping: Mapping[str, str], *, where: str) -> Align:
-    """Read the arrows of an `align` table.
+    """Read an `align` table, e.g. ``{"iteration": "9->0, 10->1"}``; ``,`` or ``|`` separates arrows.
 
-    Parameters
-    ----------
-    mapping : mapping of str to str
-        Coordinate to arrows, e.g. ``{"iteration": "9->0, 10->1"}``; arrows are parted by ``,`` or ``|``.
-    where : str
-        What messages call the place, e.g. ``"msdump.toml: align"``.
-
-    Returns
-    -------
-    Align
-        The arrows, in the order written.
-
-    Raises
-    ------
-    UnknownNameError
-        A key that is not a coordinate one can align.
-    ConfigError
-        Arrows that cannot be read, or two arrows from one left value.
+    ConfigError, beginning with `where`, for a coordinate that cannot be aligned, arrows that cannot be read, or two
+    arrows from one left value.
     """
-    numbers: dict[str, tuple[tuple[int, int], ...]] = {}
-    nets: tuple[tuple[str, str], ...] = ()
+    arrows: dict[str, Any] = {}
     for coordinate, text in mapping.items():
         if coordinate not in _EXAMPLES:
             raise UnknownNameError(f"{where}: '{coordinate}' cannot be aligned; {nearest(coordinate, _EXAMPLES)}")
-        arrows = _arrows(coordinate, text, where=where)
-        if coordinate == "net":
-            nets = arrows
+        arrows[coordinate] = _arrows(coordinate, text, where=where)
+        for value, count in Counter(left for left, _ in arrows[coordinate]).items():
+            if count > 1:
+                raise ConfigError(
+                    f"{where}: {coordinate} {value} of the left side has two arrows; a left value meets one right value"
+                )
+    return Align(**arrows)
+
+
+def _arrows(coordinate: str, text: object, *, where: str) -> tuple[tuple[int | str, int | str], ...]:
+    arrows: list[tuple[int | str, int | str]] = []
+    for part in re.split(r"[,|]", text) if isinstance(text, str) else [""]:
+        left, _, right = (piece.strip() for piece in part.partition("->"))
+        if coordinate == "net" and left and right:
+            arrows.append((left, right))
+        elif coordinate != "net" and _NUMBER.fullmatch(left) and _NUMBER.fullmatch(right):
+            arrows.append((int(left), int(right)))
         else:
-            numbers[coordinate] = tuple((int(left), int(right)) for left, right in arrows)
-            _refuse_repeats(coordinate, [left for left, _ in numbers[coordinate]], where=where)
-    _refuse_repeats("net", [left for left, _ in nets], where=where)
-    return Align(net=nets, **numbers)
-
-
-def _arrows(coordinate: str, text: object, *, where: str) -> tuple[tuple[str, str], ...]:
-    if not isinstance(text, str):
-        raise _unreadable(coordinate, text, where=where)
-    arrows = []
-    for part in re.split(r"[,|]", text):
-        left, arrow, right = (piece.strip() for piece in part.partition("->"))
-        numbers_asked = coordinate != "net"
-        readable = bool(arrow and left and right)
-        if not readable or (numbers_asked and not (_NUMBER.fullmatch(left) and _NUMBER.fullmatch(right))):
-            raise _unreadable(coordinate, text, where=where)
-        arrows.append((left, right))
-    return tuple(arrows)
-
-
-def _unreadable(coordinate: str, text: object, *, where: str) -> ConfigError:
-    return ConfigError(
-        f"{where}: {coordinate} = {text!r} is not 'left->right'; write for example "
-        f'{coordinate} = "{_EXAMPLES[coordinate]}"'
-    )
-
-
-def _refuse_repeats(coordinate: str, lefts: Sequence[int | str], *, where: str) -> None:
-    seen = set()
-    for value in lefts:
-        if value in seen:
             raise ConfigError(
-                f"{where}: {coordinate} {value} of the left side has two arrows; a left value meets one right value"
+                f"{where}: {coordinate} = {text!r} is not 'left->right'; write for example "
+                f'{coordinate} = "{_EXAMPLES[coordinate]}"'
             )
-        seen.add(value)
+    return tuple(arrows)
 
 
 # -- Coordinates -----------------------------------------------------------------------------------------------------
 
-
-# One value for each of COORDINATES, in their order; None meets any value.
-Key = tuple[int | str | None, ...]
+# One value for each of COORDINATES, in their order; None agrees with any value.
+Place = tuple[int | str | None, ...]
 
 # For each of COORDINATES the left values asked for; None = all.
 Wanted = tuple[frozenset[int | str] | None, ...]
 
-# One value on each side says nothing about who belongs to whom: a card's number, the name a net was given, the step
-# that was dumped. Occurrences are counted by us, so 1 is not 0 even when each side has only the one.
+# For each coordinate whether a place has it.
+_Pattern = tuple[bool, ...]
+
+# One value on each side does not tell partners apart: a card's number, the name of a net, the step that was dumped.
+# Occurrences are counted by us, so 1 is not 0 even when each side has only the one.
 _LABELS = frozenset({"rank", "net", "graph", "iteration"})
 
 
-def raw_key(at: Coordinates) -> Key:
+def place_of(at: Coordinates) -> Place:
     """Return the coordinates in the order of COORDINATES."""
     return (at.rank, at.net, at.graph, at.iteration, at.occurrence)
 
 
-def meets(one: Key, other: Key) -> bool:
-    """Whether two places are the same as far as both sides tell."""
+def compatible(one: Place, other: Place) -> bool:
+    """Whether two places agree in every coordinate that both have."""
     return one == other or all(a == b or a is None or b is None for a, b in zip(one, other, strict=True))
 
 
-def known(key: Key) -> tuple[bool, ...]:
-    """Return which coordinates a place has."""
-    rank, net, graph, iteration, occurrence = key
-    # Spelled out: this runs several times for each operator of a dump.
-    return (rank is not None, net is not None, graph is not None, iteration is not None, occurrence is not None)
-
-
-def without_occurrence(key: Key) -> Key:
+def without_occurrence(place: Place) -> Place:
     """Return a place with every repeat inside its iteration."""
-    return (*key[:-1], None)
+    return (*place[:-1], None)
+
+
+class PlaceIndex:
+    """Finds among many places those that are compatible with a given one, without looking at each."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._by_pattern: defaultdict[_Pattern, list[Place]] = defaultdict(list)
+        for place in dict.fromkeys(places):
+            self._by_pattern[_pattern(place)].append(place)
+        self._by_common: dict[tuple[_Pattern, _Pattern], Mapping[Place, Sequence[Place]]] = {}
+        self._found: dict[Place, Sequence[Place]] = {}
+
+    def compatible(self, place: Place) -> Sequence[Place]:
+        """Return the indexed places that are compatible with this one."""
+        found = self._found.get(place)
+        if found is None:
+            found = self._found[place] = self._search(place)
+        return found
+
+    def _search(self, place: Place) -> Sequence[Place]:
+        found: list[Place] = []
+        mine = _pattern(place)
+        for theirs, places in self._by_pattern.items():
+            common = tuple(map(and_, mine, theirs))
+            if (theirs, common) not in self._by_common:
+                groups: defaultdict[Place, list[Place]] = defaultdict(list)
+                for other in places:
+                    groups[_restricted(other, common)].append(other)
+                self._by_common[theirs, common] = groups
+            found += self._by_common[theirs, common].get(_restricted(place, common), ())
+        return found
+
+
+def _pattern(place: Place) -> _Pattern:
+    return tuple([value is not None for value in place])
+
+
+def _restricted(place: Place, kept: _Pattern) -> Place:
+    return tuple([value if is_kept else None for value, is_kept in zip(place, kept, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
-    """How places of two dumps are compared.
+class CommonCoordinates:
+    """The coordinates in which places of two dumps are compared.
 
-    Parameters
-    ----------
-    arrows : tuple of mapping
-        For each of COORDINATES, left value to right value where an arrow says so.
-    labels : tuple of str or int, optional
-        For each of COORDINATES the left side's value where it is but a label; ``None`` where the coordinate counts.
-    notes : tuple of str
-        Sentences for the header on what meets although its numbers differ.
+    For each of COORDINATES, `arrows` map a left value to a right value where the user said so, and `labels` has the
+    left side's value where the coordinate is only a label, else ``None``. `notes` are sentences for the header on
+    what is compared although its numbers differ.
     """
 
     arrows: tuple[Mapping[int | str, int | str], ...]
-    labels: Key
+    labels: Place
     notes: tuple[str, ...] = ()
 
-    def left_key(self, at: Key) -> Key:
-        """Return a left place as the right side would write it."""
+    def of_left(self, place: Place) -> Place:
+        """Return a left place as the right side would write it, without labels."""
         return tuple(
             None if label is not None or value is None else arrows.get(value, value)
-            for value, label, arrows in zip(at, self.labels, self.arrows, strict=True)
+            for value, label, arrows in zip(place, self.labels, self.arrows, strict=True)
         )
 
-    def right_key(self, at: Key) -> Key:
-        """Return a right place without what is but a label."""
-        return tuple(None if label is not None else value for value, label in zip(at, self.labels, strict=True))
+    def of_right(self, place: Place) -> Place:
+        """Return a right place without labels."""
+        return tuple(None if label is not None else value for value, label in zip(place, self.labels, strict=True))
 
-    def wants_left(self, at: Key, wanted: Wanted) -> bool:
+    def wants_left(self, place: Place, wanted: Wanted) -> bool:
         """Whether a left place is asked for."""
-        return all(asked is None or value is None or value in asked for value, asked in zip(at, wanted, strict=True))
+        return all(asked is None or value is None or value in asked for value, asked in zip(place, wanted, strict=True))
 
-    def wants_right(self, at: Key, wanted: Wanted) -> bool:
-        """Whether a right place could meet a left place that is asked for."""
-        for value, asked, label, arrows in zip(at, wanted, self.labels, self.arrows, strict=True):
+    def wants_right(self, place: Place, wanted: Wanted) -> bool:
+        """Whether a right place is compatible with a left place that is asked for."""
+        for value, asked, label, arrows in zip(place, wanted, self.labels, self.arrows, strict=True):
             if asked is None or value is None:
                 continue
             if label is not None and label not in asked:
@@ -206,43 +200,32 @@ class Meeting:
         return True
 
 
-def meeting_of(left: Dump, right: Dump, align: Align) -> Meeting:
-    """Work out how the places of two dumps are compared."""
-    arrows: list[Mapping[int | str, int | str]] = []
+def common_coordinates(left: Dump, right: Dump, align: Align) -> CommonCoordinates:
+    """Work out the coordinates in which places of two dumps are compared."""
+    all_arrows: list[Mapping[int | str, int | str]] = []
     labels: list[int | str | None] = []
     notes: tuple[str, ...] = ()
-    lefts, rights = _places(left), _places(right)
+    places = [{place_of(at) for at in {ref.key.op.at for ref in dump.refs}} for dump in (left, right)]
     for position, name in enumerate(COORDINATES):
-        pairs: Iterable[tuple[int | str, int | str]] = getattr(align, name, ())
-        arrows.append(dict(pairs))
-        ours, theirs = _values(lefts, position), _values(rights, position)
-        is_label = name in _LABELS and not arrows[-1] and len(ours) == len(theirs) == 1
-        labels.append(next(iter(ours)) if is_label else None)
-        if is_label and name == "iteration" and ours != theirs:
-            notes = (f"iteration {next(iter(ours))} of the left meets iteration {next(iter(theirs))} of the right",)
-    return Meeting(tuple(arrows), tuple(labels), notes)
+        arrows: Mapping[int | str, int | str] = dict(getattr(align, name, ()))
+        ours, theirs = ({place[position] for place in side} - {None} for side in places)
+        label = None
+        if name in _LABELS and not arrows and len(ours) == len(theirs) == 1:
+            label, other = *ours, *theirs
+            if name == "iteration" and label != other:
+                notes = (f"iteration {label} of the left meets iteration {other} of the right",)
+        all_arrows.append(arrows)
+        labels.append(label)
+    return CommonCoordinates(tuple(all_arrows), tuple(labels), notes)
 
 
 def wanted_by_selection(selection: Selection) -> Wanted:
     """Return the left values that a selection asks for."""
-    return tuple(_asked(getattr(selection, name, None)) for name in COORDINATES)
+    values = (getattr(selection, name, None) for name in COORDINATES)
+    return tuple(None if asked is None else frozenset(asked) for asked in values)
 
 
 def wanted_by_entry(entry: MapEntry) -> Wanted:
     """Return the left values that a map entry is restricted to."""
     values = (getattr(entry, name, None) for name in COORDINATES)
     return tuple(None if value is None else frozenset({value}) for value in values)
-
-
-def _asked(values: frozenset[int] | None) -> frozenset[int | str] | None:
-    return None if values is None else frozenset(values)
-
-
-def _places(dump: Dump) -> set[Key]:
-    # By identity first: a dump has very many tensors, most of which share their coordinates.
-    places = [ref.key.op.at for ref in dump.refs]
-    return {raw_key(at) for at in dict(zip(map(id, places), places, strict=True)).values()}
-
-
-def _values(places: Iterable[Key], position: int) -> set[int | str]:
-    return {value for key in places if (value := key[position]) is not None}

@@ -1,4 +1,4 @@
-"""Why a side does not have a tensor that it could have had: what its run was told to dump, and what nobody can dump."""
+"""Why a side does not have a tensor that it could have had: its run was not to dump it, or MindSpore cannot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.matching.coordinates import Key
+from pytest_msdump.matching.coordinates import Place
 from pytest_msdump.model.dump import Dump, DumpConfiguration
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.ordering import PARAMETER
@@ -26,7 +26,6 @@ NOT_DUMPED = frozenset(
 
 Arrows = Mapping[int | str, int | str]
 
-_AS_THEY_ARE: tuple[Arrows, ...] = tuple({} for _ in COORDINATES)
 _RANK, _ITERATION = COORDINATES.index("rank"), COORDINATES.index("iteration")
 _SCENES = {"overflow": "not_dumped_no_overflow", "exception": "not_dumped_no_exception"}
 _REFERENCE_READER = "npy-folder"
@@ -36,108 +35,94 @@ _TEXT_TYPES = frozenset({"Print", "StringFormat"})
 class Absence:
     """What one side's run says of tensors that this side does not have.
 
-    Parameters
-    ----------
-    side : str
-        ``"left"`` or ``"right"``: the side that does not have them.
-    dump : Dump
-        Its dump.
-    arrows : sequence of mapping, optional
-        For each of COORDINATES, how values of this side are written where sides are compared, if not as they are.
+    `arrows` map for each of COORDINATES a value of this side to its value in common coordinates; by default each to
+    itself.
     """
 
-    def __init__(self, side: str, dump: Dump, arrows: Sequence[Arrows] = _AS_THEY_ARE) -> None:
+    def __init__(self, side: str, dump: Dump, arrows: Sequence[Arrows] = ({},) * len(COORDINATES)) -> None:
         self._side = side
         self._dump = dump
-        self._back = [{there: here for here, there in one.items()} for one in arrows]
+        self._back = [{common: own for own, common in one.items()} for one in arrows]
 
-    def of_tensor(self, ref: TensorRef, meeting: Key, *, is_known: bool) -> Message | None:
-        """Return why this side does not have the partner of a tensor; ``None`` where nothing tells.
+    def of_tensor(self, ref: TensorRef, place: Place, *, is_known: bool) -> Message | None:
+        """Return why this side does not have the partner of the other side's tensor; ``None`` where nothing says so.
 
-        Parameters
-        ----------
-        ref : TensorRef
-            A tensor of the other side.
-        meeting : tuple
-            Its coordinates as they are compared with this side's.
-        is_known : bool
-            Whether this side dumped anything of an operator of that name there, in any iteration.
+        `place` is in common coordinates; `is_known` says whether this side dumped anything of an operator of that name
+        there, in any iteration.
         """
-        op = ref.key.op
+        op, io = ref.key.op, ref.key.io
         if ref.reader == _REFERENCE_READER:
-            # A reference's names and types are another framework's, also where its manifest tells them.
+            # A reference's names and types are another framework's, also where its manifest has them.
             op = OpKey(op.name, op.at)
-        one = self._configuration(meeting[_RANK])
-        told = self._scene(one) or self._iteration(one, meeting[_ITERATION])
-        if told or is_known:
-            return told or self._io(one, ref.key.io) or self._undumpable(op, ref.key.io, ref.key.slot, ref.spec.dtype)
+        run = self._configuration(place[_RANK])
+        why = self._scene(run) or self._iteration(run, place[_ITERATION])
+        if why or is_known:
+            return why or self._io(run, io) or self._undumpable(op, io, ref.key.slot, ref.spec.dtype)
         if self._ran_without(op):
             return None
         is_framework = op.op_type is not None or op.true_name is not None
-        told = self._kernels(one, op) if is_framework else self._some_kernels(one)
-        told = told or self._undumpable(op, ref.key.io, ref.key.slot, ref.spec.dtype)
-        if told or op.op_type == PARAMETER:
-            return told or self._io(one, ref.key.io)
-        return self._io(one, ref.key.io) or self._ended() if self._operator(op) else None
+        why = self._kernels(run, op) if is_framework else self._some_kernels(run)
+        why = why or self._undumpable(op, io, ref.key.slot, ref.spec.dtype)
+        if why or op.op_type == PARAMETER:
+            return why or self._io(run, io)
+        return self._io(run, io) or self._said("not_dumped_ended") if self._operator(op) else None
 
     def of_name(self, name: str, io: str) -> Message | None:
-        """Return why this side does not have an operator that a map names; ``None`` where nothing tells."""
-        one = self._configuration(None)
+        """Return why this side does not have an operator that a map names; ``None`` where nothing says so."""
+        run = self._configuration(None)
         op = OpKey(name=mangle(name), true_name=name if "/" in name else None)
         known = self._operator(op)
         if known is not None:
             op = OpKey(name=mangle(known.name), true_name=known.name, op_type=known.op_type)
-        told = self._scene(one) or self._kernels(one, op) or self._undumpable(op, io, 0, None)
-        return told or (self._io(one, io) or self._ended() if known else None)
+        why = self._scene(run) or self._kernels(run, op) or self._undumpable(op, io, 0, None)
+        return why or (self._io(run, io) or self._said("not_dumped_ended") if known else None)
 
     def _configuration(self, rank: int | str | None) -> DumpConfiguration | None:
         value = self._back[_RANK].get(rank, rank) if rank is not None else None
         run = self._dump.run
         return run.configuration(value if isinstance(value, int) else None) if run else None
 
-    def _scene(self, one: DumpConfiguration | None) -> Message | None:
-        if one is None:
-            return None
-        if one.by_script:
-            return self._said("not_dumped_by_script")
-        return self._said(_SCENES[one.scene], source=one.source) if one.scene else None
-
     def _said(self, code: str, **parameters: Parameter) -> Message:
         return Message(code, {"side": self._side, **parameters})
 
-    def _iteration(self, one: DumpConfiguration | None, value: int | str | None) -> Message | None:
-        if one is None or value is None:
+    def _scene(self, run: DumpConfiguration | None) -> Message | None:
+        if run is None:
             return None
-        here = self._back[_ITERATION].get(value, value)
-        if not isinstance(here, int) or one.selects_iteration(here):
-            return None
-        return self._said("not_dumped_iteration", iteration=here, iterations=one.iterations, source=one.source)
+        if run.by_script:
+            return self._said("not_dumped_by_script")
+        return self._said(_SCENES[run.scene], source=run.source) if run.scene else None
 
-    def _io(self, one: DumpConfiguration | None, io: str) -> Message | None:
-        if one is None or one.selects_io(io):
+    def _iteration(self, run: DumpConfiguration | None, common: int | str | None) -> Message | None:
+        own = self._back[_ITERATION].get(common, common) if common is not None else None
+        if run is None or not isinstance(own, int) or run.selects_iteration(own):
             return None
-        return self._said("not_dumped_io", io=one.io, source=one.source)
+        return self._said("not_dumped_iteration", iteration=own, iterations=run.iterations, source=run.source)
 
-    def _kernels(self, one: DumpConfiguration | None, op: OpKey) -> Message | None:
-        if one is None or one.selects_operator(op) is not False:
+    def _io(self, run: DumpConfiguration | None, io: str) -> Message | None:
+        if run is None or run.selects_io(io):
             return None
-        return self._said("not_dumped_kernels", kernels=one.kernels_text, source=one.source)
+        return self._said("not_dumped_io", io=run.io, source=run.source)
 
-    def _some_kernels(self, one: DumpConfiguration | None) -> Message | None:
+    def _kernels(self, run: DumpConfiguration | None, op: OpKey) -> Message | None:
+        if run is None or run.selects_operator(op) is not False:
+            return None
+        return self._said("not_dumped_kernels", kernels=run.kernels_text, source=run.source)
+
+    def _some_kernels(self, run: DumpConfiguration | None) -> Message | None:
         """Return what can be said of a name that is no framework's."""
-        if one is None or not one.kernels:
+        if run is None or not run.kernels:
             return None
-        return self._said("some_kernels_dumped", kernels=one.kernels_text, source=one.source)
+        return self._said("some_kernels_dumped", kernels=run.kernels_text, source=run.source)
 
     def _undumpable(self, op: OpKey, io: str, slot: int, dtype: str | None) -> Message | None:
         """Return what MindSpore cannot dump, whatever its configuration says."""
-        if not self._is_mindspore:
+        if self._dump.run is None and not self._dump.graphs:
             return None
         known = self._operator(op)
         op_type = op.op_type or (known.op_type if known else None)
         if op_type in _TEXT_TYPES:
             return Message("not_dumped_text", {"type": op_type})
-        spec = _told(known, io, slot)
+        spec = _spec(known, io, slot)
         if spec and spec.shape and 0 in spec.shape:
             return Message("not_dumped_empty", {"shape": spec.shape})
         for name in (dtype, spec.dtype if spec else None):
@@ -145,16 +130,8 @@ class Absence:
                 return self._said("not_dumped_dtype", dtype=name)
         return None
 
-    def _ended(self) -> Message:
-        """Return what is left where a graph has an operator and nothing says that it was left out."""
-        return self._said("not_dumped_ended")
-
-    @property
-    def _is_mindspore(self) -> bool:
-        return self._dump.run is not None or bool(self._dump.graphs)
-
     def _ran_without(self, op: OpKey) -> bool:
-        """Whether graphs of this side tell that it has no such operator at all."""
+        """Whether the graphs of this side show that it has no such operator at all."""
         is_operator = op.true_name is not None and op.op_type != PARAMETER
         return is_operator and bool(self._final) and self._operator(op) is None
 
@@ -172,8 +149,8 @@ class Absence:
         return found
 
 
-def _told(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:
-    """What a graph says of a tensor."""
+def _spec(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:
+    """Return what a graph says of a tensor."""
     if operator is None:
         return None
     specs = operator.host_outputs if io == "output" else operator.host_inputs

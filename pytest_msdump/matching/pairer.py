@@ -1,38 +1,59 @@
-"""Pairing two dumps: all ways in their order, then the selection, then what is left and why."""
+"""Pairing two dumps: each way in turn, then the selection, then the reasons for what is left."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from operator import lt
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
-from pytest_msdump.matching.coordinates import Align, Meeting, Wanted, meeting_of, raw_key, wanted_by_selection
+from pytest_msdump.matching.addresses import Lost, MapEntry
+from pytest_msdump.matching.coordinates import (
+    Align,
+    common_coordinates,
+    place_of,
+    wanted_by_selection,
+)
+from pytest_msdump.matching.explain import Explainer
+from pytest_msdump.matching.fused import pair_by_rules
+from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
-from pytest_msdump.matching.pairing_state import Ledger, Made
-from pytest_msdump.matching.selection import Chooser, Selection
+from pytest_msdump.matching.not_dumped import Absence
+from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.matching.rules import FusionRules
+from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.matching.sides import Side, index_side
-from pytest_msdump.model.pairing import Missing, Pair, Pairing, Transform, Unmatched
-from pytest_msdump.text import Message, in_clauses
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.text import Message, Parameter, in_clauses
 
-if TYPE_CHECKING:
-    from pytest_msdump.matching.addresses import Lost, MapEntry
-    from pytest_msdump.matching.explain import Explainer
-    from pytest_msdump.matching.not_dumped import Absence
-    from pytest_msdump.matching.rules import FusionRules
-    from pytest_msdump.model.dump import Dump
-    from pytest_msdump.model.tensor import Coordinates, TensorRef
-
-__all__ = ["pair_dumps"]
+__all__ = ["WAYS", "PairingWay", "pair_dumps"]
 
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
 
-_AS_NUMBERED = Align()
-_ALL_OUTPUTS = Selection()
+# A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
+# vain.
+PairingWay = Callable[[PairingState, PairingRequest], Sequence[Lost] | None]
+
+
+def pair_two_files(state: PairingState, request: PairingRequest) -> None:
+    """Pair two single files, whatever they are called."""
+    if not request.are_files or any(len(side.refs) != 1 or not side.ops[0].kept for side in (state.left, state.right)):
+        return
+    if not state.pairs and not state.withheld:
+        state.add(FoundPair(0, 0, "file", "two files", request.formats))
+
+
+# In this order. What one way pairs or withholds is not offered to a later one.
+WAYS: Mapping[str, PairingWay] = {
+    "map": pair_by_map,
+    "file": pair_two_files,
+    "fusion": pair_by_rules,
+    "name": pair_by_name,
+    "mangled": pair_by_mangled_name,
+}
 
 
 def pair_dumps(
@@ -41,25 +62,25 @@ def pair_dumps(
     *,
     entries: Sequence[MapEntry] = (),
     rules: FusionRules | None = None,
-    align: Align = _AS_NUMBERED,
-    selection: Selection = _ALL_OUTPUTS,
+    align: Align | None = None,
+    selection: Selection | None = None,
     left_format: str | None = None,
     right_format: str | None = None,
 ) -> Pairing:
-    """Find out who is compared with whom.
+    """Pair the tensors of the run under test with those of the reference.
 
     Parameters
     ----------
     left, right : Dump
         The run under test and the reference.
     entries : sequence of MapEntry
-        Pairs that a person named; they win over everything else.
+        Pairs that the user named; they win over everything else.
     rules : FusionRules, optional
-        What rule files say; they win over names. `advice.rules_for` tells whether they are the right ones.
-    align : Align
-        Which left coordinates meet which right ones.
-    selection : Selection
-        What is asked for.
+        Rule files; they win over names. `advice.rules_for` says whether they are the right ones.
+    align : Align, optional
+        Which left coordinates are compared with which right ones.
+    selection : Selection, optional
+        What is asked for; all outputs when left out.
     left_format, right_format : str, optional
         Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
 
@@ -75,237 +96,158 @@ def pair_dumps(
 
     Notes
     -----
-    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have meets any
-    value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key; occurrences
-    always are keys.
+    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have agrees with
+    any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
+    occurrences always are keys.
     """
-    meeting = meeting_of(left, right, align)
+    selection = selection or Selection()
+    coordinates = common_coordinates(left, right, align or Align())
     wanted = wanted_by_selection(selection)
-    ledger = Ledger(
-        *_sides(left, right, selection, meeting, wanted), trusts_files=bool(left.graphs) != bool(right.graphs)
-    )
-    formats = Transform(left_format, right_format)
-    lost: list[Lost] = []
-    if entries:
-        from pytest_msdump.matching.mapped import pair_by_map
-
-        lost += pair_by_map(ledger, entries, meeting=meeting, selected=wanted, formats=formats)
-    if left.reader == right.reader == _SINGLE_FILE:
-        _pair_files(ledger, formats)
-    if rules is not None:
-        from pytest_msdump.matching.fused import pair_by_rules
-
-        lost += pair_by_rules(ledger, rules, formats)
-    pair_by_name(ledger, formats)
-    pair_by_mangled_name(ledger, formats)
-    return _told(left, right, ledger, lost, _Taste(selection, meeting, wanted))
-
-
-def _sides(left: Dump, right: Dump, selection: Selection, meeting: Meeting, wanted: Wanted) -> tuple[Side, Side]:
-    return (
+    state = PairingState(
         index_side(
             "left",
             left.refs,
             directions=selection.directions,
-            meeting=meeting.left_key,
-            keeps=lambda at: meeting.wants_left(at, wanted),
+            common=coordinates.of_left,
+            keeps=lambda place: coordinates.wants_left(place, wanted),
         ),
         index_side(
             "right",
             right.refs,
             directions=selection.directions,
-            meeting=meeting.right_key,
-            keeps=lambda at: meeting.wants_right(at, wanted),
+            common=coordinates.of_right,
+            keeps=lambda place: coordinates.wants_right(place, wanted),
         ),
+        trusts_files=bool(left.graphs) != bool(right.graphs),
     )
+    request = PairingRequest(
+        coordinates=coordinates,
+        wanted=wanted,
+        entries=entries,
+        rules=rules,
+        formats=Transform(left_format, right_format),
+        are_files=left.reader == right.reader == _SINGLE_FILE,
+    )
+    lost = [one for way in WAYS.values() for one in way(state, request) or ()]
+    return _selected(left, right, state, request, lost, selection)
 
 
-def _pair_files(ledger: Ledger, formats: Transform) -> None:
-    """Two files are one pair, whatever they are called."""
-    if any(len(side.refs) != 1 or not side.ops[0].kept for side in (ledger.left, ledger.right)):
-        return
-    if not ledger.made and not ledger.held:
-        ledger.record(Made(0, 0, "file", "two files", formats))
+def _selected(
+    left: Dump,
+    right: Dump,
+    state: PairingState,
+    request: PairingRequest,
+    lost: Sequence[Lost],
+    selection: Selection,
+) -> Pairing:
+    """Return what of the result is selected, with the reasons for what has no partner."""
+    pair_filter, coordinates = PairFilter(selection), request.coordinates
+    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
+    explainer = Explainer(state, absences, lost)
+    pairs = pair_filter.selected(_pairs(state))
+    alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
 
-
-class _Taste:
-    """What of a finished pairing the user wants to see."""
-
-    def __init__(self, selection: Selection, meeting: Meeting, wanted: Wanted) -> None:
-        self.chooser = Chooser(selection)
-        self._selection = selection
-        self.meeting = meeting
-        self._wanted = wanted
-
-    def older(self, side: str, dump: Dump) -> Iterable[Unmatched]:
-        wants = self.meeting.wants_left if side == "left" else self.meeting.wants_right
+    def older(side: str, dump: Dump) -> Iterator[Unmatched]:
+        wants = coordinates.wants_left if side == "left" else coordinates.wants_right
         for ref in dump.older:
-            asked = ref.key.io in self._selection.directions and wants(raw_key(ref.key.op.at), self._wanted)
-            if asked and self.chooser.takes_ref(ref):
+            is_wanted = ref.key.io in selection.directions and wants(place_of(ref.key.op.at), request.wanted)
+            if is_wanted and pair_filter.takes_ref(ref):
                 yield Unmatched(side, ref, Message("older_run"))
 
-
-def _told(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> Pairing:
-    pairs = taste.chooser.taken(_pairs(ledger))
-    told = _Told()
-    # Why a tensor is alone takes more to find out than who is whose partner.
-    if lost or any(True for side in (ledger.left, ledger.right) for _ in ledger.alone(side)):
-        told = _explained(left, right, ledger, lost, taste)
     # By identity: two right tensors may share their key, and each is one to be covered.
     paired = len({id(pair.right) for pair in pairs})
     return Pairing(
         pairs=tuple(pairs),
-        unmatched_left=(*told.left, *taste.older("left", left)),
-        unmatched_right=(*told.right, *taste.older("right", right)),
-        missing=tuple(one for one in told.missing if taste.chooser.takes_missing(one)),
-        right_total=paired + len(told.right),
+        unmatched_left=(*alone["left"], *older("left", left)),
+        unmatched_right=(*alone["right"], *older("right", right)),
+        missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
+        right_total=paired + len(alone["right"]),
         right_paired=paired,
-        notes=taste.meeting.notes,
+        notes=coordinates.notes,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What is not paired, each with its reason."""
-
-    left: Sequence[Unmatched] = ()
-    right: Sequence[Unmatched] = ()
-    missing: Sequence[Missing] = ()
-
-
-def _explained(left: Dump, right: Dump, ledger: Ledger, lost: Sequence[Lost], taste: _Taste) -> _Told:
-    from pytest_msdump.matching.explain import Explainer
-    from pytest_msdump.matching.not_dumped import Absence
-
-    absences = {"left": Absence("left", left, taste.meeting.arrows), "right": Absence("right", right)}
-    because = {one.why: told for one in lost if (told := _because(one, absences))}
-    lost = [replace(one, why=because.get(one.why, one.why)) for one in lost]
-    explainer = Explainer(ledger, absences, because)
-    return _Told(
-        list(explainer.unmatched(ledger.left, taste.chooser.takes_ref)),
-        list(explainer.unmatched(ledger.right, taste.chooser.takes_ref)),
-        [_missing(one, ledger, explainer) for one in lost],
-    )
-
-
-def _pairs(ledger: Ledger) -> list[Pair]:
-    left, right = ledger.left, ledger.right
-    times = {side.name: _times(side.refs) for side in (left, right)}
-    is_repeated = any(times.values())
-    pairs: list[Pair] = []
-    for made in ledger.made:
-        one, other, order = left.refs[made.left], right.refs[made.right], left.op_of[made.left]
-        key = one.key
-        may_need_note = is_repeated or key.io == "input" or other.key.io == "input"
-        note = _note(one, other, times) if may_need_note else None
-        pairs.append(Pair(one, other, made.how, made.by, made.transform, order, note))
-    if is_repeated:
-        pairs = _with_uncompared(pairs, ledger)
-    # Rules pair operator by operator, each of which mostly has one tensor.
-    orders = [pair.order for pair in pairs]
-    if all(map(lt, orders, islice(orders, 1, None))):
-        return pairs
-    ranks = [(pair.order, pair.left.key.io, pair.left.key.slot) for pair in pairs]
-    # Hardly any two pairs share their left tensor, and only for these the right one decides.
-    if len(set(ranks)) < len(pairs):
-        return sorted(pairs, key=_rank_of)
-    return [pairs[number] for number in sorted(range(len(pairs)), key=ranks.__getitem__)]
-
-
-def _with_uncompared(pairs: list[Pair], ledger: Ledger) -> list[Pair]:
-    """Say of the last compared occurrence of a tensor how many others, selected as well, met no partner."""
-    alone = [
-        Counter(_without_occurrence(side.refs[ref]) for ref in ledger.alone(side))
-        for side in (ledger.left, ledger.right)
-    ]
-    if not any(alone):
-        return pairs
-    last: tuple[dict[tuple[object, ...], int], ...] = ({}, {})
-    keys = [tuple(map(_without_occurrence, (pair.left, pair.right))) for pair in pairs]
-    for pair, key in zip(pairs, keys, strict=True):
-        for side, ref in enumerate((pair.left, pair.right)):
-            last[side][key[side]] = max(ref.key.op.at.occurrence or 0, last[side].get(key[side], 0))
-    found: list[Pair] = []
-    for pair, key in zip(pairs, keys, strict=True):
-        left, right = (
-            alone[side][key[side]] if (ref.key.op.at.occurrence or 0) == last[side][key[side]] else 0
-            for side, ref in enumerate((pair.left, pair.right))
+def _pairs(state: PairingState) -> list[Pair]:
+    """Return the pairs in order, each with its note and the number of further occurrences that have no partner."""
+    lefts = _Repeats(state.left, [found.left for found in state.pairs], state.unpaired(state.left))
+    rights = _Repeats(state.right, [found.right for found in state.pairs], state.unpaired(state.right))
+    pairs = [
+        Pair(
+            left=(left := state.left.refs[found.left]),
+            right=(right := state.right.refs[found.right]),
+            how=found.how,
+            by=found.by,
+            transform=found.transform,
+            order=state.left.op_of[found.left],
+            note=_note((left, right), (lefts.times(found.left), rights.times(found.right))),
+            uncompared=(lefts.uncompared(found.left), rights.uncompared(found.right)),
         )
-        found.append(replace(pair, uncompared=(left, right)) if left or right else pair)
-    return found
+        for found in state.pairs
+    ]
+    # Only pairs that share their left tensor need the rank of the right one.
+    if len({found.left for found in state.pairs}) < len(pairs):
+        pairs.sort(key=_right_rank)
+    return sorted(pairs, key=_left_rank)
 
 
-def _times(refs: Sequence[TensorRef]) -> Mapping[tuple[object, ...], int]:
-    """Count how often each tensor is there but for its occurrence; empty where each is there once."""
-    # Where no operator is there twice, no tensor is.
-    if len({ref.key.op.name for ref in refs}) == len(refs):
-        return {}
-    tensors = list(map(_without_occurrence, refs))
-    return Counter(tensors) if len(set(tensors)) < len(tensors) else {}
+class _Repeats:
+    """How often one side has each tensor: a tensor and its further occurrences count as one."""
+
+    def __init__(self, side: Side, paired: Iterable[int], unpaired: Iterable[int]) -> None:
+        self._side = side
+        one_occurrence = len({op.at[-1] for op in side.ops}) <= 1
+        self._may_repeat = not one_occurrence or sum(len(op.tensors) for op in side.ops) < len(side.refs)
+        if not self._may_repeat:
+            return
+        self._tensors = [_without_occurrence(ref) for ref in side.refs]
+        self._times = Counter(self._tensors)
+        self._unpaired = Counter(self._tensors[number] for number in unpaired)
+        self._last: dict[tuple[object, ...], int] = {}
+        for number in paired:
+            tensor = self._tensors[number]
+            self._last[tensor] = max(self._occurrence(number), self._last.get(tensor, 0))
+
+    def _occurrence(self, number: int) -> int:
+        return self._side.refs[number].key.op.at.occurrence or 0
+
+    def times(self, number: int) -> int:
+        """Return how often the side has this tensor."""
+        return self._times[self._tensors[number]] if self._may_repeat else 1
+
+    def uncompared(self, number: int) -> int:
+        """Return how many of its occurrences have no partner; 0 but for the last one that has."""
+        if not self._may_repeat:
+            return 0
+        tensor = self._tensors[number]
+        return self._unpaired[tensor] if self._last[tensor] == self._occurrence(number) else 0
 
 
 def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
-    op = ref.key.op
-    at = op.at
+    op, at = ref.key.op, ref.key.op.at
     return (op.name, op.op_type, op.true_name, ref.key.io, ref.key.slot, at.rank, at.net, at.graph, at.iteration)
 
 
-def _note(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> Message | None:
-    """Return what is to be said with the pair's verdict, whatever it is."""
-    told = [*_repeats(left, right, times), _written("left", left), _written("right", right)]
-    return in_clauses(*told) if any(told) else None
+def _note(refs: Sequence[TensorRef], times: Sequence[int]) -> Message | None:
+    """Return what is said with a pair's verdict, whatever it is; `times` count its tensors' occurrences."""
+    notes: list[Message] = []
+    if times[0] != times[1]:
+        # One of several may be stale.
+        for side, ref, n in zip(("left", "right"), refs, times, strict=True):
+            said: dict[str, Parameter] = {"side": side, "n": n, "occurrence": ref.key.op.at.occurrence or 0}
+            notes += [Message("repeated_tensor", said)] if n > 1 else []
+    for side, ref in zip(("left", "right"), refs, strict=True):
+        # MindSpore dumps the inputs of an operator after it ran, so also those that it writes to.
+        op_type, slot = ref.key.op.op_type or "", ref.key.slot
+        if ref.reader == _MINDSPORE and ref.key.io == "input" and slot in WRITTEN_INPUTS.get(op_type, ()):
+            notes.append(Message("written_input", {"type": op_type, "slot": slot, "side": side}))
+    return in_clauses(*notes) if notes else None
 
 
-def _written(side: str, ref: TensorRef) -> Message | None:
-    """Return that an input was dumped after its operator had written to it."""
-    key = ref.key
-    if ref.reader != _MINDSPORE or key.io != "input" or key.slot not in WRITTEN_INPUTS.get(key.op.op_type or "", ()):
-        return None
-    return Message("written_input", {"type": key.op.op_type, "slot": key.slot, "side": side})
-
-
-def _repeats(left: TensorRef, right: TensorRef, times: Mapping[str, Mapping[tuple[object, ...], int]]) -> list[Message]:
-    """Return which of several this is, where the sides do not have the tensor as often: one of them may be stale."""
-    if not (times["left"] or times["right"]):
-        return []
-    ours = times["left"].get(_without_occurrence(left), 1)
-    theirs = times["right"].get(_without_occurrence(right), 1)
-    if ours == theirs:
-        return []
-    counts = {"left": ours, "right": theirs}
-    return [
-        Message("repeated_tensor", {"side": side, "n": count, "occurrence": ref.key.op.at.occurrence or 0})
-        for (side, count), ref in zip(counts.items(), (left, right), strict=True)
-        if count > 1
-    ]
-
-
-def _rank_of(pair: Pair) -> tuple[int, str, int, tuple[tuple[bool, int | str], ...], str, int]:
+def _left_rank(pair: Pair) -> tuple[int, str, int]:
     # "input" sorts before "output" by its first letter.
-    left, right = pair.left.key, pair.right.key
-    return (pair.order, left.io, left.slot, _sortable(right.op.at), right.io, right.slot)
+    return (pair.order, pair.left.key.io, pair.left.key.slot)
 
 
-def _sortable(at: Coordinates) -> tuple[tuple[bool, int | str], ...]:
-    return tuple((value is not None, 0 if value is None else value) for value in raw_key(at))
-
-
-def _because(lost: Lost, absences: Mapping[str, Absence]) -> Message | None:
-    """Return the reason with why a side does not have what was asked for; ``None`` where its run does not say."""
-    from pytest_msdump.matching.addresses import parse_address
-
-    texts = {"left": lost.entry.left, "right": lost.entry.right}
-    addresses = {side: parse_address(texts[side]) for side in lost.absent}
-    told = [absences[side].of_name(at.op, at.io or "output") for side, at in addresses.items()]
-    return in_clauses(lost.why, *told) if any(told) else None
-
-
-def _missing(lost: Lost, ledger: Ledger, explainer: Explainer) -> Missing:
-    from pytest_msdump.matching.addresses import parse_address
-
-    entry = lost.entry
-    candidates: list[str] = []
-    for side, text in ((ledger.left, entry.left), (ledger.right, entry.right)):
-        if side.name in lost.absent:
-            candidates += explainer.nearest(side, parse_address(text).op)
-    return Missing(entry.left, entry.right, lost.why, tuple(candidates))
+def _right_rank(pair: Pair) -> tuple[Any, ...]:
+    key = pair.right.key
+    return (*((value is not None, value or 0) for value in place_of(key.op.at)), key.io, key.slot)

@@ -1,33 +1,22 @@
-"""The rule files of a comparison: which of them a pair of dumps needs, and what they say when taken together."""
+"""The rule files of a comparison: what they say together, and which operators stand for the same originals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from pytest_msdump.matching.groups import grouped
-from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
 from pytest_msdump.model.report import NetworkOperator
 
-if TYPE_CHECKING:
-    from pytest_msdump.model.graph import Operator, OriginOutput
-
-__all__ = ["FusionRules", "combined", "network_of"]
+__all__ = ["FusionRules", "Group", "combined", "group_operators", "network_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class FusionRules:
     """The rule files that were given.
 
-    Parameters
-    ----------
-    model : OperatorGraph, optional
-        The left side's compiled model (ATC's JSON).
-    quant : OperatorGraph, optional
-        What quantisation made of the original model (AMCT's JSON).
-    close : OperatorGraph, optional
-        The right side's model, compiled with fusion off (ATC's JSON).
+    `model` is the left side's compiled model (ATC's JSON), `quant` what quantisation made of the original model (AMCT's
+    JSON), `close` the right side's model, compiled with fusion off (ATC's JSON).
     """
 
     model: OperatorGraph | None = None
@@ -47,40 +36,28 @@ class FusionRules:
     @property
     def label(self) -> str:
         """The files' names, as messages show them."""
-        graphs = (self.model, self.quant, self.close)
-        return " with ".join(graph.source for graph in graphs if graph is not None)
+        return " with ".join(graph.source for graph in (self.model, self.quant, self.close) if graph is not None)
 
 
 def combined(rules: FusionRules) -> OperatorGraph:
-    """Return the left side's operators with the names that the right side uses for what they were.
+    """Return the left side's operators, each with the names that the right side uses for its originals.
 
-    Parameters
-    ----------
-    rules : FusionRules
-        At least `model` or `quant`.
-
-    Returns
-    -------
-    OperatorGraph
-        `model` itself, led on through `quant` or `close`; `quant` where it is alone. An origin that the second file
-        does not know stays: quantisation and fusion leave many operators as they are.
+    That is `model`, led on through `quant` or `close`, or `quant` where it is alone. An origin that the second file
+    does not know stays: quantisation and fusion leave many operators as they are.
     """
-    from pytest_msdump.matching.groups import with_renamed
-    from pytest_msdump.model.graph import OperatorGraph
-
-    base = with_renamed(rules.base or OperatorGraph())
+    base = with_origins(rules.base or OperatorGraph())
     if rules.model is None:
         return base
     if rules.close is not None:
-        return _through_close(base, rules.close)
-    return base if rules.quant is None else _through_quantisation(base, with_renamed(rules.quant))
+        return _through_close(base, with_origins(rules.close))
+    return base if rules.quant is None else _through_quantisation(base, with_origins(rules.quant))
 
 
 def _through_quantisation(model: OperatorGraph, quant: OperatorGraph) -> OperatorGraph:
-    operators = {operator.name: operator for operator in quant.operators}
+    known = {operator.name: operator for operator in quant.operators}
 
     def origin(output: OriginOutput) -> OriginOutput:
-        operator = operators.get(output.name)
+        operator = known.get(output.name)
         if operator is None:
             return output
         if output.index < len(operator.outputs):
@@ -90,71 +67,101 @@ def _through_quantisation(model: OperatorGraph, quant: OperatorGraph) -> Operato
         alone = not operator.outputs and len(operator.originals) == 1
         return replace(output, name=operator.originals[0] if alone else "")
 
-    def originals(name: str) -> tuple[str, ...]:
-        return operators[name].originals if name in operators else (name,)
+    def renamed(operator: Operator) -> Operator:
+        names = (known[name].originals if name in known else (name,) for name in operator.originals)
+        return replace(operator, originals=_distinct(names), outputs=tuple(map(origin, operator.outputs)))
 
-    return replace(
-        model,
-        operators=tuple(
-            replace(
-                operator,
-                originals=_distinct(original for name in operator.originals for original in originals(name)),
-                outputs=tuple(map(origin, operator.outputs)),
-            )
-            for operator in model.operators
-        ),
-    )
+    return replace(model, operators=tuple(map(renamed, model.operators)))
 
 
 def _through_close(model: OperatorGraph, close: OperatorGraph) -> OperatorGraph:
-    from pytest_msdump.matching.groups import with_renamed
-
     places: dict[tuple[str, int], tuple[str, int]] = {}
     hosts: dict[str, dict[str, None]] = {}
-    for operator in with_renamed(close).operators:
+    for operator in close.operators:
         # Where several operators make one original's output, the last of them has all of it.
         places.update({(out.name, out.index): (operator.name, k) for k, out in enumerate(operator.outputs) if out.name})
         for original in operator.originals:
             hosts.setdefault(original, {})[operator.name] = None
-    return replace(model, operators=tuple(_renamed(operator, places, hosts) for operator in model.operators))
 
-
-def _renamed(
-    operator: Operator,
-    places: Mapping[tuple[str, int], tuple[str, int]],
-    hosts: Mapping[str, Mapping[str, None]],
-) -> Operator:
-    outputs = []
-    for output in operator.outputs:
+    def origin(output: OriginOutput) -> OriginOutput:
         name, index = places.get((output.name, output.index), (output.name, output.index))
-        outputs.append(replace(output, name=name, index=index))
-    originals = _distinct(host for name in operator.originals for host in hosts.get(name, (name,)))
-    return replace(operator, originals=originals, outputs=tuple(outputs))
+        return replace(output, name=name, index=index)
+
+    def renamed(operator: Operator) -> Operator:
+        names = (hosts.get(name, (name,)) for name in operator.originals)
+        return replace(operator, originals=_distinct(names), outputs=tuple(map(origin, operator.outputs)))
+
+    return replace(model, operators=tuple(map(renamed, model.operators)))
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
+def _distinct(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
-# -- The operators of a compiled model as a table --------------------------------------------------------------------
+# -- Operators that stand for the same part of the original model ----------------------------------------------------
 
 
-_NOBODY = "*"
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One or more operators of the compiled model, in its order, and the operators of the original model they were.
+
+    `relation` is ``"one-to-one"``, ``"many-to-one"`` (several originals in one operator), ``"one-to-many"``,
+    ``"many-to-many"``, ``"inserted"`` (by the compiler: no originals), or ``"L1"``.
+    """
+
+    number: int
+    operators: tuple[Operator, ...]
+    originals: tuple[str, ...]
+    relation: str
+
+
+def group_operators(graph: OperatorGraph) -> tuple[Group, ...]:
+    """Group the operators that have the same originals, or are of one L1 fusion group; each is in exactly one."""
+    members: dict[tuple[str, ...] | str, list[Operator]] = {}
+    for operator in graph.operators:
+        key = f"L1 {operator.l1_group}" if operator.l1_group else operator.originals or f"inserted {operator.name}"
+        members.setdefault(key, []).append(operator)
+    return tuple(
+        Group(number, tuple(operators), _distinct(operator.originals for operator in operators), _relation(operators))
+        for number, operators in enumerate(members.values())
+    )
+
+
+def _relation(operators: list[Operator]) -> str:
+    first = operators[0]
+    if first.l1_group:
+        return "L1"
+    if not first.originals:
+        return "inserted"
+    return f"{'one' if len(first.originals) == 1 else 'many'}-to-{'one' if len(operators) == 1 else 'many'}"
+
+
+def with_origins(graph: OperatorGraph) -> OperatorGraph:
+    """Where one operator alone stands for one original, let its outputs without an origin be that original's."""
+    # Most models of up to 100,000 operators lack nothing.
+    if all(output.name for operator in graph.operators for output in operator.outputs):
+        return graph
+    renamed: dict[str, Operator] = {}
+    for group in group_operators(graph):
+        if group.relation == "one-to-one":
+            (operator,), (original,) = group.operators, group.originals
+            outputs = tuple(output if output.name else replace(output, name=original) for output in operator.outputs)
+            renamed[operator.name] = replace(operator, outputs=outputs)
+    return replace(graph, operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
 
 
 def network_of(graph: OperatorGraph) -> tuple[NetworkOperator, ...]:
-    """Return the operators by group.
-
-    Parameters
-    ----------
-    graph : OperatorGraph
-        The left side's model, with the names that the right side uses (`matching.rules.combined`).
-    """
-    found: list[NetworkOperator] = []
-    for number, (operators, originals, relation) in enumerate(grouped(graph)):
-        left, right = tuple(operator.name for operator in operators), tuple(originals) or (_NOBODY,)
-        found += [
-            NetworkOperator(number, operator.id, operator.name, operator.op_type, left, right, relation)
-            for operator in operators
-        ]
-    return tuple(found)
+    """Return a combined graph's operators by group, for the report; ``*`` stands for no original."""
+    return tuple(
+        NetworkOperator(
+            group.number,
+            operator.id,
+            operator.name,
+            operator.op_type,
+            tuple(each.name for each in group.operators),
+            group.originals or ("*",),
+            group.relation,
+        )
+        for group in group_operators(graph)
+        for operator in group.operators
+    )

@@ -1,4 +1,4 @@
-"""Which tensors are asked for: globs on names and addresses, coordinates, inputs or outputs."""
+"""What is to be compared: globs on names and addresses, coordinates, inputs or outputs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import UnknownNameError, nearest
-from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
+from pytest_msdump.matching.addresses import parse_address
+from pytest_msdump.model.pairing import Missing, Pair
+from pytest_msdump.model.tensor import TensorRef, mangle
 
-if TYPE_CHECKING:
-    from pytest_msdump.model.pairing import Missing, Pair
-
-__all__ = ["Chooser", "Selection"]
+__all__ = ["PairFilter", "Selection"]
 
 _IO = {"output": frozenset({"output"}), "input": frozenset({"input"}), "all": frozenset({"input", "output"})}
 
@@ -23,20 +21,10 @@ _IO = {"output": frozenset({"output"}), "input": frozenset({"input"}), "all": fr
 class Selection:
     """What is to be compared.
 
-    Parameters
-    ----------
-    select, deselect : tuple of str
-        Globs (case-sensitive, ``*`` crosses ``/``) against true name, mangled name and full address of either side of
-        a pair; empty `select` = everything. ``TYPE.`` before a glob, spelled out, asks for that op type as well.
-    io : str
-        ``"output"``, ``"input"`` or ``"all"``.
-    iteration, rank, graph : frozenset of int, optional
-        Values of the left side; ``None`` = all. The right side keeps the values that these can meet.
-
-    Raises
-    ------
-    UnknownNameError
-        When `io` is none of the three.
+    `select` and `deselect` are globs (case-sensitive, ``*`` crosses ``/``) against true name, mangled name and full
+    address of either side of a pair; an empty `select` means everything. ``TYPE.`` before a glob asks for that op type
+    as well. `io` is ``"output"``, ``"input"`` or ``"all"``. `iteration`, `rank` and `graph` are values of the left
+    side, ``None`` for all; the right side keeps the values that these can be compared with.
     """
 
     select: tuple[str, ...] = ()
@@ -56,84 +44,58 @@ class Selection:
         return _IO[self.io]
 
 
-class Chooser:
-    """The globs of a selection, compiled.
-
-    Parameters
-    ----------
-    selection : Selection
-        Its `select` and `deselect` are used.
-    """
+class PairFilter:
+    """The globs of a selection, compiled."""
 
     def __init__(self, selection: Selection) -> None:
-        self._wanted = _compiled(selection.select)
-        self._unwanted = _compiled(selection.deselect)
+        self._selects = _compiled(selection.select or ("*",))
+        self._deselects = _compiled(selection.deselect)
+        self._is_open = not (selection.select or selection.deselect)
 
-    def taken(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+    def selected(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
         """Return the pairs of which either side is selected and neither is deselected."""
-        if self._wanted is None and self._unwanted is None:
-            return pairs
-        return [pair for pair in pairs if self._takes((pair.left, pair.right))]
+        return pairs if self._is_open else [pair for pair in pairs if self._takes(pair.left, pair.right)]
 
     def takes_ref(self, ref: TensorRef) -> bool:
         """Whether a tensor without a partner is selected by its own name."""
-        return self._takes((ref,))
+        return self._is_open or self._takes(ref)
 
     def takes_missing(self, missing: Missing) -> bool:
         """Whether either address of a missing pair is selected, and neither deselected."""
-        texts = [spelling for text in (missing.left, missing.right) for spelling in _spellings_of_text(text)]
-        wanted = self._wanted is None or self._wanted("", texts)
-        return wanted and not (self._unwanted is not None and self._unwanted("", texts))
+        names: list[str] = []
+        for address in map(parse_address, (missing.left, missing.right)):
+            spelled = _spellings(address.op, address.typed.op if address.typed else None)
+            names += spelled
+            names += [f"{name}:{address.io}:{address.slot}" for name in spelled] if address.port else []
+        return self._selects("", names) and not self._deselects("", names)
 
-    def _takes(self, refs: tuple[TensorRef, ...]) -> bool:
-        wanted = self._wanted is None or any(_asked(self._wanted, ref) for ref in refs)
-        return wanted and not (self._unwanted is not None and any(_asked(self._unwanted, ref) for ref in refs))
-
-
-_Test = Callable[[str, Iterable[str]], bool]
-
-
-def _asked(test: _Test, ref: TensorRef) -> bool:
-    key = ref.key
-    names = _spellings(key.op)
-    return test(key.op.op_type or "", [*names, *(f"{name}:{key.io}:{key.slot}" for name in names)])
+    def _takes(self, *refs: TensorRef) -> bool:
+        named = []
+        for ref in refs:
+            names = _spellings(ref.key.op.name, ref.key.op.true_name)
+            names += [f"{name}:{ref.key.io}:{ref.key.slot}" for name in names]
+            named.append((ref.key.op.op_type or "", names))
+        return any(self._selects(*each) for each in named) and not any(self._deselects(*each) for each in named)
 
 
-def _spellings(op: OpKey) -> tuple[str, ...]:
-    names = [op.name, mangle(op.name)]
-    if op.true_name:
-        names += [op.true_name, mangle(op.true_name)]
-    return tuple(dict.fromkeys(names))
+def _spellings(*names: str | None) -> list[str]:
+    return list(dict.fromkeys(spelling for name in names if name is not None for spelling in (name, mangle(name))))
 
 
-def _spellings_of_text(text: str) -> tuple[str, ...]:
-    from pytest_msdump.matching.addresses import parse_address
-
-    address = parse_address(text)
-    names = [address.op, mangle(address.op)]
-    if address.typed is not None:
-        names += [address.typed.op, mangle(address.typed.op)]
-    if address.port is not None:
-        names += [f"{name}:{address.io}:{address.slot}" for name in names]
-    return tuple(dict.fromkeys(names))
-
-
-def _compiled(globs: tuple[str, ...]) -> _Test | None:
-    """Return a test of (op type, spellings), or None where there is nothing to test."""
-    if not globs:
-        return None
+def _compiled(globs: tuple[str, ...]) -> Callable[[str, Iterable[str]], bool]:
+    """Return a test of an op type and the spellings of a name."""
     # A name may itself hold brackets: typed in full, it must find itself.
     literal = frozenset(globs)
-    pattern = re.compile("|".join(translate(glob) for glob in globs))
+    pattern = re.compile("|".join(map(translate, globs))) if globs else None
     typed = [(head, tail, re.compile(translate(tail))) for head, dot, tail in (g.partition(".") for g in globs) if dot]
 
-    def test(op_type: str, texts: Iterable[str]) -> bool:
+    def test(op_type: str, names: Iterable[str]) -> bool:
         tails = [(tail, compiled) for head, tail, compiled in typed if head and head == op_type]
-        return any(
-            text in literal
-            or pattern.match(text) is not None
-            or any(text == tail or compiled.match(text) for tail, compiled in tails)
-            for text in texts
+        return pattern is not None and any(
+            name in literal
+            or pattern.match(name)
+            or any(name == tail or compiled.match(name) for tail, compiled in tails)
+            for name in names
         )
 
     return test

@@ -1,4 +1,4 @@
-"""One side, ready to be looked up: its operators by every spelling of their names and by their places."""
+"""One side of a comparison as an index: its operators by every spelling of their names and by their places."""
 
 from __future__ import annotations
 
@@ -6,147 +6,71 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import and_
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pytest_msdump.matching.coordinates import Key, known, raw_key, without_occurrence
-from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
-
-if TYPE_CHECKING:
-    from pytest_msdump.matching.addresses import Address
+from pytest_msdump.matching.addresses import Address
+from pytest_msdump.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
 __all__ = ["NameIndex", "Operator", "Port", "Side", "index_side", "mangled_names"]
 
 # (io, slot) of a tensor within its operator.
 Port = tuple[str, int]
 
-# For each coordinate whether a place has it.
-_Known = tuple[bool, ...]
-
 
 class Operator(NamedTuple):
     """An operator at one place of a run.
 
-    Parameters
-    ----------
-    key : OpKey
-        Who it is.
-    at : tuple
-        Its coordinates.
-    meeting : tuple
-        Its coordinates as they are compared with the other side's.
-    kept : bool
-        Whether its coordinates are selected.
-    tensors : dict
-        (io, slot) to the position in `Side.refs`, inputs first.
+    `at` is its place, `common` that place as it is compared with the other side's, `kept` whether it is selected.
+    `tensors` are positions in `Side.refs`, inputs first.
     """
 
     key: OpKey
-    at: Key
-    meeting: Key
+    at: Place
+    common: Place
     kept: bool
     tensors: dict[Port, int]
 
 
 class NameIndex:
-    """Operators by a spelling of their name, then by place.
+    """Operators by a spelling of their name and by place, from (spelling, place, operator), each given once."""
 
-    Parameters
-    ----------
-    spelled : iterable of (str, tuple, int)
-        A spelling, a place, and the operator there, which has each of its spellings once.
-    """
-
-    def __init__(self, spelled: Iterable[tuple[str, Key, int]]) -> None:
-        # Most spellings are one operator's at one place: lists of their own would take ten times as much.
-        self._first: dict[Key, dict[str, int]] = {}
-        self._more: dict[tuple[Key, str], list[int]] = {}
+    def __init__(self, spelled: Iterable[tuple[str, Place, int]]) -> None:
+        # Nearly all spellings are one operator's at one place: a list for each would take more memory than all else.
+        self._first: defaultdict[Place, dict[str, int]] = defaultdict(dict)
+        self._further: defaultdict[tuple[Place, str], list[int]] = defaultdict(list)
         for spelling, place, op in spelled:
-            at_place = self._first.get(place)
-            if at_place is None:
-                at_place = self._first[place] = {}
-            if at_place.setdefault(spelling, op) != op:
-                self._more.setdefault((place, spelling), []).append(op)
-        self._patterns = dict.fromkeys(map(known, self._first))
-        self._agreeing: dict[tuple[_Known, _Known], Mapping[Key, Sequence[Key]]] = {}
-        self._meeting: dict[Key, Sequence[Key]] = {}
+            if self._first[place].setdefault(spelling, op) != op:
+                self._further[place, spelling].append(op)
+        self._places = PlaceIndex(self._first)
 
-    def __bool__(self) -> bool:
-        """Whether there is any operator."""
-        return bool(self._first)
+    def find(self, spelling: str, place: Place) -> list[int]:
+        """Return the operators of that spelling at places compatible with this one."""
+        return [op for other in self._places.compatible(place) for op in self._at(other, spelling)]
 
-    def named(self, spelling: str) -> list[int]:
-        """Return the operators of that spelling, wherever they are."""
+    def find_everywhere(self, spelling: str) -> list[int]:
+        """Return the operators of that spelling."""
         return [op for place in self._places_of.get(spelling, ()) for op in self._at(place, spelling)]
 
-    def meeting(self, spelling: str, place: Key) -> Sequence[int]:
-        """Return the operators of that spelling whose place meets this one."""
-        places = self._meeting.get(place)
-        if places is None:
-            places = self._meeting[place] = self._places(place)
-        if len(places) == 1:
-            return self._at(places[0], spelling)
-        return [op for other in places for op in self._at(other, spelling)]
+    def _at(self, place: Place, spelling: str) -> Sequence[int]:
+        first = self._first[place].get(spelling)
+        return () if first is None else (first, *self._further.get((place, spelling), ()))
 
     @cached_property
-    def _places_of(self) -> Mapping[str, Sequence[Key]]:
-        found: defaultdict[str, list[Key]] = defaultdict(list)
+    def _places_of(self) -> Mapping[str, Sequence[Place]]:
+        found: defaultdict[str, list[Place]] = defaultdict(list)
         for place, ops in self._first.items():
             for spelling in ops:
                 found[spelling].append(place)
         return found
-
-    def _at(self, place: Key, spelling: str) -> Sequence[int]:
-        first = self._first[place].get(spelling)
-        if first is None:
-            return ()
-        others = self._more.get((place, spelling)) if self._more else None
-        return (first, *others) if others else (first,)
-
-    def _places(self, place: Key) -> Sequence[Key]:
-        """Return the places that meet one: those that agree in all that both have."""
-        mine = known(place)
-        if len(self._patterns) == 1 and mine in self._patterns:
-            return (place,) if place in self._first else ()
-        found: list[Key] = []
-        for theirs in self._patterns:
-            both = tuple(map(and_, mine, theirs))
-            found += self._by(theirs, both).get(_part(place, both), ())
-        return found
-
-    def _by(self, pattern: _Known, both: _Known) -> Mapping[Key, Sequence[Key]]:
-        """Return the places of one pattern by the coordinates that others have as well."""
-        if (pattern, both) not in self._agreeing:
-            places: defaultdict[Key, list[Key]] = defaultdict(list)
-            for place in self._first:
-                if known(place) == pattern:
-                    places[_part(place, both)].append(place)
-            self._agreeing[pattern, both] = places
-        return self._agreeing[pattern, both]
-
-
-def _part(place: Key, kept: _Known) -> Key:
-    return tuple([value if is_kept else None for value, is_kept in zip(place, kept, strict=True)])
 
 
 @dataclass(frozen=True)
 class Side:
     """One dump's tensors and operators.
 
-    Parameters
-    ----------
-    name : str
-        ``"left"`` or ``"right"``.
-    refs : tuple of TensorRef
-        All tensors of the dump.
-    ops : tuple of Operator
-        In the order in which the tensors name them.
-    op_of : tuple of int
-        For each tensor its operator.
-    directions : frozenset of str
-        The selected ones of ``"input"`` and ``"output"``.
-    places : frozenset of tuple
-        Where anything was dumped at kept places, as compared with the other side, occurrences left out.
+    `name` is ``"left"`` or ``"right"``; `op_of` numbers for each tensor its operator; `directions` are the selected
+    ones of ``"input"`` and ``"output"``; `places` has every kept place in common coordinates, without occurrence.
     """
 
     name: str
@@ -154,100 +78,106 @@ class Side:
     ops: tuple[Operator, ...]
     op_of: tuple[int, ...]
     directions: frozenset[str]
-    places: frozenset[Key]
-
-    # Operators by their names are made when somebody asks, which nobody does where rules pair all.
+    places: frozenset[Place]
 
     @cached_property
     def labels(self) -> NameIndex:
         """Operators by true name, or by the file's where there is no other."""
-        return NameIndex((op.key.label, op.meeting, number) for number, op in enumerate(self.ops))
+        return NameIndex((op.key.label, op.common, number) for number, op in enumerate(self.ops))
 
     @cached_property
     def files(self) -> NameIndex:
         """Operators by the file's name, where a true one is known."""
-        truly_named = ((number, op) for number, op in enumerate(self.ops) if op.key.true_name is not None)
-        return NameIndex((op.key.name, op.meeting, number) for number, op in truly_named)
+        return NameIndex(
+            (op.key.name, op.common, number) for number, op in enumerate(self.ops) if op.key.true_name is not None
+        )
 
     @cached_property
     def mangled(self) -> NameIndex:
         """Operators by the mangled form of both."""
         return NameIndex(
-            (spelling, op.meeting, number) for number, op in enumerate(self.ops) for spelling in mangled_names(op.key)
+            (spelling, op.common, number) for number, op in enumerate(self.ops) for spelling in mangled_names(op.key)
         )
 
     @cached_property
-    def operators_at(self) -> frozenset[Key]:
-        """The places of all operators."""
-        return frozenset([op.at for op in self.ops])
+    def _place_index(self) -> PlaceIndex:
+        return PlaceIndex(self.places)
+
+    @cached_property
+    def is_at_one_place(self) -> bool:
+        """Whether all operators have the same coordinates, so that no tensor of the other side has two partners."""
+        return len({op.at for op in self.ops}) == 1
+
+    def op_with(self, ref: int) -> Operator:
+        """Return the operator of a tensor."""
+        return self.ops[self.op_of[ref]]
 
     def selected(self, op: Operator) -> dict[Port, int]:
-        """Return an operator's selected tensors; not to be changed."""
-        if self._is_selected:
+        """Return an operator's tensors in the selected directions; not to be changed."""
+        if self._is_all_selected:
             return op.tensors
         return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
 
     @cached_property
-    def _is_selected(self) -> bool:
-        """Whether no tensor is left out for being an input, or an output."""
+    def _is_all_selected(self) -> bool:
         return {ref.key.io for ref in self.refs} <= self.directions
+
+    def dumped_at(self, place: Place) -> bool:
+        """Whether anything was dumped, and kept, at a place in common coordinates, in any occurrence."""
+        return bool(self._place_index.compatible(without_occurrence(place)))
 
     def is_double(self, ref: int) -> bool:
         """Whether another tensor of this side has the same key."""
         key = self.refs[ref].key
-        return self.ops[self.op_of[ref]].tensors[key.io, key.slot] != ref
+        return self.op_with(ref).tensors[key.io, key.slot] != ref
 
     def namesakes(self, key: OpKey) -> list[int]:
-        """Return this side's operators that an operator of the other side could mean, wherever they are."""
-        return sorted({number for spelling in mangled_names(key) for number in self.mangled.named(spelling)})
+        """Return this side's operators that an operator of the other side could mean, at any place."""
+        return sorted({op for spelling in mangled_names(key) for op in self.mangled.find_everywhere(spelling)})
 
     def resolve(self, address: Address) -> list[int]:
-        """Return the operators an address names, in order; at each place the best reading only."""
-        best: dict[Key, list[int]] = {}
-        for reading in _readings(self, address):
-            fresh: dict[Key, list[int]] = {}
+        """Return the operators that an address names, in order; at each place those of the best reading only."""
+        best: dict[Place, set[int]] = {}
+        for reading in self._readings(address):
+            fresh: defaultdict[Place, set[int]] = defaultdict(set)
             for number in reading:
-                place = self.ops[number].at
-                if place not in best and number not in fresh.setdefault(place, []):
-                    fresh[place].append(number)
+                if self.ops[number].at not in best:
+                    fresh[self.ops[number].at].add(number)
             best.update(fresh)
         return sorted(op for ops in best.values() for op in ops)
+
+    def _readings(self, address: Address) -> Iterator[list[int]]:
+        """Yield what an address may mean, best first: true names, then file names, then mangled ones.
+
+        The mangled ones include the file's own, since a person may write `.` where the file has `_`.
+        """
+        for index, spelling in ((self.labels, str), (self.files, str), (self.mangled, mangle)):
+            yield self._named(index, spelling(address.op))
+            if (typed := address.typed) is not None:
+                named = self._named(index, spelling(typed.op))
+                yield [number for number in named if self.ops[number].key.op_type == typed.op_type]
+
+    def _named(self, index: NameIndex, name: str) -> list[int]:
+        """Return the operators of this name, without those that only the mangled form of another file's name leads to.
+
+        Where the graph numbers operators differently, the mangled name that one has in the graph is the name of
+        another one's file, which may be lost.
+        """
+        found = index.find_everywhere(name)
+        if index is not self.mangled:
+            return found
+        keys = ((number, self.ops[number].key) for number in found)
+        return [number for number, key in keys if not _is_renumbered(key) or mangle(key.name) == name]
 
 
 def mangled_names(key: OpKey) -> Sequence[str]:
     """Return an operator's names as files write them, sorted, each once."""
-    if key.true_name is None:
-        return (mangle(key.name),)
     return sorted({mangle(key.name), mangle(key.label)})
-
-
-def _readings(side: Side, address: Address) -> Iterator[list[int]]:
-    # A file's own name before the mangled ones. These hold the file's own as well: a person may write `.` where the
-    # file has `_`.
-    for index, spelling in ((side.labels, str), (side.files, str), (side.mangled, mangle)):
-        yield _meant(side, index, spelling(address.op))
-        if (typed := address.typed) is not None:
-            named = _meant(side, index, spelling(typed.op))
-            yield [number for number in named if side.ops[number].key.op_type == typed.op_type]
-
-
-def _meant(side: Side, index: NameIndex, name: str) -> list[int]:
-    """Return the operators of this name, without those that only the mangled form of another file's name leads to.
-
-    Where the graph numbers operators differently, the mangled name that one has in the graph is the name of another
-    one's file, which may be lost.
-    """
-    found = index.named(name)
-    if index is not side.mangled:
-        return found
-    return [number for number in found if not _is_renumbered(key := side.ops[number].key) or mangle(key.name) == name]
 
 
 def _is_renumbered(key: OpKey) -> bool:
     """Whether the names in the file and in the graph differ in nothing but the operator's number."""
-    if key.true_name is None:
-        return False
-    file, graph = mangle(key.name), mangle(key.true_name)
+    file, graph = mangle(key.name), mangle(key.label)
     return file != graph and file.rstrip("0123456789") == graph.rstrip("0123456789")
 
 
@@ -256,53 +186,26 @@ def index_side(
     refs: Sequence[TensorRef],
     *,
     directions: frozenset[str],
-    meeting: Callable[[Key], Key],
-    keeps: Callable[[Key], bool],
+    common: Callable[[Place], Place],
+    keeps: Callable[[Place], bool],
 ) -> Side:
-    """Index one side by name.
+    """Index the tensors of one dump, in execution order; of two tensors with one key the first is the operator's.
 
-    Parameters
-    ----------
-    name : str
-        ``"left"`` or ``"right"``.
-    refs : sequence of TensorRef
-        All tensors of the dump, in execution order.
-    directions : frozenset of str
-        The selected ones of ``"input"`` and ``"output"``.
-    meeting : callable
-        Turns a place into the form that is compared with the other side's.
-    keeps : callable
-        Tells whether a place is selected.
-
-    Returns
-    -------
-    Side
-        Of two tensors with one key the first belongs to the operator.
+    `common` turns a place into common coordinates; `keeps` says whether a place is selected.
     """
-    numbers: dict[tuple[object, ...], int] = {}
-    # Where no name is there twice, each tensor is another operator's.
-    is_alone = len({ref.key.op.name for ref in refs}) == len(refs)
+    numbers: dict[OpKey, int] = {}
+    placed: dict[Coordinates, tuple[Place, Place, bool]] = {}
     ops: list[Operator] = []
     op_of = []
-    places: dict[Key, tuple[Key, Key, bool]] = {}
-    # Tensors of one directory share their coordinates, which are looked at once.
-    placed: dict[int, tuple[Key, Key, bool]] = {}
     for position, ref in enumerate(refs):
-        key = ref.key
-        op = key.op
-        here = placed.get(id(op.at))
-        if here is None:
-            place = raw_key(op.at)
-            if place not in places:
-                places[place] = (place, meeting(place), keeps(place))
-            here = placed[id(op.at)] = places[place]
-        # The fields of an `OpKey`, whose own hash is made in Python; of equal places there is but one.
-        count = len(ops)
-        number = count if is_alone else numbers.setdefault((op.name, op.op_type, op.true_name, id(here)), count)
-        if number == count:
-            ops.append(Operator(op, *here, {(key.io, key.slot): position}))
-        else:
-            ops[number].tensors.setdefault((key.io, key.slot), position)
+        op, port = ref.key.op, (ref.key.io, ref.key.slot)
+        number = numbers.setdefault(op, len(ops))
+        if number == len(ops):
+            if op.at not in placed:
+                at = place_of(op.at)
+                placed[op.at] = (at, common(at), keeps(at))
+            ops.append(Operator(op, *placed[op.at], {}))
+        ops[number].tensors.setdefault(port, position)
         op_of.append(number)
-    dumped = frozenset(without_occurrence(place) for _, place, kept in places.values() if kept)
-    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, dumped)
+    places = frozenset(without_occurrence(place) for _, place, kept in placed.values() if kept)
+    return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, places)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.made import dump, tensor
 from matching.rulemade import ascend, device, model, op, output
 
 from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.matching import FusionRules, MapEntry, Selection, pair_dumps, rules_for
-from pytest_msdump.matching.origins import Rulebook
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing
@@ -124,14 +122,3 @@ def test_a_fused_pair_is_what_the_file_says(left: Dump, right: Dump, graph: Oper
         name = pair.right.key.op.name.replace("/", "_").replace(":", "_")
         assert pair.right.key.io == "output"
         assert (name, pair.right.key.slot) in origins or name in singles
-
-
-@settings(deadline=None, max_examples=400)
-@given(RULES.filter(lambda rules: rules.base is not None), st.integers(0, 3))
-@example(FusionRules(model(op("c", "Add", (), (output("d"),)), op("g", "Aipp", ("c:0",)))), 0)
-def test_an_output_that_is_plain_is_what_walking_to_its_origin_finds(rules: FusionRules, slot: int) -> None:
-    book, walking = Rulebook(rules), Rulebook(rules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walking, "_plainly", lambda *_: None)
-        for operator in book.operators.values():
-            assert book.wish(operator, "output", slot, 0) == walking.wish(operator, "output", slot, 0)

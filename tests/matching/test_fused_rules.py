@@ -10,7 +10,7 @@ from matching.rulemade import ascend, device, model, op, output, paired, was
 
 from pytest_msdump.matching import FusionRules, pair_dumps, rules_for
 from pytest_msdump.matching.advice import DumpKind, kind_of
-from pytest_msdump.matching.groups import group_operators
+from pytest_msdump.matching.rules import group_operators
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.pairing import Pairing

@@ -6,15 +6,17 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.matching.coordinates import meets
-from pytest_msdump.matching.pairing_state import _Partners
+from pytest_msdump.matching.coordinates import compatible
+from pytest_msdump.matching.pairing_state import FoundPair, PairingState
 from pytest_msdump.matching.sides import NameIndex, Operator, Side
 from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.overflow import OverflowEntry
+from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSource, TensorSpec
 
 places = st.tuples(st.sampled_from([None, 0, 1]), st.none(), st.none(), st.sampled_from([0, 1, None]), st.just(0))
+OUTPUT, NONE = frozenset({"output"}), frozenset()
 entries = st.lists(st.tuples(st.sampled_from("abc"), places), max_size=12)
 
 
@@ -24,8 +26,8 @@ def test_all_operators_of_a_spelling_are_found_wherever_they_are_and_where_place
     index = NameIndex((name, at, op) for op, (name, at) in enumerate(added))
     here = [(op, at) for op, (name, at) in enumerate(added) if name == spelling]
     for _ in range(2):
-        assert sorted(index.named(spelling)) == [op for op, _ in here]
-        assert sorted(index.meeting(spelling, place)) == [op for op, at in here if meets(place, at)]
+        assert sorted(index.find_everywhere(spelling)) == [op for op, _ in here]
+        assert sorted(index.find(spelling, place)) == [op for op, at in here if compatible(place, at)]
 
 
 def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
@@ -52,17 +54,16 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 3), places)
-def test_partners_are_known_at_all_their_places_the_first_as_well(added, ref, place):
-    ops = tuple(Operator(OpKey("op"), at, at, True, {}) for _, at in added)
-    partners = _Partners(Side("right", (), ops, (), frozenset(), frozenset()))
-    for one, at in added:
-        partners.add(one, at)
-    theirs = {at for one, at in added if one == ref}
-    mixed = len({tuple(value is not None for value in at) for _, at in added}) > 1
-    assert (ref in partners) == bool(theirs)
-    assert partners.has_at(ref, place) == (place in theirs or (mixed and any(meets(place, at) for at in theirs)))
-    # Done is who is free for no operator of the other side; with several places there, nobody asks so cheaply.
-    is_free = any(not partners.has_at(ref, op.at) for op in ops)
-    assert not (partners.is_done(ref) and is_free)
-    assert partners.is_done(ref) or len({op.at for op in ops}) != 1 or is_free
+@given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 2), places)
+def test_a_tensor_is_free_where_it_has_no_partner_at_a_compatible_place(added, ref, place):
+    refs = (TensorRef(TensorKey(OpKey("op"), "output", 0), TensorSpec(), TensorSource(Path("f")), "made"),) * 3
+    left = Side("left", refs, (Operator(OpKey("op"), (None,) * 5, (None,) * 5, True, {}),), (0, 0, 0), OUTPUT, NONE)
+    ops = tuple(Operator(OpKey("op"), at, at, True, {}) for at in [*(at for _, at in added), place])
+    right = Side("right", refs[:1] * len(ops), ops, tuple(range(len(ops))), OUTPUT, NONE)
+    state = PairingState(left, right)
+    for number, (one, _) in enumerate(added):
+        state.add(FoundPair(one, number, "made", "", Transform()))
+    taken = {at for one, at in added if one == ref}
+    assert state.is_paired("left", ref) == bool(taken)
+    assert state.is_free("left", ref, place) == (not any(compatible(place, at) for at in taken))
+    assert list(state.unpaired(left)) == [one for one in range(3) if one not in {each for each, _ in added}]

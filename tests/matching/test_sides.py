@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from matching.made import dump, tensor
 
 from pytest_msdump.matching import pair_dumps
-from pytest_msdump.matching.coordinates import raw_key
+from pytest_msdump.matching.coordinates import place_of
 from pytest_msdump.matching.sides import index_side
 from pytest_msdump.model.tensor import TensorRef
 
@@ -23,13 +23,13 @@ TENSORS = st.lists(TENSOR, max_size=6)
 
 def who(ref: TensorRef) -> tuple[object, ...]:
     op = ref.key.op
-    return (op.name, op.op_type, op.true_name, raw_key(op.at))
+    return (op.name, op.op_type, op.true_name, place_of(op.at))
 
 
 @settings(deadline=None, max_examples=300)
 @given(TENSORS)
 def test_each_operator_is_there_once_in_the_order_of_its_first_tensor(refs: list[TensorRef]) -> None:
-    side = index_side("left", refs, directions=frozenset({"output"}), meeting=lambda at: at, keeps=lambda _: True)
+    side = index_side("left", refs, directions=frozenset({"output"}), common=lambda at: at, keeps=lambda _: True)
     expected = list(dict.fromkeys(map(who, refs)))
     assert [(op.key.name, op.key.op_type, op.key.true_name, op.at) for op in side.ops] == expected
     assert list(side.op_of) == [expected.index(who(ref)) for ref in refs]
