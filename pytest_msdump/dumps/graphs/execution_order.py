@@ -1,4 +1,4 @@
-"""The order in which a graph's operators ran, and their true names, as ``ms_execution_order_graph_<N>.csv`` tells them.
+"""The order in which a graph's operators ran, and their true names, from ``ms_execution_order_graph_<N>.csv``.
 
 References
 ----------
@@ -43,19 +43,9 @@ _LEVELS_BELOW_RANK = 3
 
 
 def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    """List the places where a folder of side files may be; whether it is there is not looked at.
+    """Yield the places where a folder of side files may be, and whose they are: rank, perhaps net; above first.
 
-    Parameters
-    ----------
-    root : Path
-        The dump's root: the tree, one rank of it, or a directory further down.
-    name : str
-        What the folder is called.
-
-    Yields
-    ------
-    Coordinates, Path
-        Whose it would be: rank, and net where side files are kept by net. Those above the root come first.
+    `root` is a dump's tree, one rank of it, or a directory further down. Whether the folder is there is not checked.
     """
     absolute = absolute_path(root)
     for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
@@ -78,8 +68,7 @@ def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Pa
             yield Coordinates(rank=int(device["rank"]), net=net), folder / entry / name
 
 
-# -- The order in which a graph's operators ran, and their true names, as ``ms_execution_order_ ----------------------
-
+# -- Execution orders of MindSpore -----------------------------------------------------------------------------------
 
 # Whose an order is: rank, net and graph; one that is not set stands for every value.
 GraphId = Coordinates
@@ -91,18 +80,7 @@ _FOLDER = "execution_order"
 
 
 def find_orders(root: Path) -> Mapping[GraphId, Path]:
-    """List the execution orders that belong to a dump; reads names only.
-
-    Parameters
-    ----------
-    root : Path
-        The dump's root: the tree, one rank of it, or a directory further down.
-
-    Returns
-    -------
-    mapping of Coordinates to Path
-        By rank and graph, and by net where they are kept by net, as releases 1.2 and 1.3 do. Empty when there are none.
-    """
+    """List the execution orders below a dump's root, by rank and graph (and net, releases 1.2 and 1.3)."""
     found: dict[GraphId, Path] = {}
     for at, folder in side_folders(root, _FOLDER):
         for name in names_in(folder):
@@ -113,25 +91,7 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
 
 
 def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Path, ...]]:
-    """Pick execution orders out of files that a user keeps outside of a dump, by their names.
-
-    Parameters
-    ----------
-    files : iterable of Path
-        Graph files of any kind.
-
-    Returns
-    -------
-    mapping of Coordinates to Path
-        The orders, by graph, of whichever rank and net.
-    tuple of Path
-        The other files.
-
-    Raises
-    ------
-    ConfigError
-        There is no such file.
-    """
+    """Divide files that a user named into execution orders, by graph, and others; each must exist."""
     orders: dict[GraphId, Path] = {}
     others: list[Path] = []
     for path in files:
@@ -146,22 +106,9 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
 
 
 def read_order(path: Path) -> tuple[str, ...]:
-    """Read one execution order.
+    """Read one execution order: full names with scope; none for a graph without kernels.
 
-    Parameters
-    ----------
-    path : Path
-        The CSV file.
-
-    Returns
-    -------
-    tuple of str
-        Full names with scope, in execution order; empty for a graph without kernels.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
+    MsdumpError where the file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
     """
     data = read_user_file(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
     try:
@@ -174,20 +121,7 @@ def read_order(path: Path) -> tuple[str, ...]:
 
 
 def read_orders(files: Mapping[GraphId, Path]) -> tuple[Mapping[GraphId, Sequence[str]], tuple[str, ...]]:
-    """Read several execution orders, as far as they can be read.
-
-    Parameters
-    ----------
-    files : mapping of Coordinates to Path
-        As `find_orders` gives them.
-
-    Returns
-    -------
-    mapping of Coordinates to sequence of str
-        The orders that could be read.
-    tuple of str
-        A sentence about each of the others.
-    """
+    """Read several execution orders, as far as they can be read, and a sentence about each of the others."""
     orders: dict[GraphId, Sequence[str]] = {}
     notes: list[str] = []
     for graph, path in files.items():
@@ -217,24 +151,12 @@ _NO_ORDER = _Order({}, {})
 
 
 def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: Iterable[str] = ()) -> Dump:
-    """Give the operators of a dump their place in the execution order and their true names.
+    """Give the operators of a dump their place in the execution order and their true names, and sort them again.
 
-    Parameters
-    ----------
-    dump : Dump
-        As its reader indexed it.
-    orders : mapping of Coordinates to sequence of str
-        Full names with scope by rank, net and graph; what is not set stands for every value that has no order of its
-        own.
-    notes : iterable of str
-        Sentences to add to the dump's.
-
-    Returns
-    -------
-    Dump
-        The same tensors, sorted again. In a graph whose order names at least one of its operators, an operator that
-        it does not name has no place; where it names none, or there is no order, places stay as they were. A name
-        that two true names are written as keeps none, and a note says so.
+    `orders` are by rank, net and graph; a coordinate that is not set stands for every value without an order of its
+    own. In a graph whose order names at least one of its operators, an operator that it does not name has no place;
+    where it names none, or there is no order, places stay as they were. A name that two true names are written as
+    gets none, and a note says so.
     """
     sentences = [*dump.notes, *notes]
     if not any(orders.values()):
@@ -256,22 +178,9 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
 
 
 def order_of(orders: Mapping[GraphId, Sequence[str]], at: Coordinates, *, is_timed: bool) -> Sequence[str]:
-    """Choose the execution order of some tensors.
+    """Choose the execution order for a rank, net and graph; empty where there is none.
 
-    Parameters
-    ----------
-    orders : mapping of Coordinates to sequence of str
-        As `with_order` takes them.
-    at : Coordinates
-        Rank, net and graph of the tensors.
-    is_timed : bool
-        Whether their files have times.
-
-    Returns
-    -------
-    sequence of str
-        Empty where there is none. Files without times of an unknown graph (releases 1.2 and 1.3) have the orders of
-        all graphs, one after the other.
+    Files without times of an unknown graph (releases 1.2 and 1.3) have the orders of all graphs, one after the other.
     """
     ranks, nets = dict.fromkeys((at.rank, None)), dict.fromkeys((at.net, None))
     if at.graph is not None:
@@ -284,7 +193,7 @@ def order_of(orders: Mapping[GraphId, Sequence[str]], at: Coordinates, *, is_tim
 
 
 def has_times(refs: Iterable[TensorRef]) -> bool:
-    """Tell whether any of the files has a time in its name."""
+    """Whether any of the files has a time in its name."""
     return any(ref.source.timestamp is not None for ref in refs)
 
 
@@ -299,7 +208,7 @@ def _order(names: Sequence[str]) -> _Order:
     for place, name in enumerate(names):
         places.setdefault(mangle(name), place)
         true_names[mangle(name)].add(name)
-    # Releases before 2.1 write a file's operator without its scope. That tells who it is only if it tells one.
+    # Releases before 2.1 write a file's operator without its scope, which may be that of several.
     last: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
         last[mangle(name.rpartition("/")[2])].add(name)
@@ -329,34 +238,24 @@ def _named(ref: TensorRef, order: _Order) -> TensorRef:
 
 
 def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
-    """Tell each name in the dump that several true names are written as."""
+    """Yield a sentence on each name in the dump that several true names are written as."""
     for name in sorted({ref.key.op.name for ref in members if _is_named(ref, order)}):
         true_names = sorted(order.true_names[name])
         if len(true_names) > 1:
             yield f"{' and '.join(true_names)} are both written as {name}: its true name is unknown"
 
 
-# -- The execution order and the true names of a dump's operators, as the JSON of the compiled  ----------------------
+# -- The order of a compiled model -----------------------------------------------------------------------------------
 
 
 def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
-    """Give the operators of a dump their place in a compiled model, whatever their coordinates, and their true names.
+    """Give the operators of a dump their place in the compiled model that was run and their true names, and sort them.
 
-    Parameters
-    ----------
-    dump : Dump
-        As its reader indexed it; without an execution order of its own.
-    graph : OperatorGraph
-        The model that was run.
-
-    Returns
-    -------
-    Dump
-        The same tensors, sorted again. An operator that the model does not name has no place; when it names none at
-        all, the dump stays as it was. A true name that a file told stays; a name in the dump that several of the
-        model's are written as gets none, and a place only if its type tells which is meant.
+    An operator that the model does not name has no place; when it names none at all, the dump stays as it was. A true
+    name from a file of the dump stays; a name in the dump that several of the model's are written as gets none, and a
+    place only if its type decides which is meant.
     """
-    operators, meant = graph.operators, _meant(graph)
+    operators, meant = graph.operators, _by_name_in_dump(graph)
     found = _found(dump.refs, meant)
     if not any(found):
         return dump
@@ -366,12 +265,12 @@ def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
 
 
 def _found(refs: Sequence[TensorRef], meant: Mapping[str, Sequence[int]]) -> list[Sequence[int]]:
-    """Return for each tensor the operators of the model that may be its own."""
+    """Return for each tensor the operators of the model that it may belong to."""
     return [meant.get(spelled, ()) for spelled in file_spellings([ref.key.op.name for ref in refs])]
 
 
-def _meant(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
-    """Number the operators of a model by each name that a dump may have for them."""
+def _by_name_in_dump(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
+    """Return the operators of a model, by each name that a dump may have for them."""
     names = graph.names
     spelled = file_spellings(names)
     meant: defaultdict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""From a graph's nodes to its operators: data is followed through what only hands it on and never runs as a kernel.
+"""From a graph's nodes to its operators: data is followed through nodes that only pass it on and never run.
 
 Not recursive, and linear in nodes and edges: a damaged file may nest its tuples as deeply as it is long.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, Union
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.describe import counted, listed
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, SourceStack
 from pytest_msdump.model.tensor import TensorSpec
 
@@ -30,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Of:
-    """An operand that is a node: its number in the list of nodes."""
+    """An operand that is a node, by its number in the list of nodes."""
 
     node: int
 
@@ -64,7 +65,7 @@ HostType: TypeAlias = TensorSpec | tuple[TensorSpec | None, ...] | Monad | None
 
 
 class Node(NamedTuple):
-    """One line of a graph. `name` is empty when the file tells none; `label` says where the node is instead."""
+    """One line of a graph. `name` is empty where the file has none; `label` is then where the node is."""
 
     op_type: str
     name: str
@@ -86,7 +87,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What a kernel gives: output `slot`, or all that it has."""
+    """What a kernel returns: output `slot`, or all of them."""
 
     node: int
     slot: int | None = None
@@ -123,29 +124,13 @@ def operator_graph(
     parameters: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> OperatorGraph:
-    """Keep the nodes that run, and tell for each of their inputs which tensor it is.
+    """Keep the nodes that run, and find for each of their inputs which tensor it is.
 
-    Parameters
-    ----------
-    nodes : sequence of Node
-        In the file's order, in which a node follows those that feed it.
-    source : str
-        What messages call the file.
-    parameters : sequence of str
-        Names of the graph's weights and inputs.
-    notes : sequence of str
-        Sentences to begin the graph's own with.
+    `nodes` are in the file's order, in which a node follows those that feed it; messages call the file `source`;
+    `parameters` are the graph's weights and inputs; `notes` come before the graph's own. Of two operators of one name
+    the first counts, and an operator without a name is called by its place in the file; a note says so.
 
-    Returns
-    -------
-    OperatorGraph
-        Of two operators of one name the first counts, and a note says so. An operator without a name is called by its
-        place in the file, and a note says so.
-
-    Raises
-    ------
-    ConfigError
-        Its tuples hold each other so often that no run can have made them.
+    ConfigError where its tuples hold each other so often that no run can have made them.
     """
     values: list[_Value] = []
     operators: dict[str, Operator] = {}
@@ -174,7 +159,7 @@ def _value(operand: Operand, values: Sequence[_Value]) -> _Value:
 
 
 def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
-    """What a node that is no kernel gives."""
+    """Return the value of a node that is no kernel."""
     if kind in _STATES:
         return MONAD
     if kind in _TUPLES:
@@ -185,7 +170,7 @@ def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
 
 
 def _chosen(operands: Sequence[_Value]) -> _Value:
-    """Element k of a tuple, or output k of a kernel."""
+    """Return element k of a tuple, or output k of a kernel."""
     if len(operands) != 2 or not isinstance(operands[1], Constant) or operands[1].number is None:
         return CONSTANT
     of, slot = operands[0], operands[1].number
@@ -197,7 +182,7 @@ def _chosen(operands: Sequence[_Value]) -> _Value:
 
 
 class _Flow:
-    """Takes operands apart, and tells when that is more than any run needs."""
+    """Takes operands apart, and refuses a graph where that is more than any run needs."""
 
     def __init__(self, nodes: Sequence[Node], values: Sequence[_Value], source: str) -> None:
         self._nodes = nodes
@@ -206,7 +191,7 @@ class _Flow:
         self._steps = 0
 
     def operator(self, node: Node, number: int) -> Operator:
-        """Tell what feeds a kernel."""
+        """Return the operator of a kernel, with what feeds it."""
         edges: list[Edge | None] = []
         hosts: list[TensorSpec | None] = []
         for position, operand in enumerate(node.operands):
@@ -229,7 +214,7 @@ class _Flow:
         )
 
     def _edges(self, value: _Value) -> Iterator[Edge | None]:
-        """Tell the tensors of a value, tuples taken apart."""
+        """Yield the tensors of a value, tuples taken apart."""
         waiting: list[_Value] = [value]
         begin = self._steps
         while waiting:
@@ -254,11 +239,11 @@ def _slots(node: Node) -> int:
 
 
 def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | None]:
-    """Give each of the tensors of one operand its type."""
+    """Return the type of each of the tensors of one operand."""
     if not isinstance(host, tuple):
         return [None if isinstance(host, Monad) or len(leaves) != 1 else host] * len(leaves)
     first = host[0] if host else None
-    # Numbers that stand in the file are handed over as one tensor.
+    # Numbers that stand in the file are passed as one tensor.
     if len(leaves) == 1 and leaves[0] is None and first is not None and first.shape == () and len(set(host)) == 1:
         return [TensorSpec(dtype=first.dtype, shape=(len(host),))]
     return list(host) if len(host) == len(leaves) else [None] * len(leaves)
@@ -266,28 +251,13 @@ def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | 
 
 def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]:
     if repeated:
-        more = len(repeated) - _MOST_LISTED
-        listed = ", ".join(repeated[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-        yield f"{source}: {listed} is there more than once; the first counts"
+        yield f"{source}: {listed(repeated, _MOST_LISTED)} is there more than once; the first counts"
     if nameless:
-        yield f"{source}: {nameless} operator{'' if nameless == 1 else 's'} without a full name, called by their place"
-
-
-# -- Who takes a tensor of a graph -----------------------------------------------------------------------------------
+        yield f"{source}: {counted(nameless, 'operator')} without a full name, called by their place"
 
 
 def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]]:
-    """List for each tensor the inputs that it feeds.
-
-    Parameters
-    ----------
-    graph : OperatorGraph
-        Any.
-
-    Returns
-    -------
-    mapping of Edge to tuple of (str, int)
-        Operators and their input slots, in execution order. Tensors that feed nothing are left out.
+    """Return for each tensor the operators and input slots that it feeds, in execution order; none for those of no use.
 
     Examples
     --------

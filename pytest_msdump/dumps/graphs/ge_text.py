@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_msdump.dumps.graphs.ge_model import model_graph
+from pytest_msdump.dumps.graphs.ge_model import READ_ATTRIBUTES, model_graph
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
 from pytest_msdump.errors import ConfigError
@@ -25,22 +25,9 @@ from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["parse_ge_onnx", "parse_ge_proto"]
 
-_WANTED = frozenset(
-    {
-        "_datadump_original_op_names",
-        "_datadump_is_multiop",
-        "_L1_fusion_sub_graph_no",
-        "_l2_fusion_group_id",
-        "_datadump_origin_name",
-        "_datadump_origin_output_index",
-        "_datadump_origin_format",
-        "origin_format",
-        "origin_shape",
-    }
-)
 _LIST = Schema({"s": None, "i": None}, frozenset({"s", "i"}))
 _VALUE = Schema({"s": None, "i": None, "b": None, "list": _LIST})
-_ATTR = Schema({"key": None, "value": _VALUE}, is_wanted=lambda attr: attr.get("key") in _WANTED)
+_ATTR = Schema({"key": None, "value": _VALUE}, is_wanted=lambda attr: attr.get("key") in READ_ATTRIBUTES)
 _SHAPE = Schema({"dim": None}, frozenset({"dim"}))
 _DESC = Schema({"dtype": None, "layout": None, "shape": _SHAPE, "attr": _ATTR}, frozenset({"attr"}))
 _OP_LISTS = frozenset({"input", "attr", "input_desc", "output_desc"})
@@ -78,27 +65,11 @@ _RENAMED = {"bf16": "bfloat16"}
 
 
 def parse_ge_proto(text: str, *, source: str) -> OperatorGraph:
-    """Read a graph in GE's own structure.
+    """Read a graph in GE's own structure, a whole ``ge_proto_*.txt``; ConfigError where it is none, or cut off.
 
-    Parameters
-    ----------
-    text : str
-        All of a ``ge_proto_*.txt``.
-    source : str
-        What messages call it.
-
-    Returns
-    -------
-    OperatorGraph
-        As for the JSON of a compiled model; with what tensors are on the host and on the device.
-
-    Raises
-    ------
-    ConfigError
-        It is not such a graph, or cut off.
+    As for the JSON of a compiled model, and with what tensors are on the host and on the device.
     """
-    model = parse_text(text, _GE_MODEL, source=source)
-    return _graph(model, source)
+    return _graph(parse_text(text, _GE_MODEL, source=source), source)
 
 
 def parse_ge_onnx(text: str, *, source: str) -> OperatorGraph:
@@ -110,7 +81,7 @@ def parse_ge_onnx(text: str, *, source: str) -> OperatorGraph:
 
 def _is_used(name: object) -> bool:
     return isinstance(name, str) and (
-        name in _WANTED or name in (_ONNX_ID, _ONNX_SUBGRAPH) or _DESC_ATTRIBUTE.fullmatch(name) is not None
+        name in READ_ATTRIBUTES or name in (_ONNX_ID, _ONNX_SUBGRAPH) or _DESC_ATTRIBUTE.fullmatch(name) is not None
     )
 
 
@@ -125,21 +96,21 @@ def _graph(model: Mapping[str, Any], source: str) -> OperatorGraph:
 
 
 def _described(operator: Operator, entry: Mapping[str, Any]) -> Operator:
-    given, made = entry.get("input_desc", []), entry.get("output_desc", [])
+    inputs, outputs = entry.get("input_desc", []), entry.get("output_desc", [])
     return replace(
         operator,
-        host_inputs=tuple(map(_on_host, given)),
-        host_outputs=tuple(map(_on_host, made)),
-        device_inputs=tuple(map(_on_device, given)),
-        device_outputs=tuple(map(_on_device, made)),
+        host_inputs=tuple(map(_on_host, inputs)),
+        host_outputs=tuple(map(_on_host, outputs)),
+        device_inputs=tuple(map(_on_device, inputs)),
+        device_outputs=tuple(map(_on_device, outputs)),
     )
 
 
 def _on_host(desc: Mapping[str, Any]) -> TensorSpec:
-    """Tell what the tensor was before the compiler chose a memory format."""
-    told = {attr["key"]: attr.get("value", {}) for attr in desc.get("attr", [])}
-    layout = told.get("origin_format", {}).get("s") or desc.get("layout")
-    origin = told.get("origin_shape")
+    """Return what the tensor was before the compiler chose a memory format."""
+    attributes = {attr["key"]: attr.get("value", {}) for attr in desc.get("attr", [])}
+    layout = attributes.get("origin_format", {}).get("s") or desc.get("layout")
+    origin = attributes.get("origin_shape")
     sizes = origin.get("list", {}).get("i", []) if origin is not None else desc.get("shape", {}).get("dim", [])
     return TensorSpec(dtype=_dtype(desc), shape=_sizes(sizes), memory_format=_text(layout))
 
@@ -176,20 +147,21 @@ def _onnx_nodes(model: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _op(node: Mapping[str, Any]) -> dict[str, Any]:
     """Write a node as GE's own structure has it."""
-    told = {attribute["name"]: attribute for attribute in node.get("attribute", [])}
+    attributes = {attribute["name"]: attribute for attribute in node.get("attribute", [])}
     op: dict[str, Any] = {key: node[key] for key in ("name", "input") if key in node}
     if "op_type" in node:
         op["type"] = str(node["op_type"]).removeprefix(_TYPE_PREFIX)
-    op["id"] = told.get(_ONNX_ID, {}).get("i", 0)
-    op["attr"] = [{"key": name, "value": _value(told[name])} for name in sorted(_WANTED & told.keys())]
+    op["id"] = attributes.get(_ONNX_ID, {}).get("i", 0)
+    read = sorted(READ_ATTRIBUTES & attributes.keys())
+    op["attr"] = [{"key": name, "value": _value(attributes[name])} for name in read]
     for io in ("input", "output"):
-        op[f"{io}_desc"] = list(_descs(io, told))
+        op[f"{io}_desc"] = list(_descs(io, attributes))
     return op
 
 
-def _descs(io: str, told: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _descs(io: str, attributes: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     found: dict[int, dict[str, Mapping[str, Any]]] = {}
-    for name, attribute in told.items():
+    for name, attribute in attributes.items():
         match = _DESC_ATTRIBUTE.fullmatch(name)
         if match and match["io"] == io:
             found.setdefault(int(match["slot"]), {})[match["what"]] = attribute
@@ -208,6 +180,6 @@ def _descs(io: str, told: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str,
 def _value(attribute: Mapping[str, Any]) -> dict[str, Any]:
     if attribute.get("type") in _LISTS or "ints" in attribute or "strings" in attribute:
         return {"list": {"i": attribute.get("ints", []), "s": attribute.get("strings", [])}}
-    told = {key: attribute[key] for key in ("s", "i") if key in attribute}
+    value = {key: attribute[key] for key in ("s", "i") if key in attribute}
     # ONNX has no truth values.
-    return {"b": bool(told.get("i"))} if attribute["name"] in _TRUTHS else told
+    return {"b": bool(value.get("i"))} if attribute["name"] in _TRUTHS else value

@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.dumps.graphs.execution_order import side_folders
+from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.dumps.graphs.ir import parse_ir
+from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
@@ -16,7 +19,7 @@ from pytest_msdump.storage.listings import names_in
 
 __all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "read_graphs"]
 
-# A graph, and whose it is; a coordinate that is not set stands for every value.
+# The rank, net and number of a graph, and the graph; a coordinate that is not set stands for every value.
 PlacedGraph = tuple[Coordinates, OperatorGraph]
 
 _MAX_BYTES = 2**30
@@ -33,18 +36,10 @@ _MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph 
 
 
 def find_irs(root: Path) -> Mapping[Coordinates, Path]:
-    """List the graphs that belong to a dump; reads names only.
+    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only.
 
-    Parameters
-    ----------
-    root : Path
-        The dump's root: the tree, one rank of it, or a directory further down.
-
-    Returns
-    -------
-    mapping of Coordinates to Path
-        By rank and graph, and by net where graphs are kept by net, as releases 1.2 and 1.3 do. Of an ``.ir`` and a
-        ``.pb`` of one graph the ``.ir``, which says more. Empty when there are none.
+    `root` is a dump's tree, one rank of it, or a directory further down. Of an ``.ir`` and a ``.pb`` of one graph the
+    ``.ir`` is taken, which has more in it.
     """
     found: dict[Coordinates, Path] = {}
     for at, folder in side_folders(root, _FOLDER):
@@ -57,27 +52,15 @@ def find_irs(root: Path) -> Mapping[Coordinates, Path]:
 
 
 def is_graph_file(path: Path) -> bool:
-    """Tell by its name whether a file may be a graph that `read_graph` reads."""
+    """Whether a file may, by its name, be a graph that `read_graph` reads."""
     return path.suffix.lower() in _SUFFIXES or _BARE.fullmatch(path.name) is not None
 
 
 def read_graph(path: Path) -> OperatorGraph:
-    """Read a graph of any kind: an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text.
+    """Read an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text, whichever the content is.
 
-    Parameters
-    ----------
-    path : Path
-        The file; what it is, is told by what is in it.
-
-    Returns
-    -------
-    OperatorGraph
-        `source` is the file's name; `is_final` is false for a graph that the compiler went on from.
-
-    Raises
-    ------
-    ConfigError
-        There is no such file, it is larger than 1 GiB, or it is no such graph.
+    `is_final` is false for a graph that the compiler went on from. ConfigError where there is no such file, it is
+    larger than 1 GiB, or it is no such graph.
     """
     data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
@@ -86,36 +69,20 @@ def read_graph(path: Path) -> OperatorGraph:
 
 
 def _parsed(data: bytes, name: str) -> OperatorGraph:
-    # Most dumps have no graph beside them, and none has all kinds: a parser is loaded with the first file for it.
     if name.lower().endswith(".pb"):
-        from pytest_msdump.dumps.graphs.ms_pb import parse_pb
-
         return parse_pb(data, source=name)
     start = data[:4096].decode("utf-8-sig", errors="replace")
-    if _MAGIC_ONNX.match(start) or _MAGIC_GE.match(start):
-        from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
-
-        parse = parse_ge_onnx if _MAGIC_ONNX.match(start) else parse_ge_proto
-        return parse(data.decode("utf-8-sig", errors="replace"), source=name)
-    from pytest_msdump.dumps.graphs.ir import parse_ir
-
+    if _MAGIC_ONNX.match(start):
+        return parse_ge_onnx(data.decode("utf-8-sig", errors="replace"), source=name)
+    if _MAGIC_GE.match(start):
+        return parse_ge_proto(data.decode("utf-8-sig", errors="replace"), source=name)
     return parse_ir(data, source=name)
 
 
 def read_graphs(files: Mapping[Coordinates, Path]) -> tuple[tuple[PlacedGraph, ...], tuple[str, ...]]:
-    """Read the graphs that a run left, as far as they can be read.
+    """Read the graphs that a run left, as far as they can be read, and a sentence about each of the others.
 
-    Parameters
-    ----------
-    files : mapping of Coordinates to Path
-        As `find_irs` gives them.
-
-    Returns
-    -------
-    tuple of (Coordinates, OperatorGraph)
-        Those that could be read. For an ``.ir`` that cannot be read its ``.pb`` is taken, where there is one.
-    tuple of str
-        A sentence about each of the others.
+    For an ``.ir`` that cannot be read its ``.pb`` is taken, where there is one.
     """
     graphs: list[PlacedGraph] = []
     notes: list[str] = []
@@ -139,23 +106,7 @@ def _attempt(path: Path) -> tuple[OperatorGraph | None, ConfigError | None]:
 
 
 def placed(files: Iterable[Path]) -> tuple[PlacedGraph, ...]:
-    """Read graphs that a user kept outside of the dump; a number in a file's name says which graph it is.
-
-    Parameters
-    ----------
-    files : iterable of Path
-        Of any kind that `read_graph` reads.
-
-    Returns
-    -------
-    tuple of (Coordinates, OperatorGraph)
-        In that order.
-
-    Raises
-    ------
-    ConfigError
-        As `read_graph` says.
-    """
+    """Read graphs that a user named, in that order; a number in a file's name is the graph's."""
     graphs: list[PlacedGraph] = []
     for path in files:
         numbers = _NUMBERED.findall(path.name)

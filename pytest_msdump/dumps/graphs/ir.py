@@ -33,7 +33,7 @@ _OPERAND_MARKS = re.compile(r"[()\[\]{},\"%$]")
 
 
 class Names:
-    """What the names in operands stand for: numbers of nodes and names of parameters."""
+    """What the names in operands stand for: nodes, by number, and parameters, by name."""
 
     def __init__(self, parameters: MutableMapping[int, str]) -> None:
         self.parameters = parameters
@@ -42,17 +42,17 @@ class Names:
         self._graph = ""
 
     def enter(self, graph: str) -> None:
-        """Begin a subgraph; the numbers of nodes begin anew."""
+        """Begin a subgraph, in which nodes are numbered anew."""
         self._graph = graph
         self._local.clear()
 
     def add(self, local: int, alias: str, node: int) -> None:
-        """Tell of a node."""
+        """Add a node."""
         self._local[local] = node
         self._foreign[self._graph, alias] = node
 
-    def meant(self, text: str) -> Operand:
-        """Tell what an operand is."""
+    def resolve(self, text: str) -> Operand:
+        """Return what an operand is."""
         if text in _MONADS:
             return MONAD
         local = _LOCAL.match(text)
@@ -79,7 +79,7 @@ class Names:
 
 
 def split_call(text: str) -> tuple[str, int]:
-    """Split ``TYPE(`` off; returns the type and where its operands begin. An empty type: there are none."""
+    """Return the type before a call's ``(`` and where its operands begin; an empty type where there are none."""
     depth = 0
     for match in re.finditer(r"[()\[\]{}]", text):
         letter = match[0]
@@ -90,23 +90,8 @@ def split_call(text: str) -> tuple[str, int]:
 
 
 def operands(text: str, start: int, names: Names) -> tuple[Operand, ...]:
-    """Read operands up to the bracket that ends them.
-
-    Parameters
-    ----------
-    text : str
-        A node's line.
-    start : int
-        Just behind the bracket that begins them.
-    names : Names
-        What was read before.
-
-    Returns
-    -------
-    tuple of Operand
-        In their order.
-    """
-    return tuple(names.meant(part) for part in _operand_parts(text, start, names.parameters))
+    """Read the operands in a node's line, from `start` just behind their bracket up to the one that ends them."""
+    return tuple(names.resolve(part) for part in _operand_parts(text, start, names.parameters))
 
 
 def _operand_parts(text: str, start: int, parameters: Mapping[int, str]) -> Iterator[str]:
@@ -133,7 +118,7 @@ def _operand_parts(text: str, start: int, parameters: Mapping[int, str]) -> Iter
 
 
 def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
-    """Tell where a text or the name of a parameter ends; one behind `start` for anything else."""
+    """Return where a text or the name of a parameter ends; one behind `start` for anything else."""
     if text[start] == '"':
         end = text.find('"', start + 1)
         return end + 1 if end > 0 else start + 1
@@ -146,8 +131,7 @@ def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
     return start + 1
 
 
-# -- Attributes of an operator, as a line of MindSpore's IR has them behind its operands -----------------------------
-
+# -- Attributes ------------------------------------------------------------------------------------------------------
 
 _BEGIN = re.compile(r"[)}]\s*primitive_attrs: \{")
 _VALUE = r'(?:Bool|U?I(?:nt)?[0-9]+|B?F(?:loat)?[0-9]+)\([^()%]{0,40}\)|"[^"]{0,200}"'
@@ -175,19 +159,15 @@ _BOOKKEEPING = frozenset(
 
 
 def attributes_text(call: str) -> str:
-    """Return what a line tells of an operator's attributes, as yet unread; empty where there are none.
+    """Return an operator's attributes from behind the bracket that begins its operands, as yet unread.
 
-    Parameters
-    ----------
-    call : str
-        The line from behind the bracket that begins the operands. Operands that are written down as values are
-        attributes, too: newer releases have them there.
+    Operands that are written down as values are attributes, too: newer releases have them there.
     """
     return ", ".join(filter(None, (*_literals(call), _between_braces(call))))
 
 
 def _literals(call: str) -> Iterator[str]:
-    """Yield each operand that is a number, a truth value, a text, or a tuple of such, with its place."""
+    """Yield each operand that is a number, a truth value, a text, or a tuple of these, with its place."""
     end = next(_ends(call), len(call))
     for slot, part in enumerate(_attribute_parts(call[: min(end, _LONGEST)])):
         if _LITERAL.fullmatch(part.strip()):
@@ -250,8 +230,7 @@ def _letters(text: str) -> Iterator[tuple[int, str]]:
             yield match.start(), match[0]
 
 
-# -- MindSpore's IR, the text form of its graphs, of releases 1.2 to 2.10 --------------------------------------------
-
+# -- Lines and nodes -------------------------------------------------------------------------------------------------
 
 _HEAD = re.compile(r"%(?P<id>[0-9]{1,9})\((?P<alias>.*?)\) = ")
 _LAST = re.compile(r"[Rr]eturn\(")
@@ -281,16 +260,16 @@ class _Record:
         self.comments: list[str] = []
 
     def add(self, text: str) -> None:
-        """Take in a line that follows the first, without the space around it."""
+        """Add a line that follows the first, without the space around it."""
         if text.startswith(_COMMENTS):
             self.comments.append(text)
         elif text.startswith(("#", ":")):
-            self._tell(text)
+            self._add_name_or_types(text)
         elif not self.types and not self.comments:
             # A value may go on for several lines.
             self.head.append(text)
 
-    def _tell(self, text: str) -> None:
+    def _add_name_or_types(self, text: str) -> None:
         full = _FULL_NAME.fullmatch(text)
         bare = _BARE_NAME.fullmatch(text) if _ARROW not in text else None
         name = full or bare
@@ -303,8 +282,7 @@ class _Record:
 class _Reader:
     """One file."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.is_ir = self.is_open = False
         self.graph = ""
@@ -314,7 +292,7 @@ class _Reader:
         self._frames = FrameReader()
 
     def records(self, lines: Iterable[str]) -> Iterator[_Record]:
-        """Yield the nodes' lines; what lies between them is taken in on the way."""
+        """Yield the nodes' lines; those between them are read on the way."""
         record: _Record | None = None
         for line in lines:
             text = line.strip()
@@ -350,8 +328,8 @@ class _Reader:
         called, start = split_call(head)
         host = next((line for line in record.types if not is_device(line)), "")
         device = next((line for line in record.types if is_device(line)), "")
-        given, made = self._types.host(host) if host else ((), ())
-        device_given, device_made = self._types.device(device) if device else ((), ())
+        host_in, host_out = self._types.host(host) if host else ((), ())
+        device_in, device_out = self._types.device(device) if device else ((), ())
         plain = _TYPE.match(called)
         self.nodes.append(
             Node(
@@ -359,10 +337,10 @@ class _Reader:
                 name="" if record.name == _NOT_KNOWN else record.name,
                 label=f"@{self.graph}:%{record.local}" if self.graph else f"%{record.local}",
                 operands=operands(head, start, self.names),
-                host_inputs=given,
-                host_outputs=made,
-                device_inputs=device_given,
-                device_outputs=device_made,
+                host_inputs=host_in,
+                host_outputs=host_out,
+                device_inputs=device_in,
+                device_outputs=device_out,
                 stacks=self._frames.stacks(record.comments),
                 is_call=called.startswith(_CALLS),
                 attributes=attributes_text(head[start:]),
@@ -372,33 +350,14 @@ class _Reader:
 
 
 def parse_ir(data: str | bytes, *, source: str) -> OperatorGraph:
-    """Read the text of an IR file.
+    """Read the text of an IR file, or a part of it that begins with a node; messages call it `source`.
 
-    Parameters
-    ----------
-    data : str or bytes
-        The whole text, or a part of it that begins with a node; bytes are UTF-8.
-    source : str
-        What messages call it, e.g. ``"ms_output_trace_code_graph_0.ir"``.
-
-    Returns
-    -------
-    OperatorGraph
-        The operators in the file's order, subgraphs one after the other. Where the text ends too early, what is there
-        is told, and a note says so.
-
-    Raises
-    ------
-    ConfigError
-        No line of it is a node of an IR, or its tuples are nested beyond measure.
-
-    Notes
-    -----
-    Names and texts stand in an IR without any quoting. A name that holds brackets is understood when it is that of a
-    parameter which the file lists.
+    The operators are in the file's order, subgraphs one after the other. Where the text ends too early, a note says
+    so. Names and texts stand in an IR without any quoting: a name that holds brackets is understood when it is that of
+    a parameter which the file lists. ConfigError where no line is a node, or tuples are nested too deeply.
     """
     stored = data if isinstance(data, bytes) else data.encode("utf-8", errors="replace")
-    reader = _Reader(source)
+    reader = _Reader()
     # Line by line: a graph of 100,000 operators has some hundred megabytes of source lines.
     for record in reader.records(TextIOWrapper(BytesIO(stored), encoding="utf-8-sig", errors="replace", newline="\n")):
         reader.take(record)

@@ -1,4 +1,4 @@
-"""True names, places, lines of the program and shapes of a dump's operators, as the graphs of the run tell them.
+"""True names, places, lines of the program and shapes of a dump's operators, from the graphs of the run.
 
 References
 ----------
@@ -19,6 +19,7 @@ from pytest_msdump.dumps.graphs.graph_files import PlacedGraph
 from pytest_msdump.dumps.graphs.source_lines import user_frames
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.operators import VIEW_TYPES
+from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order
@@ -27,116 +28,24 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec
 __all__ = ["in_execution_order", "with_ir"]
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
+_MOST_LISTED = 3
+
+# Name and type of an operator in a dump.
+_FileOp = tuple[str, str | None]
 
 
-class Known(NamedTuple):
+class _Known(NamedTuple):
     """An operator and its place in its graph."""
 
     operator: Operator
     place: int
 
 
-def exact(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> dict[tuple[str, str | None], Known]:
-    """Find operators by their names, or by what follows the scope where that tells one; keys are names and types."""
-    full: defaultdict[str, list[Known]] = defaultdict(list)
-    short: defaultdict[str, list[Known]] = defaultdict(list)
-    for graph in graphs:
-        for place, operator in enumerate(graph.operators):
-            full[mangle(operator.name)].append(Known(operator, place))
-            # Releases before 2.1 write a file's operator without its scope.
-            short[mangle(operator.name.rpartition("/")[2])].append(Known(operator, place))
-    found: dict[tuple[str, str | None], Known] = {}
-    for key in keys:
-        candidates = full.get(key.name) or short.get(key.name, [])
-        known = _chosen(key, candidates)
-        if known is not None:
-            found[key.name, key.op_type] = known
-    return found
-
-
-def _chosen(key: OpKey, candidates: Sequence[Known]) -> Known | None:
-    """Return the one that is meant; the first of several that are one operator in several graphs."""
-    for meant in (
-        candidates,
-        [known for known in candidates if known.operator.name == key.true_name],
-        [known for known in candidates if known.operator.op_type == key.op_type],
-    ):
-        if len({known.operator.name for known in meant}) == 1:
-            return meant[0]
-    return None
-
-
-def by_family(
-    keys: Iterable[OpKey], found: Mapping[tuple[str, str | None], Known], graphs: Sequence[OperatorGraph]
-) -> Iterator[tuple[tuple[str, str | None], Known]]:
-    """Match what is left over by scope and type, in the order of their numbers."""
-    taken = {known.operator.name for known in found.values()}
-    free: defaultdict[str, dict[int, Known]] = defaultdict(dict)
-    for graph in graphs:
-        for place, operator in enumerate(graph.operators):
-            match = _COUNTED.fullmatch(mangle(operator.name))
-            if match and operator.name not in taken:
-                free[match["family"]].setdefault(int(match["count"]), Known(operator, place))
-    left: defaultdict[str, dict[int, tuple[str, str | None]]] = defaultdict(dict)
-    for key in keys:
-        match = _COUNTED.fullmatch(key.name)
-        if match and (key.name, key.op_type) not in found:
-            left[match["family"]][int(match["count"])] = (key.name, key.op_type)
-    for family, of_dump in left.items():
-        if len(of_dump) == len(free[family]):
-            yield from zip(
-                (of_dump[count] for count in sorted(of_dump)),
-                (free[family][count] for count in sorted(free[family])),
-                strict=True,
-            )
-
-
-def by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator[tuple[tuple[str, str | None], Known]]:
-    """Match operators of one scope and type by their place in the graph's text, whatever the graph numbers them.
-
-    MindSpore 2.10 numbers the files so, from 0. A family whose numbers are other ones is matched in their order where
-    it is complete, and left out where it is not.
-    """
-    told: defaultdict[str, list[Known]] = defaultdict(list)
-    for graph in graphs:
-        for place, operator in enumerate(graph.operators):
-            match = _COUNTED.fullmatch(mangle(operator.name))
-            if match:
-                told[match["family"]].append(Known(operator, place))
-    files: defaultdict[str, dict[int, tuple[str, str | None]]] = defaultdict(dict)
-    for key in keys:
-        match = _COUNTED.fullmatch(key.name)
-        if match:
-            files[match["family"]][int(match["count"])] = (key.name, key.op_type)
-    for family, of_dump in files.items():
-        if max(of_dump) < len(told[family]):
-            yield from ((file, told[family][count]) for count, file in of_dump.items())
-        elif len(of_dump) == len(told[family]):
-            yield from zip((of_dump[count] for count in sorted(of_dump)), told[family], strict=True)
-
-
-# -- True names, places, lines of the program and shapes of a dump's operators, as the graphs o ----------------------
-
-
-_MOST_LISTED = 3
-
-_Group = tuple[int | None, str | None, int | None]
-
-
 def in_execution_order(graph: OperatorGraph, order: Sequence[str]) -> OperatorGraph:
-    """Sort the operators as they ran.
+    """Sort the operators of a graph as they ran, by an execution order of true names.
 
-    Parameters
-    ----------
-    graph : OperatorGraph
-        As its file has it: in an order in which operators can run, which need not be the one in which they did.
-    order : sequence of str
-        True names, as an execution order tells them.
-
-    Returns
-    -------
-    OperatorGraph
-        The same operators; those that the order does not name stay behind the one they followed.
+    A graph's file has them in an order in which they could run, not the one in which they did. Those that the
+    execution order does not name stay behind the one they followed.
     """
     places = {name: place for place, name in enumerate(order)}
     last = -1
@@ -154,52 +63,111 @@ def with_ir(
     orders: Mapping[GraphId, Sequence[str]] | None = None,
     notes: Iterable[str] = (),
 ) -> Dump:
-    """Tell the operators of a dump by the graphs of the run.
+    """Complete the tensors of a dump by the graphs of the run, and sort them again.
 
-    Parameters
-    ----------
-    dump : Dump
-        As its reader indexed it, and its execution orders named it.
-    graphs : sequence of (Coordinates, OperatorGraph)
-        Graphs of the run before those that a user named; a coordinate that is not set stands for every value.
-    orders : mapping of Coordinates to sequence of str, optional
-        Execution orders by rank, net and graph, as `with_order` takes them.
-    notes : iterable of str
-        Sentences to add to the dump's.
+    Operators that a graph knows get their true name and the line of the program that made them. Their tensors get
+    their dtype where the dump has none; those in a device's memory format and the outputs of view operators get the
+    shape that they have in the network. Parameters get their true names. Operators that an execution order left
+    without a place get that of their true name; without any order, places by time stay, since a graph's own order is
+    only one in which the operators can run, and are taken from the graph where files have no time.
 
-    Returns
-    -------
-    Dump
-        The same tensors, sorted again. An operator that a graph knows gets its true name and the line of the program
-        that made it; its tensors get their dtype where nobody told it, and those in a device's memory format and the
-        outputs of view operators the shape that they have in the network. Parameters get their true names.
-        Operators that an execution order left without a place get that of their true name. Where there is no order,
-        places by time stay, since a graph's own order is only one in which the operators can run; they are taken from
-        the graph where files have no time.
-        `notes` tell graphs that are not the final ones, and operators that a graph does not know.
-
-    Notes
-    -----
-    A number at the end of a name may differ between the final graph and the files. Such operators meet when the graph
-    and the dump have equally many of that scope and type left over.
+    `graphs` are those of the run before those that a user named; `orders` are as `with_order` takes them. `notes` are
+    added to the dump's, with what is wrong or missing in the graphs.
     """
-    books = _Books(graphs, orders or {}, is_by_text=_numbers_by_text(dump))
-    refs = books.applied(dump.refs)
-    sentences = (*dump.notes, *notes, *(note for _, graph in graphs for note in graph.notes), *books.sentences())
-    return replace(
-        dump, refs=in_order(refs), older=tuple(books.applied(dump.older)), notes=tuple(dict.fromkeys(sentences))
-    )
+    matcher = _GraphMatcher(graphs, orders or {}, is_by_text=_numbers_by_text(dump))
+    refs = matcher.completed(dump.refs)
+    sentences = (*dump.notes, *notes, *(note for _, graph in graphs for note in graph.notes), *matcher.sentences())
+    # After the sentences, which are about the compared tensors only.
+    older = tuple(matcher.completed(dump.older))
+    return replace(dump, refs=in_order(refs), older=older, notes=tuple(dict.fromkeys(sentences)))
 
 
-class _Told(NamedTuple):
-    """What is known of the operators of one graph of a dump: by name and type, and parameters by name."""
+# -- Which operator of the graphs one of the dump is -----------------------------------------------------------------
 
-    operators: Mapping[tuple[str, str | None], Known]
+
+def _by_name(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> dict[_FileOp, _Known]:
+    """Find operators by their names, or by what follows the scope where that is one operator's only."""
+    full: defaultdict[str, list[_Known]] = defaultdict(list)
+    short: defaultdict[str, list[_Known]] = defaultdict(list)
+    for known in _operators(graphs):
+        full[mangle(known.operator.name)].append(known)
+        # Releases before 2.1 write a file's operator without its scope.
+        short[mangle(known.operator.name.rpartition("/")[2])].append(known)
+    found: dict[_FileOp, _Known] = {}
+    for key in keys:
+        candidates = full.get(key.name) or short.get(key.name, [])
+        for meant in (
+            candidates,
+            [known for known in candidates if known.operator.name == key.true_name],
+            [known for known in candidates if known.operator.op_type == key.op_type],
+        ):
+            # One operator may be in several graphs.
+            if len({known.operator.name for known in meant}) == 1:
+                found[key.name, key.op_type] = meant[0]
+                break
+    return found
+
+
+def _by_number(
+    keys: Iterable[OpKey], found: Mapping[_FileOp, _Known], graphs: Sequence[OperatorGraph]
+) -> Iterator[tuple[_FileOp, _Known]]:
+    """Match what is left over by scope and type, in the order of their numbers, where both have equally many."""
+    taken = {known.operator.name for known in found.values()}
+    free: defaultdict[str, dict[int, _Known]] = defaultdict(dict)
+    for known in _operators(graphs):
+        match = _COUNTED.fullmatch(mangle(known.operator.name))
+        if match and known.operator.name not in taken:
+            free[match["family"]].setdefault(int(match["count"]), known)
+    for family, files in _families(key for key in keys if (key.name, key.op_type) not in found).items():
+        if len(files) == len(free[family]):
+            yield from ((files[a], free[family][b]) for a, b in zip(sorted(files), sorted(free[family]), strict=True))
+
+
+def _by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator[tuple[_FileOp, _Known]]:
+    """Match operators of one scope and type by their place in the graph's text, whatever the graph numbers them.
+
+    MindSpore 2.10 numbers the files so, from 0. A family whose numbers are other ones is matched in their order where
+    it is complete, and left out where it is not.
+    """
+    in_text: defaultdict[str, list[_Known]] = defaultdict(list)
+    for known in _operators(graphs):
+        match = _COUNTED.fullmatch(mangle(known.operator.name))
+        if match:
+            in_text[match["family"]].append(known)
+    for family, files in _families(keys).items():
+        if max(files) < len(in_text[family]):
+            yield from ((file, in_text[family][count]) for count, file in files.items())
+        elif len(files) == len(in_text[family]):
+            yield from zip((files[count] for count in sorted(files)), in_text[family], strict=True)
+
+
+def _operators(graphs: Iterable[OperatorGraph]) -> Iterator[_Known]:
+    return (_Known(operator, place) for graph in graphs for place, operator in enumerate(graph.operators))
+
+
+def _families(keys: Iterable[OpKey]) -> Mapping[str, dict[int, _FileOp]]:
+    """Group operators of a dump by scope and type, each by its number."""
+    found: defaultdict[str, dict[int, _FileOp]] = defaultdict(dict)
+    for key in keys:
+        match = _COUNTED.fullmatch(key.name)
+        if match:
+            found[match["family"]][int(match["count"])] = (key.name, key.op_type)
+    return found
+
+
+# -- All graphs of a run ---------------------------------------------------------------------------------------------
+
+
+class _GraphFacts(NamedTuple):
+    """What is known of one graph of a dump: operators, true names of parameters, execution order if there is one."""
+
+    operators: Mapping[_FileOp, _Known]
     parameters: Mapping[str, str]
     order: Mapping[str, int] | None
     is_timed: bool
 
-    def applied(self, ref: TensorRef) -> TensorRef:
+    def completed(self, ref: TensorRef) -> TensorRef:
+        """Return the tensor with what is known of it."""
         op = ref.key.op
         if op.op_type == PARAMETER:
             name = op.true_name or self.parameters.get(op.name)
@@ -207,21 +175,20 @@ class _Told(NamedTuple):
         known = self.operators.get((op.name, op.op_type))
         if known is None:
             return ref
+        operator = known.operator
         # An execution order found its name by the file's number, which the graph may give to another.
-        name = known.operator.name if _is_renumbered(op.name, known.operator) else op.true_name
-        key = replace(ref.key, op=replace(op, true_name=name or known.operator.name))
-        line = next(iter(user_frames(known.operator)), None)
-        place = self._place(ref, known)
-        return replace(ref, key=key, spec=_spec(ref, known.operator), place=place, line=ref.line or line)
-
-    def _place(self, ref: TensorRef, known: Known) -> int | None:
+        name = operator.name if _is_renumbered(op.name, operator) else op.true_name
+        key = replace(ref.key, op=replace(op, true_name=name or operator.name))
+        line = next(iter(user_frames(operator)), None)
         if self.order is not None:
-            return self.order.get(known.operator.name, ref.place)
-        return ref.place if self.is_timed else known.place
+            place = self.order.get(operator.name, ref.place)
+        else:
+            place = ref.place if self.is_timed else known.place
+        return replace(ref, key=key, spec=_spec(ref, operator), place=place, line=ref.line or line)
 
 
-class _Books:
-    """All graphs, by the names that files have; and what was looked for in vain."""
+class _GraphMatcher:
+    """All graphs of a run, and what of the dump they do not know."""
 
     def __init__(
         self, graphs: Sequence[PlacedGraph], orders: Mapping[GraphId, Sequence[str]], *, is_by_text: bool
@@ -229,106 +196,94 @@ class _Books:
         self._is_by_text = is_by_text
         self._graphs = graphs
         self._orders = orders
+        # By the graph's number.
         self._missed: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        self._found: defaultdict[int, int] = defaultdict(int)
-        self._renumbered: dict[str, tuple[str, str]] = {}
+        self._has_found: set[int] = set()
+        # By true name, the file's.
+        self._renumbered: dict[str, str] = {}
 
-    def applied(self, refs: Iterable[TensorRef]) -> list[TensorRef]:
-        """Tell the tensors what is known of them."""
-        members: defaultdict[_Group, list[TensorRef]] = defaultdict(list)
+    def completed(self, refs: Iterable[TensorRef]) -> list[TensorRef]:
+        """Return the tensors with what is known of them."""
         kept = list(refs)
+        members: defaultdict[Coordinates, list[TensorRef]] = defaultdict(list)
         for ref in kept:
-            members[_group(ref)].append(ref)
-        told = {group: self._told(group, of_group) for group, of_group in members.items()}
-        return [told[_group(ref)].applied(ref) for ref in kept]
+            members[_graph_of(ref)].append(ref)
+        facts = {at: self._facts(at, of_graph) for at, of_graph in members.items()}
+        return [facts[_graph_of(ref)].completed(ref) for ref in kept]
 
-    def _told(self, group: _Group, refs: Sequence[TensorRef]) -> _Told:
-        numbers = [number for number, (at, _) in enumerate(self._graphs) if _meets(at, group)]
-        graphs = [self._graphs[number][1] for number in numbers]
+    def _facts(self, at: Coordinates, refs: Sequence[TensorRef]) -> _GraphFacts:
+        graphs = {number: graph for number, (place, graph) in enumerate(self._graphs) if _is_of(place, at)}
         keys = dict.fromkeys(ref.key.op for ref in refs if ref.key.op.op_type != PARAMETER)
-        found = exact(keys, graphs)
-        final = [graph for graph in graphs if graph.is_final]
-        for key, known in by_text(keys, final) if self._is_by_text and len(final) == 1 else ():
-            found[key] = known
-        found |= dict(by_family(keys, found, final))
-        renumbered = {key: known for key, known in found.items() if _is_renumbered(key[0], known.operator)}
-        for key, known in renumbered.items():
-            self._renumbered.setdefault(known.operator.name, (known.operator.name, key[0]))
-        for number, graph in zip(numbers, graphs, strict=True):
-            self._note(number, graph, keys, found)
-        rank, net, graph_number = group
+        found = _by_name(keys, list(graphs.values()))
+        final = [graph for graph in graphs.values() if graph.is_final]
+        if self._is_by_text and len(final) == 1:
+            found |= dict(_by_text(keys, final))
+        found |= dict(_by_number(keys, found, final))
+        for (file, _), known in found.items():
+            if _is_renumbered(file, known.operator):
+                self._renumbered.setdefault(known.operator.name, file)
+        for number, graph in graphs.items():
+            own = {operator.name for operator in graph.operators}
+            for key in keys:
+                match = found.get((key.name, key.op_type))
+                if match is not None and match.operator.name in own:
+                    self._has_found.add(number)
+                else:
+                    self._missed[number][key.label] = None
         is_timed = has_times(refs)
-        order = order_of(self._orders, Coordinates(rank=rank, net=net, graph=graph_number), is_timed=is_timed)
-        return _Told(
+        order = order_of(self._orders, at, is_timed=is_timed)
+        return _GraphFacts(
             found,
-            _unique(name for graph in graphs for name in graph.parameters),
+            _unique(name for graph in graphs.values() for name in graph.parameters),
             {name: place for place, name in reversed(list(enumerate(order)))} if order else None,
             is_timed,
         )
 
-    def _note(
-        self,
-        number: int,
-        graph: OperatorGraph,
-        keys: Iterable[OpKey],
-        found: Mapping[tuple[str, str | None], Known],
-    ) -> None:
-        own = {operator.name for operator in graph.operators}
-        for key in keys:
-            known = found.get((key.name, key.op_type))
-            if known is None or known.operator.name not in own:
-                self._missed[number][key.label] = None
-            else:
-                self._found[number] += 1
-
     def sentences(self) -> Iterator[str]:
-        """Tell what the graphs do not know, and which of them are not the final ones."""
+        """Yield what the graphs do not know, and which of them are not the final ones."""
         for number, (_, graph) in enumerate(self._graphs):
             missed = tuple(self._missed[number])
             if not graph.is_final:
                 yield (
                     f"{graph.source} is not the graph that ran: operators may have been renamed, fused or removed since"
                 )
-            if missed and not self._found[number]:
+            if missed and number not in self._has_found:
                 yield f"{graph.source}: no operator of the dump is in it"
             elif missed:
-                yield f"{graph.source} does not have {_listed(missed)}: {_NOT_TOLD}"
+                names = listed(missed, _MOST_LISTED)
+                yield f"{graph.source} does not have {names}: their lines and shapes are not known"
         if self._renumbered:
-            name, file = next(iter(self._renumbered.values()))
+            name, file = next(iter(self._renumbered.items()))
             more = len(self._renumbered) - 1
             others = f", and {more} more are numbered differently" if more else ""
             yield f"{name} of the graph is written as {file} in file names{others}"
 
 
-_NOT_TOLD = "their lines and shapes are not known"
-
-
 def _numbers_by_text(dump: Dump) -> bool:
-    """Tell whether the run is one whose files are known to be numbered by the order of the graph's text."""
+    """Whether the files of this run are known to be numbered by the order of the graph's text."""
     run = dict(dump.labels)
     return run.get("device_target") == "CPU" and run.get("ms_version", "").startswith("2.10.")
 
 
 def _is_renumbered(file: str, operator: Operator) -> bool:
-    """Tell whether a file's operator differs from the graph's in its number; files of old releases have no scope."""
+    """Whether a file's operator differs from the graph's in its number; files of old releases have no scope."""
     name = mangle(operator.name)
     return name != file and mangle(operator.name.rpartition("/")[2]) != file
 
 
-def _group(ref: TensorRef) -> _Group:
+def _graph_of(ref: TensorRef) -> Coordinates:
     at = ref.key.op.at
-    return (at.rank, at.net, at.graph)
+    return Coordinates(rank=at.rank, net=at.net, graph=at.graph)
 
 
-def _meets(at: Coordinates, group: _Group) -> bool:
-    """Tell whether a graph is one of this group's: a coordinate that either lacks matches."""
-    return all(
-        None in (one, other) or one == other for one, other in zip((at.rank, at.net, at.graph), group, strict=True)
-    )
+def _is_of(graph: Coordinates, at: Coordinates) -> bool:
+    """Whether a graph is one of these coordinates: one that either lacks agrees with any."""
+    pairs = ((graph.rank, at.rank), (graph.net, at.net), (graph.graph, at.graph))
+    return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _unique(names: Iterable[str]) -> Mapping[str, str]:
-    """List true names by names as files have them, where there is one."""
+    """Return true names by the name that files have, where it is one's only."""
     meant: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
         meant[mangle(name)].add(name)
@@ -341,30 +296,25 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
     device = _at(operator.device_outputs if is_output else operator.device_inputs, ref.key.slot)
     shape = None if host is None or host.shape is None or min(host.shape, default=0) < 0 else host.shape
     spec = ref.spec
-    # Any other file says itself what shape it holds.
-    is_told = may_be_padded(spec.memory_format) or (is_output and operator.op_type in VIEW_TYPES)
+    # Any other file has its own shape.
+    is_of_graph = may_be_padded(spec.memory_format) or (is_output and operator.op_type in VIEW_TYPES)
     return replace(
         spec,
-        dtype=spec.dtype or _told_dtype(host, device, spec.memory_format),
-        logical_shape=shape if spec.logical_shape is None and is_told else spec.logical_shape,
+        dtype=spec.dtype or _dtype(host, device, spec.memory_format),
+        logical_shape=shape if spec.logical_shape is None and is_of_graph else spec.logical_shape,
     )
 
 
-def _told_dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
-    """Return the type that a graph tells: of a tensor in a device's memory format that of the device.
+def _dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
+    """Return a tensor's type by the graph: in a device's memory format, that on the device.
 
-    Of another one it is ``None`` where device and network differ: either may have been saved, which the file tells.
+    Else ``None`` where device and network differ: either may have been saved, which the file knows.
     """
     if device is not None and device.dtype is not None and may_be_padded(memory_format):
         return device.dtype
-    told = {spec.dtype for spec in (host, device) if spec is not None and spec.dtype is not None}
-    return told.pop() if len(told) == 1 else None
+    dtypes = {spec.dtype for spec in (host, device) if spec is not None and spec.dtype is not None}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _at(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None:
     return specs[slot] if slot < len(specs) else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

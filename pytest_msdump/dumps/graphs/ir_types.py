@@ -40,7 +40,7 @@ _ARROW = ") -> ("
 
 
 def dtype_name(written: str) -> str | None:
-    """Name a data type as the rest of this package does; ``None`` for what is none.
+    """Return a data type's name in this package; ``None`` for what is none.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def dtype_name(written: str) -> str | None:
 
 
 class TypeReader:
-    """Reads the ``: (…) -> (…)`` lines of one file; the same line is read once."""
+    """Reads the ``: (…) -> (…)`` lines of one file, each different one once."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]] = {}
@@ -77,7 +77,7 @@ class TypeReader:
 
 
 def is_device(line: str) -> bool:
-    """Tell whether a line of types is the device's."""
+    """Whether a line of types is the device's."""
     start = line.find("<")
     return start >= 0 and _DEVICE.match(line, start + 1) is not None
 
@@ -109,7 +109,7 @@ def _host(text: str) -> HostType:
 
 
 def _tuple(text: str) -> tuple[TensorSpec | None, ...] | None:
-    """Join the types and the shapes of a tuple's members, without its monads; members that are tuples are not told."""
+    """Join types and shapes of a tuple's members, without its monads and members that are tuples themselves."""
     begin, shape = _TUPLE.match(text), _TUPLE_SHAPE.search(text)
     if begin is None or shape is None:
         return None

@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote: its fields, or one line that says where it is not as it should be."""
+"""Fields of JSON that another program wrote; what is not as it should be is one line that says where."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 # Longer ones take minutes to become an int.
 _LONGEST_NUMBER = 4000
-_TOO_SMALL, _TOO_LARGE = -(2**63), 2**63
 
 _KINDS: Mapping[type, str] = {
     dict: "an object",
@@ -40,24 +39,10 @@ _KINDS: Mapping[type, str] = {
 
 
 def document(data: str | bytes, source: str) -> dict[str, Any]:
-    """Read a JSON text whose top level is an object.
+    """Read a JSON text whose top level is an object; messages call it `source`.
 
-    Parameters
-    ----------
-    data : str or bytes
-        The whole text; bytes are UTF-8.
-    source : str
-        What messages call it.
-
-    Returns
-    -------
-    dict
-        As `json.loads` gives it.
-
-    Raises
-    ------
-    ConfigError
-        It is not JSON, its top level is something else, or its nesting or its numbers are beyond all measure.
+    ConfigError where it is not JSON, its top level is something else, it is nested too deeply, or it holds a number
+    of more than 4,000 digits.
     """
     text = text_of(data, source)
     try:
@@ -73,7 +58,7 @@ def document(data: str | bytes, source: str) -> dict[str, Any]:
 
 
 def text_of(data: str | bytes, source: str) -> str:
-    """Decode a text that is to be JSON; ConfigError where it is none."""
+    """Decode a text that is to be JSON; ConfigError where it is not UTF-8."""
     try:
         return data.decode("utf-8-sig") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
@@ -85,7 +70,7 @@ class _LongNumberError(ValueError):
 
 
 def may_hold_long_number(text: str) -> bool:
-    """Whether to look at each number, which takes as long as all else: a long run of digits fills one of the pieces."""
+    """Whether a number may be too long: a long run of digits fills one of these pieces."""
     piece = _LONGEST_NUMBER // 2
     return any(text[start : start + piece].isdigit() for start in range(0, len(text), piece))
 
@@ -100,14 +85,12 @@ def need(holder: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
     """Return a field that must be there and of that kind; `place` is where its object is."""
     if key not in holder:
         raise ConfigError(f"{place}: '{key}' is missing")
-    value = holder[key]
-    return value if isinstance(value, kind) else checked(value, kind, place, f"'{key}'")
+    return get(holder, key, kind, None, place)
 
 
 def get(holder: Mapping[str, Any], key: str, kind: type, default: Any, place: str) -> Any:
     """Return a field that must be of that kind where it is there."""
     value = holder.get(key, default)
-    # A text for an error is made only where there is one: a model has some fifty fields for each operator.
     return value if isinstance(value, kind) or key not in holder else checked(value, kind, place, f"'{key}'")
 
 
@@ -121,7 +104,7 @@ def checked(value: Any, kind: type, place: str, what: str) -> Any:
 def whole(value: Any, place: str) -> int:
     """Read a whole number of 64 bits, also one in quotes, as protobuf writes them into JSON."""
     # A bool is an int to `isinstance`.
-    if type(value) is int and _TOO_SMALL < value < _TOO_LARGE:
+    if type(value) is int and -(2**63) < value < 2**63:
         return value
     if isinstance(value, str) and WHOLE.fullmatch(value):
         return int(value)
@@ -130,10 +113,7 @@ def whole(value: Any, place: str) -> int:
 
 def wholes(values: Iterable[Any], place: str) -> tuple[int, ...]:
     """Read whole numbers as `whole` does each."""
-    # The call is what takes most of the time of a model's shapes.
-    return tuple(
-        [value if type(value) is int and _TOO_SMALL < value < _TOO_LARGE else whole(value, place) for value in values]
-    )
+    return tuple([whole(value, place) for value in values])
 
 
 def shown(value: object) -> str:

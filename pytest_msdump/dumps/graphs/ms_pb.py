@@ -1,4 +1,4 @@
-"""Protobuf's wire format for graphs, which are held in memory whole: no schema, nothing believed that is not in bounds.
+"""MindSpore's graphs in Protobuf, ``ms_output_trace_code_graph_<N>.pb``; every length is checked against the bytes.
 
 References
 ----------
@@ -44,12 +44,9 @@ class Message(NamedTuple):
     source: str
 
     def fields(self) -> Iterator[tuple[int, int | Message]]:
-        """Yield number and content of each field: a number, or where its bytes are; fixed ones are stepped over.
+        """Yield number and content of each field: a number, or where its bytes are; fixed-size ones are skipped.
 
-        Raises
-        ------
-        ConfigError
-            The bytes are no message, or one that is cut off.
+        ConfigError where the bytes are no message, or one that is cut off.
         """
         position = self.start
         while position < self.stop:
@@ -89,8 +86,7 @@ class Message(NamedTuple):
         return ConfigError(f"{self.source}: not a graph, or cut off: no field of a message at byte {position}")
 
 
-# -- MindSpore's graphs in Protobuf, ``ms_output_trace_code_graph_<N>.pb`` -------------------------------------------
-
+# -- The schema ------------------------------------------------------------------------------------------------------
 
 _MODEL = {"graph": 4}
 _GRAPH = {"node": 1, "parameters": 3, "const_vals": 5}
@@ -134,18 +130,20 @@ _MOST_DIMENSIONS = 64
 _Fields = Mapping[int, Sequence[int | Message]]
 
 
+# -- The graph -------------------------------------------------------------------------------------------------------
+
+
 class _Reader:
     """One file."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.weights: list[str] = []
         self._operands: dict[str, tuple[Operand, HostType]] = {}
         self._frames = FrameReader()
 
     def weight(self, message: Message) -> None:
-        """Take a parameter in."""
+        """Add a parameter."""
         fields = message.by_number()
         name = _text(fields, _PARAMETER["name"])
         self.weights.append(name)
@@ -153,12 +151,12 @@ class _Reader:
         self._operands[name] = (MONAD if isinstance(host, Monad) else Weight(name), host)
 
     def constant(self, message: Message) -> None:
-        """Take a constant in."""
+        """Add a constant."""
         fields = message.by_number()
         self._operands[_text(fields, _CONSTANT["key"])] = _constant(_inner(fields, _CONSTANT["value"]))
 
     def node(self, message: Message) -> None:
-        """Take a node in; those that feed it come before it."""
+        """Add a node; those that feed it come before it."""
         fields = message.by_number()
         inputs = [self._input(entry) for entry in fields.get(_NODE["input"], ()) if isinstance(entry, Message)]
         operands = [entry for entry in inputs if entry is not None]
@@ -186,30 +184,15 @@ class _Reader:
 
 
 def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
-    """Read a graph in Protobuf.
+    """Read a graph in Protobuf, as `parse_ir` reads the ``.ir`` of the same graph, but for what the file does not have.
 
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    source : str
-        What messages call it, e.g. ``"ms_output_trace_code_graph_0.pb"``.
-
-    Returns
-    -------
-    OperatorGraph
-        As `parse_ir` gives it for the ``.ir`` of the same graph, but for what the file does not have.
-
-    Raises
-    ------
-    ConfigError
-        It is not a graph of MindSpore, or cut off.
+    ConfigError, which calls the file `source`, where it is no graph of MindSpore, or cut off.
     """
     model = Message(data, 0, len(data), source).by_number()
     graph = _inner(model, _MODEL["graph"])
     if graph is None:
         raise ConfigError(f"{source}: not a graph of MindSpore, it holds no graph; or it is cut off")
-    reader = _Reader(source)
+    reader = _Reader()
     fields = graph.by_number()
     steps = (("parameters", reader.weight), ("const_vals", reader.constant), ("node", reader.node))
     for name, take in steps:
@@ -253,7 +236,7 @@ def _type(message: Message | None) -> HostType:
 
 
 def _members(fields: _Fields) -> tuple[TensorSpec | None, ...]:
-    """Tell what is in a tuple, without its monads. Members that are tuples themselves are not told."""
+    """Return what is in a tuple, without its monads; ``None`` for members that are tuples themselves."""
     members: list[TensorSpec | None] = []
     for entry in fields.get(_SEQUENCE["elem_types"], ()):
         one = entry.by_number() if isinstance(entry, Message) else {}

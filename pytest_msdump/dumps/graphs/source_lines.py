@@ -54,26 +54,17 @@ class _Stack:
 
 
 class FrameReader:
-    """Reads ``# In file …`` lines of one graph file; the same line is told by the same frame."""
+    """Reads the ``# In file …`` lines of one graph file, each different one once."""
 
     def __init__(self) -> None:
         self._frames: dict[str, tuple[SourceFrame, bool] | None] = {}
         self._stacks: dict[tuple[str, ...], tuple[SourceStack, ...]] = {}
 
     def stacks(self, lines: Iterable[str], *, is_innermost_first: bool = False) -> tuple[SourceStack, ...]:
-        """Read the lines of one operator that begin with ``#``, or the text that a `.pb` file has of them.
+        """Read one operator's ``# In file …`` and ``# Corresponding … candidate:`` lines, or those of a ``.pb`` file.
 
-        Parameters
-        ----------
-        lines : iterable of str
-            ``# In file …`` and ``# Corresponding … candidate:``; anything else is left out.
-        is_innermost_first : bool
-            Whether later releases, too, wrote the innermost call first here.
-
-        Returns
-        -------
-        tuple of SourceStack
-            The calls that made it, then those of its forward operator; empty ones are left out.
+        `is_innermost_first` says that later releases, too, wrote the innermost call first here. Returns the calls that
+        made the operator, then those of its forward operator, without empty ones.
         """
         key = tuple(lines)
         if key not in self._stacks:
@@ -89,10 +80,10 @@ class FrameReader:
                 stacks.append(
                     _Stack("forward" in text if text[0] != _DASH else stacks[-1].is_forward, is_innermost_first)
                 )
-            told = self._frame(text.removeprefix(_DASH).lstrip())
-            if told is not None:
-                stacks[-1].frames.append(told[0])
-                stacks[-1].is_reversed |= told[1]
+            found = self._frame(text.removeprefix(_DASH).lstrip())
+            if found is not None:
+                stacks[-1].frames.append(found[0])
+                stacks[-1].is_reversed |= found[1]
         return tuple(stack.made() for stack in stacks if stack.frames)
 
     def _frame(self, text: str) -> tuple[SourceFrame, bool] | None:
@@ -117,57 +108,35 @@ def _frame(text: str) -> tuple[SourceFrame, bool] | None:
 
 
 def is_framework(path: str) -> bool:
-    """Tell whether a file is one of MindSpore's own."""
+    """Whether a file is one of MindSpore's own."""
     plain = path.replace("\\", "/")
     return bool(_INSTALLED.search(plain) or _FRAMEWORK.search(plain))
 
 
 def user_frame(stack: SourceStack) -> SourceFrame | None:
-    """Return the user's line of a stack: the innermost one outside the framework; ``None`` when there is none."""
+    """Return the user's line of a stack: the innermost one outside the framework, if any."""
     own = [frame for frame in stack.frames if not is_framework(frame.file)]
     calls = [frame for frame in own if not _DEFINITION.match(frame.text)]
     return (calls or own)[-1] if own else None
 
 
 def user_frames(operator: Operator) -> tuple[SourceFrame, ...]:
-    """List the user's lines that made an operator: its own first, then its forward operator's; each once."""
+    """Return the user's lines that made an operator: its own first, then its forward operator's; each once."""
     stacks = sorted(operator.stacks, key=lambda stack: stack.is_forward)
     return tuple(dict.fromkeys(frame for stack in stacks if (frame := user_frame(stack)) is not None))
 
 
 def frames_of(operator: Operator) -> tuple[SourceFrame, ...]:
-    """Return the calls that made an operator, outermost first, or those of the forward operator of a gradient.
-
-    Parameters
-    ----------
-    operator : Operator
-        Of a graph whose file has source lines.
-
-    Returns
-    -------
-    tuple of SourceFrame
-        Of its first stack; empty when the file tells none, as for kernels that the compiler made.
-    """
+    """Return the calls that made an operator, outermost first; for a gradient's without any, its forward operator's."""
     stacks = sorted(operator.stacks, key=lambda stack: stack.is_forward)
     return stacks[0].frames if stacks else ()
 
 
 def operators_at(graph: OperatorGraph, where: str) -> tuple[Operator, ...]:
-    """Find the operators that a line of the program made.
+    """Find the operators that a line of the program made, in execution order, gradients as well.
 
-    Parameters
-    ----------
-    graph : OperatorGraph
-        With source lines.
-    where : str
-        ``FILE:LINE``, of which the file may lack leading directories; or code as it stands in the program, or a part
-        of it, in which runs of space are as good as one.
-
-    Returns
-    -------
-    tuple of Operator
-        In execution order: every operator that runs because of that line, gradients as well. The line that begins a
-        function tells all that the function does.
+    `where` is ``FILE:LINE``, of which the file may lack leading directories; or code as it stands in the program, or a
+    part of it, in which runs of space count as one. The line that begins a function stands for all it does.
 
     Examples
     --------

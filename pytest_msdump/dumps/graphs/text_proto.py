@@ -1,4 +1,4 @@
-"""Protobuf's text format, as far as a schema asks for it; what it does not ask for is stepped over, not kept.
+"""Protobuf's text format: only what a schema asks for is kept.
 
 References
 ----------
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["Schema", "parse_text", "refuse", "tokens", "unescaped"]
+__all__ = ["Schema", "messages", "parse_text", "refuse", "unescaped"]
 
 _TOKEN = re.compile(
     r"(?P<space>[\s,;]+|#[^\n]*)"
@@ -31,16 +31,9 @@ _WORDS: Mapping[str, bool] = {"true": True, "false": False}
 
 @dataclass(slots=True)
 class Schema:
-    """The fields of a message that are kept.
+    """The fields of a message that are kept: the schema of a message, or ``None`` for a single value.
 
-    Parameters
-    ----------
-    fields : dict
-        By name: the schema of a message, or ``None`` for a single value.
-    repeated : frozenset of str
-        Those that may be there more than once; they become lists.
-    is_wanted : callable, optional
-        Asked when a message is complete; what it does not want is dropped.
+    Those in `repeated` become lists. `is_wanted` is asked when a message is complete; one it refuses is dropped.
     """
 
     fields: dict[str, Schema | None]
@@ -48,120 +41,77 @@ class Schema:
     is_wanted: Callable[[Mapping[str, Any]], bool] | None = field(default=None, repr=False)
 
 
-class _Open:
-    """A message that has begun: what is kept of it, or `None`, and the name of the field it is."""
-
-    def __init__(self, schema: Schema | None, name: str = "", end: str = "") -> None:
-        self.schema = schema
-        self.name = name
-        self.end = end
-        self.kept: dict[str, Any] = {}
-
-    def add(self, name: str, value: Any) -> None:
-        """Keep a value, where the schema asks for it."""
-        if self.schema is None or name not in self.schema.fields:
-            return
-        if name in self.schema.repeated:
-            self.kept.setdefault(name, []).append(value)
-        else:
-            self.kept[name] = value
-
-
 def parse_text(text: str, schema: Schema, *, source: str) -> dict[str, Any]:
-    """Read a message in text format.
+    """Read a message as Python values: texts, whole numbers, true and false; names of enumerations as texts.
 
-    Parameters
-    ----------
-    text : str
-        The whole text.
-    schema : Schema
-        What to keep of it.
-    source : str
-        What messages call the text.
-
-    Returns
-    -------
-    dict
-        Fields as Python values: texts, whole numbers, true and false; names of enumerations as texts.
-
-    Raises
-    ------
-    ConfigError
-        It is not in text format, or cut off.
+    ConfigError, which calls the text `source`, where it is not in text format, or cut off.
     """
-    return _Parser(text, schema, source).parsed()
+    # Messages that have begun: schema, or None where they are not kept; what is kept; the name of the field.
+    waiting: list[tuple[Schema | None, dict[str, Any], str]] = [(schema, {}, "")]
+    for kind, name, word, _ in messages(text, source=source):
+        of, kept, _ = waiting[-1]
+        if kind == "open":
+            waiting.append((of.fields.get(name) if of else None, {}, name))
+        elif kind == "close":
+            _, message, name = waiting.pop()
+            if of is not None and (of.is_wanted is None or of.is_wanted(message)):
+                _keep(*waiting[-1][:2], name, message)
+        elif of is not None and of.fields.get(name, of) is None:
+            _keep(of, kept, name, _value(kind, word))
+    return waiting[0][1]
 
 
-class _Parser:
-    def __init__(self, text: str, schema: Schema, source: str) -> None:
-        self._text = text
-        self._source = source
-        self._open = [_Open(schema)]
-        self._field = ""
-        self._in_list = False
-
-    def parsed(self) -> dict[str, Any]:
-        """Go through the tokens; messages that are open wait on a stack."""
-        for kind, word, start in tokens(self._text, source=self._source):
-            if kind == "sign":
-                self._sign(word, start)
-            elif kind == "name" and not self._field:
-                self._field = word
-            elif not self._field:
-                self._fail(start)
-            else:
-                self._add(self._value(kind, word))
-        if len(self._open) > 1 or self._field:
-            self._fail(len(self._text))
-        return self._open[0].kept
-
-    def _sign(self, word: str, start: int) -> None:
-        top = self._open[-1]
-        if word in "{<" and self._field:
-            of_field = top.schema.fields.get(self._field) if top.schema else None
-            self._open.append(_Open(of_field, self._field, "}" if word == "{" else ">"))
-            self._field, self._in_list = "", False
-        elif word == top.end and not self._field:
-            self._open.pop()
-            is_wanted = top.schema.is_wanted if top.schema else None
-            if top.schema is not None and (is_wanted is None or is_wanted(top.kept)):
-                self._open[-1].add(top.name, top.kept)
-        elif word == "[" and self._field:
-            self._in_list = True
-        elif word == "]" and self._in_list:
-            self._field, self._in_list = "", False
-        elif word != ":" or not self._field:
-            self._fail(start)
-
-    def _add(self, value: Any) -> None:
-        top = self._open[-1]
-        if top.schema is not None and top.schema.fields.get(self._field, top.schema) is None:
-            top.add(self._field, value)
-        if not self._in_list:
-            self._field = ""
-
-    def _value(self, kind: str, word: str) -> Any:
-        schema = self._open[-1].schema
-        if schema is None or self._field not in schema.fields:
-            return None
-        if kind == "text":
-            return unescaped(word[1:-1])
-        if kind == "number":
-            return int(word) if _WHOLE.fullmatch(word) else word
-        return _WORDS.get(word, word)
-
-    def _fail(self, position: int) -> NoReturn:
-        refuse(self._text, position, source=self._source)
+def _keep(schema: Schema | None, kept: dict[str, Any], name: str, value: Any) -> None:
+    if schema is None or name not in schema.fields:
+        return
+    if name in schema.repeated:
+        kept.setdefault(name, []).append(value)
+    else:
+        kept[name] = value
 
 
-def tokens(text: str, *, source: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the words of a text: their kind (``name``, ``text``, ``number``, ``sign``), as written, and where.
+def _value(kind: str, word: str) -> Any:
+    if kind == "text":
+        return unescaped(word[1:-1])
+    if kind == "number":
+        return int(word) if _WHOLE.fullmatch(word) else word
+    return _WORDS.get(word, word)
 
-    Raises
-    ------
-    ConfigError
-        Something that is no word of the text format.
+
+def messages(text: str, *, source: str) -> Iterator[tuple[str, str, str, int]]:
+    """Yield what a text holds: kind, field, word as written, and its position in the text.
+
+    The kind is ``"open"`` and ``"close"`` of a message, else that of a value: ``"name"``, ``"text"`` or ``"number"``.
+    Not recursive: a damaged file may nest its messages as deeply as it is long. ConfigError where it is not in text
+    format, or cut off.
     """
+    ends: list[str] = []
+    name, in_list = "", False
+    for kind, word, start in _tokens(text, source):
+        if kind == "name" and not name:
+            name = word
+        elif kind != "sign":
+            if not name:
+                refuse(text, start, source=source)
+            yield kind, name, word, start
+            name = name if in_list else ""
+        elif word in "{<" and name:
+            ends.append("}" if word == "{" else ">")
+            yield "open", name, word, start
+            # Lists of messages are not read: their brackets are refused.
+            name, in_list = "", False
+        elif ends and word == ends[-1] and not name:
+            ends.pop()
+            yield "close", "", word, start
+        elif word in "[]" and name and in_list == (word == "]"):
+            name, in_list = ("", False) if in_list else (name, True)
+        elif word != ":" or not name:
+            refuse(text, start, source=source)
+    if ends or name:
+        refuse(text, len(text), source=source)
+
+
+def _tokens(text: str, source: str) -> Iterator[tuple[str, str, int]]:
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -173,13 +123,7 @@ def tokens(text: str, *, source: str) -> Iterator[tuple[str, str, int]]:
 
 
 def refuse(text: str, position: int, *, source: str) -> NoReturn:
-    """Say where a text is not in text format; its end is where it was cut off.
-
-    Raises
-    ------
-    ConfigError
-        Always.
-    """
+    """Raise the ConfigError that a text is not in text format at a position; its end is where it was cut off."""
     line = text.count("\n", 0, position) + 1
     if position >= len(text):
         raise ConfigError(f"{source}: cut off, it ends within a message")
