@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
+from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps, pairer
+from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.model.tensor import TensorKey, TensorRef
 
 
@@ -228,3 +229,18 @@ def test_the_axis_orders_are_carried_by_every_pair() -> None:
     side = dump(tensor("a"), tensor("b"))
     pairing = pair_dumps(side, side, left_format="NCHW", right_format="NHWC")
     assert {(p.transform.left_format, p.transform.right_format) for p in pairing.pairs} == {("NCHW", "NHWC")}
+
+
+def test_a_way_of_pairing_is_a_row_of_the_table_and_gets_what_earlier_ways_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def pair_what_is_left(state: PairingState, request: PairingRequest) -> None:
+        for ours, theirs in zip(state.unpaired(state.left), list(state.unpaired(state.right)), strict=True):
+            state.add(FoundPair(ours, theirs, "left over", "test", request.formats))
+
+    monkeypatch.setattr(pairer, "WAYS", {**pairer.WAYS, "left over": pair_what_is_left})
+    left, right = dump(tensor("same"), tensor("mine")), dump(tensor("theirs"), tensor("same"))
+    assert addresses(pairer.pair_dumps(left, right)) == [
+        ("same:output:0", "same:output:0", "name"),
+        ("mine:output:0", "theirs:output:0", "left over"),
+    ]

@@ -56,7 +56,7 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 2), places)
 def test_a_tensor_is_free_where_it_has_no_partner_at_a_compatible_place(added, ref, place):
-    refs = (TensorRef(TensorKey(OpKey("op"), "output", 0), TensorSpec(), TensorSource(Path("f")), "made"),) * 3
+    refs = (TensorRef(TensorKey(OpKey("op"), "output", 0), TensorSpec(), TensorSource(Path("dump"), "f"), "made"),) * 3
     left = Side("left", refs, (Operator(OpKey("op"), (None,) * 5, (None,) * 5, True, {}),), (0, 0, 0), OUTPUT, NONE)
     ops = tuple(Operator(OpKey("op"), at, at, True, {}) for at in [*(at for _, at in added), place])
     right = Side("right", refs[:1] * len(ops), ops, tuple(range(len(ops))), OUTPUT, NONE)
