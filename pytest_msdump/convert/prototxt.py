@@ -1,15 +1,14 @@
-"""Takes in-place layers out of a Caffe network: each gets a blob of its own, and who read the old one reads the new."""
+"""Takes in-place layers out of a Caffe network: each gets a blob of its own, and later layers read that one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from uuid import uuid4
 
 from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, Place, layers_in_phase, read_layers
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.storage.files import read_user_file, write_atomic
 
 __all__ = ["Renamed", "Rewired", "rewire", "rewire_file"]
 
@@ -27,17 +26,7 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class Rewired:
-    """A network without in-place layers.
-
-    Parameters
-    ----------
-    text : str
-        The file: as it was, but for names of blobs.
-    renamed : tuple of Renamed
-        In the order of the layers.
-    notes : tuple of str
-        What to know of other phases.
-    """
+    """A network without in-place layers: its text, the renamed tops in order, and notes on other phases."""
 
     text: str
     renamed: tuple[Renamed, ...]
@@ -46,7 +35,7 @@ class Rewired:
 
 @dataclass(slots=True)
 class _Work:
-    """What is known while the layers are walked: names in use, what a blob is called now, and what to write where."""
+    """State of a walk over the layers: names in use, what a blob is called now, and what to write where."""
 
     taken: set[str]
     now: dict[str, str] = field(default_factory=dict)
@@ -67,9 +56,9 @@ class _Work:
 
 
 def rewire(text: str, *, source: str, phase: str = "TEST") -> Rewired:
-    """Give every in-place top of a network a name of its own, that of its layer where nobody has it.
+    """Give every in-place top of a network a name of its own, by default that of its layer.
 
-    Layers that the phase has not are not renamed: they stay in place on what is now called otherwise.
+    Layers of the other phase only are not renamed: they stay in place on the renamed blob.
 
     Parameters
     ----------
@@ -167,19 +156,12 @@ def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> 
     target = out or file.with_name(f"new_{file.name}")
     if target.exists() and _read(target) != content:
         raise ConfigError(f"{target}: is there already and holds something else; move it away, or name another file")
-    _put(target, content)
+    try:
+        write_atomic(target, content)
+    except OSError as error:
+        raise MsdumpError(f"{target}: cannot be written: {error.strerror or error}") from error
     return target, rewired
 
 
 def _read(file: Path) -> bytes:
     return read_user_file(file, _LARGEST_BYTES, want="give the prototxt file of a Caffe network")
-
-
-def _put(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{uuid4().hex}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise MsdumpError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""Brings a folder of foreign ``.npy`` names to the grammar ``op.slot.timestamp.npy``: all or nothing, and back."""
+"""Renames the ``.npy`` files of a folder to the grammar ``op.slot.timestamp.npy``: all or none, and back."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE
-from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.storage.files import read_user_file, write_atomic
 
 __all__ = [
     "Move",
     "RenamePlan",
     "apply",
-    "compiled",
+    "compile_pattern",
     "new_undo_file",
     "parts_of",
     "plan_renaming",
@@ -42,9 +41,9 @@ _MOST_SLOT_DIGITS = 9
 
 
 class Parts(NamedTuple):
-    """What a name says: the operator with the letters of the grammar, its slot, the time in µs since 1970.
+    """The parts of a name: the operator in letters of the grammar, its slot, the time in µs since 1970.
 
-    `written` is how operator and slot stand there.
+    `written` is the operator and the slot as the name has them.
     """
 
     op: str
@@ -53,24 +52,23 @@ class Parts(NamedTuple):
     written: tuple[str, str]
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression that a pattern is, or that a template stands for.
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression of a pattern for whole names.
 
     Parameters
     ----------
     pattern : str
         A regular expression with the named groups ``op`` and, where names have them, ``slot`` and ``time``; or a
-        template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves. Both
-        tell the whole name.
+        template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves.
 
     Raises
     ------
     ConfigError
-        No regular expression; no ``op``; a field or group that means nothing.
+        No regular expression; no ``op``; an unknown field or group.
 
     Examples
     --------
-    >>> compiled("{op}-{slot}.npy").fullmatch("conv-1-0.npy").groupdict()
+    >>> compile_pattern("{op}-{slot}.npy").fullmatch("conv-1-0.npy").groupdict()
     {'op': 'conv-1', 'slot': '0'}
     """
     is_template = "(?P<" not in pattern
@@ -105,13 +103,7 @@ def _from_template(template: str) -> str:
 
 
 def parts_of(name: str, expression: re.Pattern[str]) -> Parts | None:
-    """Read a file name; ``None`` where the pattern does not fit.
-
-    Raises
-    ------
-    ConfigError
-        A slot or a time that is none.
-    """
+    """Read a file name; ``None`` where the pattern does not match, an error where a slot or time is none."""
     match = expression.fullmatch(name)
     if match is None:
         return None
@@ -138,7 +130,7 @@ def _microseconds(text: str, name: str) -> int:
     )
 
 
-# -- Files that say what was renamed, so that it can be taken back ---------------------------------------------------
+# -- Undo files ------------------------------------------------------------------------------------------------------
 
 
 _VERSION = 1
@@ -155,7 +147,7 @@ class Move(NamedTuple):
 
 
 def new_undo_file(folder: Path) -> Path:
-    """Return a path beside a folder, in which no reader looks for tensors, that does not exist."""
+    """Return a new path beside a folder; in the folder, readers would look for tensors."""
     whole = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow a link away from where it is
     number = 1
     while os.path.lexists(path := whole.with_name(f"{whole.name}.undo{'' if number == 1 else f'_{number}'}.json")):
@@ -164,24 +156,13 @@ def new_undo_file(folder: Path) -> Path:
 
 
 def write_undo(file: Path, folder: Path, moves: Sequence[Move]) -> None:
-    """Write what will be renamed, whole or not at all.
-
-    Raises
-    ------
-    ConfigError
-        The file is there already.
-    MsdumpError
-        It cannot be written.
-    """
+    """Write what will be renamed, whole or not at all; a file that exists is an error."""
     if os.path.lexists(file):
         raise ConfigError(f"{file}: is there already, and may be needed; name another undo file")
     document = {"schema_version": _VERSION, "folder": str(folder), "renamed": [list(move) for move in moves]}
-    temporary = file.with_name(f".{uuid4().hex}.tmp")
     try:
-        temporary.write_text(json.dumps(document, indent=1) + "\n", "ascii")
-        temporary.replace(file)
+        write_atomic(file, f"{json.dumps(document, indent=1)}\n".encode("ascii"))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise MsdumpError(f"{file}: cannot be written: {error.strerror or error}; nothing was renamed") from error
 
 
@@ -223,7 +204,7 @@ def _is_name(name: Any) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-# -- Brings a folder of foreign ``.npy`` names to the grammar ``op.slot.timestamp.npy`` ------------------------------
+# -- Renaming --------------------------------------------------------------------------------------------------------
 
 
 _FITS = re.compile(r"([A-Za-z0-9_-]+)\.([0-9]{1,9})\.([0-9]{16})\.npy")
@@ -235,18 +216,10 @@ _EARLIEST = 10**15
 
 @dataclass(frozen=True, slots=True)
 class RenamePlan:
-    """What a renaming would do.
+    """What a renaming would do to a folder.
 
-    Parameters
-    ----------
-    folder : Path
-        The dump.
-    moves : tuple of Move
-        Old and new names, below `folder`.
-    fitting : int
-        How many files have names of the grammar already.
-    others : tuple of str
-        ``.npy`` files that the pattern does not fit.
+    `fitting` counts the files that have names of the grammar already, `others` are ``.npy`` files that the pattern does
+    not match.
     """
 
     folder: Path
@@ -256,24 +229,24 @@ class RenamePlan:
 
 
 def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
-    """Find out the new names of the files of a folder and of its numbered sub-folders; nothing is changed.
+    """Return the new names of the files of a folder and of its numbered sub-folders; nothing is changed.
 
     Parameters
     ----------
     folder : Path
         A dump with foreign names.
     pattern : str
-        See `name_patterns.compiled`. A name without a slot is of slot 0; one without a time gets the file's.
+        See `compile_pattern`. A name without a slot is of slot 0; one without a time gets the file's.
 
     Raises
     ------
     ConfigError
-        The pattern is wrong or fits no file; two files would get one name; a new name is too long, or taken; a manifest
-        or a mapping tells the old names.
+        The pattern is wrong or matches no file; two files would get one name; a new name is too long, or taken; a
+        manifest or a mapping names the files as they are.
     DumpNotFoundError
         No such folder.
     """
-    expression = compiled(pattern)
+    expression = compile_pattern(pattern)
     moves: list[Move] = []
     others: list[str] = []
     claims = _Claims()
@@ -295,7 +268,7 @@ def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
 
 
 class _Claims:
-    """Who is called what: two operators, or two tensors, never become one."""
+    """New names and the files that get them: two operators, or two tensors, never become one."""
 
     def __init__(self) -> None:
         self._operators: dict[str, tuple[str, str]] = {}
@@ -370,22 +343,7 @@ def _check(folder: Path, moves: Sequence[Move], pattern: str, others: Sequence[s
 
 
 def apply(plan: RenamePlan, undo: Path) -> None:
-    """Rename. The undo file is written first, so that also a run that is killed can be taken back.
-
-    Parameters
-    ----------
-    plan : RenamePlan
-        What to do.
-    undo : Path
-        A file that does not exist.
-
-    Raises
-    ------
-    ConfigError
-        `undo` is there already.
-    MsdumpError
-        A file could not be renamed; those before it have their old names again.
-    """
+    """Rename all files or none. `undo` is written first, so that also a run that is killed can be taken back."""
     write_undo(undo, plan.folder, plan.moves)
     try:
         _move_all(plan.folder, [(move.old, move.new) for move in plan.moves])
@@ -397,20 +355,7 @@ def apply(plan: RenamePlan, undo: Path) -> None:
 
 
 def take_back(folder: Path, moves: Sequence[Move]) -> int:
-    """Give files their old names again, all or nothing; those that have them already stay.
-
-    Returns
-    -------
-    int
-        How many were renamed.
-
-    Raises
-    ------
-    ConfigError
-        A file is not there under either name, or something has its old name.
-    MsdumpError
-        A file could not be renamed; those before it are as they were.
-    """
+    """Give all files their old names again, or none, and return how many did not have them yet."""
     back = []
     for move in moves:
         is_new, is_old = os.path.lexists(folder / move.new), os.path.lexists(folder / move.old)
@@ -466,7 +411,7 @@ def _is_one_file(first: Path, second: Path) -> bool:
 
 
 def _move(old: Path, new: Path) -> None:
-    """Rename without ever writing over another file, also one that came just now."""
+    """Rename without ever overwriting another file, also one that came just now."""
     try:
         os.link(old, new, follow_symlinks=False)
     except FileExistsError:

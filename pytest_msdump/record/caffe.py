@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
 from pytest_msdump.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.record.names import spelled
-from pytest_msdump.record.writer import DumpWriter
+from pytest_msdump.record.writer import DumpWriter, safe_name
 from pytest_msdump.storage.files import read_user_file
 
 __all__ = ["Shared", "from_caffe", "shared_bytes"]
@@ -28,7 +27,7 @@ _LARGEST_BYTES = 256 * 2**20
 
 
 class Top(NamedTuple):
-    """One output of a layer, and the layer in place that wrote over it since."""
+    """One output of a layer, and the in-place layer that has overwritten it since."""
 
     layer: CaffeLayer
     slot: int
@@ -90,31 +89,20 @@ def from_caffe(
         # What a layer in place has written over is no input any more.
         gone = {top.blob for top in tops if top.slot in top.layer.in_place}
         names = [name for name in getattr(net, "inputs", ()) if name in net.blobs and name not in gone]
-        given = {name: net.blobs[name].data for name in names}
-        for name, data in given.items():
+        inputs = {name: net.blobs[name].data for name in names}
+        for name, data in inputs.items():
             if name not in made:
                 writer.write(name, data, op_type="Input")
         for top in tops:
             if top.over is None:
                 writer.write(top.layer.name, net.blobs[top.blob].data, slot=top.slot, op_type=top.layer.type or None)
-        writer.describe(inputs=given, weights=dict(_weights(net)))
+        writer.describe(inputs=inputs, weights=dict(_weights(net)))
     _warn([top for top in tops if top.over is not None], Path(prototxt))
     return writer.directory
 
 
-def record(net: Any, directory: str | PathLike[str], *, prototxt: str | PathLike[str], **options: Any) -> Path:
-    """Write what a net holds; see `from_caffe`."""
-    return from_caffe(net, prototxt, directory, **options)
-
-
 def written_tops(prototxt: str | PathLike[str], phase: str) -> list[Top]:
-    """Return every output of every layer that the net has in a phase, and who wrote over it.
-
-    Raises
-    ------
-    DumpNotFoundError, ConfigError
-        See `from_caffe`.
-    """
+    """Return every output of every layer that the net has in a phase, and which layer overwrote it."""
     if phase not in PHASES:
         raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
     layers = layers_in_phase(read_layers(_read(Path(prototxt)), source=str(prototxt)), phase)
@@ -150,11 +138,11 @@ def _warn(left_out: Sequence[Top], prototxt: Path) -> None:
     )
 
 
-# -- Finds layers of a Caffe reference that were saved after a layer in place had written over  ----------------------
+# -- References that were saved after in-place layers had overwritten others -----------------------------------------
 
 
 class Shared(NamedTuple):
-    """A layer whose files hold what `over` wrote into the `blob` that both write."""
+    """A layer whose files hold what the layer `over` wrote into the same `blob`."""
 
     layer: str
     over: str
@@ -162,7 +150,9 @@ class Shared(NamedTuple):
 
 
 def shared_bytes(prototxt: Path, directory: Path, *, phase: str = "TEST") -> list[Shared]:
-    """Compare the files of layers with those of the layers that are in place on them.
+    """Return the layers of a reference whose files have the bytes of a layer that is in place on them.
+
+    A layer that the one in place changes nothing of looks the same.
 
     Parameters
     ----------
@@ -172,11 +162,6 @@ def shared_bytes(prototxt: Path, directory: Path, *, phase: str = "TEST") -> lis
         The reference.
     phase : str
         ``"TEST"`` or ``"TRAIN"``.
-
-    Returns
-    -------
-    list of Shared
-        Layers with the bytes of another. One that a layer in place changes nothing of looks the same.
 
     Raises
     ------
@@ -193,7 +178,7 @@ def shared_bytes(prototxt: Path, directory: Path, *, phase: str = "TEST") -> lis
     files: dict[tuple[str, int], dict[int | None, Path]] = {}
     for ref in reader.index(directory).refs:
         if ref.key.io == "output":
-            key = (spelled(ref.key.op.label), ref.key.slot)
+            key = (safe_name(ref.key.op.label), ref.key.slot)
             files.setdefault(key, {})[ref.key.op.at.iteration] = ref.source.path
     return list(_found(prototxt, phase, files))
 
@@ -204,8 +189,8 @@ def _found(prototxt: Path, phase: str, files: dict[tuple[str, int], dict[int | N
     for top in tops:
         if top.over is None:
             continue
-        over = files.get((spelled(top.over), last[top.blob].slot), {})
-        own = files.get((spelled(top.layer.name), top.slot), {})
+        over = files.get((safe_name(top.over), last[top.blob].slot), {})
+        own = files.get((safe_name(top.layer.name), top.slot), {})
         if any(at in over and _is_same(path, over[at]) for at, path in own.items()):
             yield Shared(top.layer.name, top.over, top.blob)
 

@@ -1,4 +1,4 @@
-"""Does one call that `record.mindspore_run` has written: ``python launched.py CALL.json``, under any interpreter.
+"""Makes one call that `record.mindspore_run` has written: ``python launched.py CALL.json``, under any interpreter.
 
 Runs where this package may not be installed: imports nothing of it.
 """

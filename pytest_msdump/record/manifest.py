@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -19,49 +18,32 @@ import numpy.typing as npt
 from pytest_msdump.dtypes.arrays import stored
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "put", "write_manifest"]
+__all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
 
-# What an entry need not say: what it means when it is left out.
-_SILENT: dict[str, Any] = {"io": "output", "slot": 0, "dtype": None, "op_type": None, "line": None}
+# What an entry means where it does not say; such values are left out.
+_DEFAULTS: dict[str, Any] = {"io": "output", "slot": 0, "dtype": None, "op_type": None, "line": None}
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
-    """Write `manifest` into `directory`, whole or not at all.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Write `manifest` into `directory`, whole or not at all."""
     values = asdict(manifest)
-    values["tensors"] = {name: _short(entry) for name, entry in values["tensors"].items()}
+    values["tensors"] = {name: _without_defaults(entry) for name, entry in values["tensors"].items()}
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
-    return put(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
+    return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
 
 
 def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
-    """Append one file to the journal of a recording; what it costs does not depend on how many there are.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
-    line = json.dumps({"file": file, **_short(asdict(entry))}) + "\n"
+    """Append one file to the journal of a recording, at a cost that does not depend on how many there are."""
+    line = json.dumps({"file": file, **_without_defaults(asdict(entry))}) + "\n"
     with (directory / JOURNAL_FILE).open("ab") as stream:
         stream.write(line.encode("ascii"))
 
 
 @contextmanager
 def marked_incomplete(directory: Path) -> Iterator[None]:
-    """Mark a folder that a program dumps to, until the block ends well: an empty journal has no manifest.
-
-    Raises
-    ------
-    MsdumpError
-        It cannot be written to.
-    """
+    """Mark a folder that a program dumps to as incomplete, by an empty journal, until the block ends well."""
     journal = directory / JOURNAL_FILE
     try:
         journal.touch()
@@ -71,43 +53,26 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
     try:
         journal.unlink()
     except (FileNotFoundError, NotADirectoryError):
-        # The program has made its folder anew, or none.
+        # The program has removed its folder, or made it anew.
         return
     except OSError as error:
         raise MsdumpError(f"{journal}: cannot be removed: {error.strerror or error}") from error
 
 
-def _short(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry without what need not be said."""
-    return {name: value for name, value in entry.items() if name not in _SILENT or value != _SILENT[name]}
+def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
 
 
-def put(path: Path, content: bytes) -> Path:
-    """Write a file so that a reader sees the old one or the new one, never a half."""
-    temporary = path.with_name(f".{uuid4().hex}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
-
-
-# -- Digests of inputs and weights, by which two runs can tell whether they were given the same ----------------------
-
+# -- Digests of inputs and weights: equal where two runs were given the same ----------------------------------------
 
 _BLOCK_ELEMENTS = 2**18
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 def digest(array: Any) -> str:
-    """Return the digest of one array.
+    """Return the digest of one array, which is as `DumpWriter.write` takes it.
 
-    Parameters
-    ----------
-    array : array or RawArray
-        As `DumpWriter.write` takes it.
+    The part after the slash is the same for the same elements in another order.
 
     Examples
     --------
@@ -135,8 +100,8 @@ def digests(arrays: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _mixed(block: npt.NDArray[Any], seed: int) -> int:
-    """Sum of a well-spread 64-bit number for each element: the same in any order."""
-    # Two components of a complex number stay together: the second is spread before it is added.
+    """Return the sum of one well-spread 64-bit number for each element: the same in any order."""
+    # The two components of a complex number stay together: the second is spread before it is added.
     words = block.view(np.uint8).reshape(block.size, -1)
     padded = np.zeros((block.size, -(-words.shape[1] // 8) * 8), np.uint8)
     padded[:, : words.shape[1]] = words
@@ -154,8 +119,7 @@ def _spread(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return spread
 
 
-# -- Takes out of a manifest what is true on one machine only, so that a kept reference can be  ----------------------
-
+# -- Manifests of kept references, without paths of one machine ------------------------------------------------------
 
 _START = r"(?:(?<![\w.~/\\-])|(?<=^-\w))"
 _END = r"\s:;,=\"'\[\](){}"
@@ -167,13 +131,8 @@ _ABSOLUTE = re.compile(rf"{_START}(?:file://|(?<!:)/+)?/(?!/)[^{_END}]+")
 def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """Return the content of a manifest without the paths of this machine.
 
-    Parameters
-    ----------
-    values : mapping
-        As JSON has it.
-    root : Path
-        The project's folder. Lines of files below it are told relative to it, other lines are left out. Of the
-        command, paths below it become relative to it, too, and of other paths the last part stays.
+    Paths below `root`, the project's folder, become relative to it. Elsewhere, lines of programs are left out, and of
+    paths in the command the last part stays.
 
     Examples
     --------
@@ -186,27 +145,24 @@ def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
     if isinstance(values.get("command"), list):
         made["command"] = [_argument(str(text), roots) for text in values["command"]]
     if isinstance(values.get("tensors"), dict):
-        made["tensors"] = {name: _entry(said, roots) for name, said in values["tensors"].items()}
+        made["tensors"] = {name: _entry(entry, roots) for name, entry in values["tensors"].items()}
     return made
 
 
-def _entry(said: Any, roots: tuple[str, ...]) -> Any:
-    """An entry whose line is told relative to the project, or not at all."""
-    if not isinstance(said, dict) or not isinstance(said.get("line"), str) or not said["line"].startswith("/"):
-        return said
+def _entry(entry: Any, roots: tuple[str, ...]) -> Any:
+    line = entry.get("line") if isinstance(entry, dict) else None
+    if not isinstance(line, str) or not line.startswith("/"):
+        return entry
     for root in roots:
-        below = said["line"].removeprefix(f"{root.rstrip('/')}/")
-        if below != said["line"]:
-            return {**said, "line": below}
-    return {name: value for name, value in said.items() if name != "line"}
+        below = line.removeprefix(f"{root.rstrip('/')}/")
+        if below != line:
+            return {**entry, "line": below}
+    return {name: value for name, value in entry.items() if name != "line"}
 
 
 def _argument(text: str, roots: tuple[str, ...]) -> str:
     for root in roots:
         # Here and not below, since folders' names may hold what ends a path elsewhere, such as spaces.
-        text = re.sub(rf"{_START}{re.escape(root)}(/(?=[^/{_END}])|(?=/?(?:$|[{_END}])))", _inside, text)
+        below = rf"{_START}{re.escape(root)}(/(?=[^/{_END}])|(?=/?(?:$|[{_END}])))"
+        text = re.sub(below, lambda found: "" if found[1] else ".", text)
     return _ABSOLUTE.sub(lambda found: PurePosixPath(found[0]).name, text)
-
-
-def _inside(found: re.Match[str]) -> str:
-    return "" if found[1] else "."

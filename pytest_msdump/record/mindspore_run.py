@@ -23,107 +23,7 @@ from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.record.program import config_document, dump_directory, plain_path, variables, written_config
 
-__all__ = ["record"]
-
-_ARRAY = "npy"
-_JSON = "json"
-
-
-def written_call(
-    function: Callable[..., object],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    folder: Path,
-    *,
-    with_path: bool,
-) -> Path:
-    """Write the call to `folder`, for `record.process` to do; arrays go to files of their own.
-
-    Parameters
-    ----------
-    function : callable
-        At the top level of a module that has a file.
-    args, kwargs
-        What JSON can say, paths (as text) and numpy arrays.
-    folder : Path
-        Where to write to.
-    with_path : bool
-        Whether the process looks for modules where this one does.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    ConfigError
-        A function that another process cannot find; an argument that cannot be written.
-    """
-    module, file = _home(function)
-    call = {
-        "module": module,
-        "file": str(file),
-        "name": function.__qualname__,
-        "root": str(_root(module, file)),
-        "path": [entry for entry in sys.path if entry] if with_path else [],
-        "args": [_written(value, f"args[{at}]", folder / f"{at}.npy") for at, value in enumerate(args)],
-        "kwargs": {name: _written(value, name, folder / f"{name}.npy") for name, value in kwargs.items()},
-    }
-    path = folder / "call.json"
-    path.write_text(json.dumps(call), "utf-8")
-    return path
-
-
-def _home(function: Callable[..., object]) -> tuple[str, Path]:
-    name = getattr(function, "__qualname__", None)
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    file = getattr(module, "__file__", None)
-    found: Any = module
-    for part in (name or "<none>").split("."):
-        found = getattr(found, part, None)
-    if module is None or not file or found is not function:
-        raise ConfigError(
-            f"{name or function!r}: another process cannot find this function by its name; define it at the top level "
-            "of a module, or give the path of a script"
-        )
-    return module.__name__, Path(file).absolute()
-
-
-def _root(module: str, file: Path) -> Path | str:
-    """Return the folder that the module's name starts from; empty when its file is elsewhere than its name says."""
-    parts = module.split(".")
-    named = file.with_suffix("") if file.name != "__init__.py" else file.parent
-    if module == "__main__" or list(named.parts[-len(parts) :]) != parts:
-        return ""
-    return named.parents[len(parts) - 1]
-
-
-def _written(value: Any, title: str, file: Path) -> list[Any]:
-    if isinstance(value, np.ndarray):
-        if value.dtype.hasobject:
-            raise ConfigError(f"{title}: an array of objects cannot be given to another process")
-        np.save(file, value)
-        return [_ARRAY, str(file)]
-    try:
-        return [_JSON, json.loads(json.dumps(value, default=_as_json))]
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"{title}: {type(value).__name__} cannot be given to another process; give text, numbers, lists, paths or "
-            "numpy arrays"
-        ) from error
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, PathLike):
-        return value.__fspath__()
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError
-
-
-# -- Runs a MindSpore script or function in a process of its own, with a dump configuration fro ----------------------
-
+__all__ = ["run_mindspore"]
 
 _QUESTION = (
     "does it run its network in graph mode or under ms.jit, in the iterations that are asked for, and do the kernels "
@@ -132,7 +32,7 @@ _QUESTION = (
 _ABSENT = re.compile(r"No module named '?mindspore'?")
 
 
-def record(
+def run_mindspore(
     target: str | PathLike[str] | Callable[..., object],
     directory: str | PathLike[str],
     *,
@@ -166,7 +66,7 @@ def record(
     net, iteration, kernels, outputs_only
         What is dumped; see `configs.new.new_config`.
     dump_config : mapping or path, optional
-        A ``data_dump.json`` instead of these, as its keys or as a file. Its ``path`` becomes `directory`.
+        A ``data_dump.json`` instead, as its keys or as a file. Its ``path`` becomes `directory`.
     python : path, optional
         The interpreter that has MindSpore; this one by default.
     timeout : float
@@ -179,7 +79,8 @@ def record(
     Raises
     ------
     ConfigError
-        What cannot be run, what MindSpore would refuse; MindSpore is not installed; a directory that is not empty.
+        No script or function that can be run; a configuration that MindSpore would refuse; MindSpore is not installed;
+        a directory that is not empty.
     ProgramError
         It failed or did not end in time; the text has the end of what it printed.
     """
@@ -205,7 +106,7 @@ def record(
         with (
             marked_incomplete(path),
             written_config(document, folder / "data_dump.json"),
-            _absence_told(interpreter),
+            _naming_extra(interpreter),
         ):
             return run_process(
                 [interpreter, *words],
@@ -215,7 +116,7 @@ def record(
                 environment=variables(folder, own, env),
                 cwd=cwd,
                 question=_QUESTION,
-                tells_where=True,
+                prints_where=True,
             )
 
 
@@ -229,8 +130,8 @@ def _complete(document: dict[str, Any], path: str, mode: str) -> None:
 
 
 @contextmanager
-def _absence_told(interpreter: str) -> Iterator[None]:
-    """Name the extra where the framework is not installed."""
+def _naming_extra(interpreter: str) -> Iterator[None]:
+    """Say what to install where the program failed because MindSpore is missing."""
     try:
         yield
     except ProgramError as error:
@@ -250,9 +151,9 @@ def _command(
     *,
     same: bool,
 ) -> tuple[str, list[str]]:
-    """Return what errors call the target, and what the interpreter is given."""
+    """Return what errors call the target, and the arguments of the interpreter."""
     if callable(target):
-        call = written_call(target, args, kwargs, folder, with_path=same)
+        call = _write_call(target, args, kwargs, folder, with_path=same)
         return f"{target.__qualname__}()", [str(launched.__file__), str(call)]
     script = Path(target).absolute()
     if not script.is_file():
@@ -263,3 +164,77 @@ def _command(
     if wrong is not None:
         raise ConfigError(f"{script.name}: an argument of a script is text, a number or a path, not {wrong!r}")
     return script.name, [str(script), *(os.fspath(v) if isinstance(v, PathLike) else str(v) for v in args)]
+
+
+def _write_call(
+    function: Callable[..., object],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    folder: Path,
+    *,
+    with_path: bool,
+) -> Path:
+    """Write a call of a function to a file in `folder`, for `launched` to make; arrays go to files of their own.
+
+    With `with_path`, the process looks for modules where this one does.
+    """
+    module, file = _home(function)
+    call = {
+        "module": module,
+        "file": str(file),
+        "name": function.__qualname__,
+        "root": str(_root(module, file)),
+        "path": [entry for entry in sys.path if entry] if with_path else [],
+        "args": [_argument(value, f"args[{at}]", folder / f"{at}.npy") for at, value in enumerate(args)],
+        "kwargs": {name: _argument(value, name, folder / f"{name}.npy") for name, value in kwargs.items()},
+    }
+    path = folder / "call.json"
+    path.write_text(json.dumps(call), "utf-8")
+    return path
+
+
+def _home(function: Callable[..., object]) -> tuple[str, Path]:
+    name = getattr(function, "__qualname__", None)
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    found: Any = module
+    for part in (name or "<none>").split("."):
+        found = getattr(found, part, None)
+    if module is None or not file or found is not function:
+        raise ConfigError(
+            f"{name or function!r}: another process cannot find this function by its name; define it at the top level "
+            "of a module, or give the path of a script"
+        )
+    return module.__name__, Path(file).absolute()
+
+
+def _root(module: str, file: Path) -> Path | str:
+    """Return the folder that the module's name starts from; empty when its file is elsewhere than its name says."""
+    parts = module.split(".")
+    named = file.with_suffix("") if file.name != "__init__.py" else file.parent
+    if module == "__main__" or list(named.parts[-len(parts) :]) != parts:
+        return ""
+    return named.parents[len(parts) - 1]
+
+
+def _argument(value: Any, title: str, file: Path) -> list[Any]:
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            raise ConfigError(f"{title}: an array of objects cannot be given to another process")
+        np.save(file, value)
+        return ["npy", str(file)]
+    try:
+        return ["json", json.loads(json.dumps(value, default=_as_json))]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{title}: {type(value).__name__} cannot be given to another process; give text, numbers, lists, paths or "
+            "numpy arrays"
+        ) from error
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, PathLike):
+        return value.__fspath__()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError

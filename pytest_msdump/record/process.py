@@ -1,4 +1,4 @@
-"""Runs a program to its end or to its time limit, and leaves nothing of it: no process, no temporary directory."""
+"""Runs a program to its end or time limit, and leaves nothing of it: no process, no temporary directory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import math
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,25 +32,31 @@ __all__ = [
     "running_in_group",
 ]
 
-
-# -- Finds and ends what a program has started -----------------------------------------------------------------------
-
-
+DEFAULT_TIMEOUT = 600.0
+_LOOK_EVERY_SECONDS = 0.02
+# How long what the program started may go on when the program itself has ended: processes of a pool are about to end.
+_GRACE_SECONDS = 2.0
+# How long a program that is asked to end may take to say where it hangs.
+_LAST_WORDS_SECONDS = 1.0
+_CHUNK_BYTES = 1 << 16
+# What a person reads of a long log, and the most that is kept of lines without end.
+_LOG_LINES = 40
+_LOG_CHARACTERS = 1 << 14
 _PROC = Path("/proc")
-_ROUNDS = 50
-_BETWEEN = 0.02
+_KILL_ROUNDS = 50
+_BETWEEN_ROUNDS_SECONDS = 0.02
 
 
 def new_mark() -> str:
-    """Return the name of a variable that all descendants of one run inherit, and nobody else has.
+    """Return the name of an environment variable that only the descendants of one run have.
 
-    Who makes a session of its own is still known by it, and a run within a run has the variables of both.
+    It finds those that made a session of their own; a run within a run has the variables of both.
     """
     return f"MSDUMP_RUN_{uuid.uuid4().hex}"
 
 
 def running_in_group(group: int) -> int:
-    """Count the processes of a group that run, without its leader; 0 where the system does not list them."""
+    """Count the running processes of a group, without its leader; 0 where the system does not list them."""
     return sum(pid != group and _group_of(pid) == group for pid in _pids())
 
 
@@ -58,29 +65,29 @@ def end_group(group: int) -> None:
 
     The leader must not have been waited for: its number keeps the group's.
     """
-    for _ in range(_ROUNDS):
+    for _ in range(_KILL_ROUNDS):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
         if not running_in_group(group):
             return
-        time.sleep(_BETWEEN)
+        time.sleep(_BETWEEN_ROUNDS_SECONDS)
 
 
 def end_marked(mark: str) -> None:
     """End every process that has inherited the mark, until there is none."""
     needle = f"{mark}=1".encode()
-    for _ in range(_ROUNDS):
+    for _ in range(_KILL_ROUNDS):
         # A list, not any(): each of them is ended.
         if not [pid for pid in _pids() if _end_if_marked(pid, needle)]:
             return
-        time.sleep(_BETWEEN)
+        time.sleep(_BETWEEN_ROUNDS_SECONDS)
 
 
 def _end_if_marked(pid: int, needle: bytes) -> bool:
     if pid == os.getpid() or not hasattr(os, "pidfd_open"):
         return False
     try:
-        # Opened first: should the number become another's meanwhile, the handle is of the one that is gone.
+        # Opened first: should the number go to another process meanwhile, the handle is of the one that is gone.
         handle = os.pidfd_open(pid)
     except OSError:
         return False
@@ -102,7 +109,7 @@ def _pids() -> Iterator[int]:
 
 
 def _group_of(pid: int) -> int | None:
-    """Return the group of a process that runs; ``None`` for one that has ended."""
+    """Return the group of a running process; ``None`` for one that has ended."""
     try:
         # After the name, which may hold anything: state, parent, group.
         state, _, group = (_PROC / str(pid) / "stat").read_text("ascii", "replace").rpartition(")")[2].split()[:3]
@@ -111,22 +118,8 @@ def _group_of(pid: int) -> int | None:
     return None if state in "ZX" else int(group)
 
 
-# -- Hands on what a program prints as it comes, and keeps the end of it ---------------------------------------------
-
-
-# Of a log without end: what a person reads, and no more than can be kept of lines without end.
-_LINES = 40
-_CHARACTERS = 1 << 14
-
-
 class LogTail:
-    """The end of a log.
-
-    Parameters
-    ----------
-    show : callable
-        Takes each piece of text as it comes.
-    """
+    """The end of a log; `show` gets each piece of text as it comes."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self._show = show
@@ -138,15 +131,15 @@ class LogTail:
     def text(self) -> str:
         """The last lines; a first line of dots where there were more."""
         lines = self._kept.splitlines()
-        cut = self._cut or len(lines) > _LINES
-        return "\n".join((["..."] if cut else []) + lines[-_LINES:])
+        cut = self._cut or len(lines) > _LOG_LINES
+        return "\n".join((["..."] if cut else []) + lines[-_LOG_LINES:])
 
     def feed(self, piece: bytes) -> None:
-        """Take a piece; a character may be cut in two."""
+        """Add a piece; a character may be cut in two."""
         self._take(self._decoder.decode(piece))
 
     def finish(self) -> None:
-        """There is no more."""
+        """Note that there is no more."""
         self._take(self._decoder.decode(b"", final=True))
 
     def _take(self, text: str) -> None:
@@ -154,40 +147,15 @@ class LogTail:
             return
         self._show(text)
         kept = self._kept + text
-        self._cut |= len(kept) > _CHARACTERS
-        self._kept = kept[-_CHARACTERS:]
-
-
-# -- Runs a program to its end or to its time limit, and leaves nothing of it ----------------------------------------
-
-
-DEFAULT_TIMEOUT = 600.0
-_LOOK_EVERY = 0.02
-# How long what the program started may go on when the program itself has ended: processes of a pool are about to end.
-_GRACE = 2.0
-# How long a program that is told to end may take to say where it hangs.
-_LAST_WORDS = 1.0
-_CHUNK = 1 << 16
+        self._cut |= len(kept) > _LOG_CHARACTERS
+        self._kept = kept[-_LOG_CHARACTERS:]
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program that ended well.
+    """A program that ended well: what errors call it, where it was to dump to, its command, and how it went.
 
-    Parameters
-    ----------
-    title : str
-        What was run, as errors call it.
-    directory : Path
-        Where it was to dump to.
-    command : tuple of str
-        What was started.
-    seconds : float
-        How long it took.
-    printed : str
-        The end of what it printed.
-    question : str
-        What to look for when it dumped nothing.
+    `printed` is the end of what it printed, and `question` what to look for when it dumped nothing.
     """
 
     title: str
@@ -197,13 +165,12 @@ class Ran:
     printed: str
     question: str = ""
 
-    def failed(self, what: str) -> NoReturn:
+    def fail(self, what: str) -> NoReturn:
         """Raise `ProgramError`: what was wrong with the run although it ended well, and what it printed."""
-        raise ProgramError(told(f"{self.title} {what}", self.printed))
+        raise ProgramError(_with_log(f"{self.title} {what}", self.printed))
 
 
-def told(sentence: str, printed: str) -> str:
-    """Return the text of an error: the sentence, then what the program printed."""
+def _with_log(sentence: str, printed: str) -> str:
     if not printed.strip():
         return f"{sentence}; it printed nothing"
     lines = "\n".join(f"  | {line}" for line in printed.rstrip().splitlines())
@@ -211,13 +178,7 @@ def told(sentence: str, printed: str) -> str:
 
 
 def checked_timeout(timeout: float) -> float:
-    """Return the time limit in seconds.
-
-    Raises
-    ------
-    ConfigError
-        It is no positive number.
-    """
+    """Return the time limit in seconds; raise `ConfigError` where it is no positive number."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
         raise ConfigError(f"timeout is {timeout!r}; give the seconds that the program may take, e.g. timeout=600")
     return float(timeout)
@@ -230,27 +191,13 @@ def own_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    # Bottom up would stop at folders that may not be entered.
-    for path, folders, files in os.walk(folder):
-        for name in folders:
-            inner = Path(path, name)
-            if not inner.is_symlink():
-                with suppress(OSError):
-                    inner.chmod(0o700)
-        for name in files:
-            with suppress(OSError):
-                Path(path, name).unlink()
-    for path, folders, _ in os.walk(folder, topdown=False):
-        for name in folders:
-            inner = Path(path, name)
-            with suppress(OSError):
-                inner.unlink() if inner.is_symlink() else inner.rmdir()
-    with suppress(OSError):
-        folder.rmdir()
+        # rmtree stops at folders that may not be entered.
+        for path, folders, _ in os.walk(folder):
+            for inner in (Path(path, name) for name in folders):
+                if not inner.is_symlink():
+                    with suppress(OSError):
+                        inner.chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_process(
@@ -262,7 +209,7 @@ def run_process(
     environment: Mapping[str, str],
     cwd: str | PathLike[str] | None = None,
     question: str = "",
-    tells_where: bool = False,
+    prints_where: bool = False,
     show: Callable[[str], object] | None = None,
 ) -> Ran:
     """Run a program, showing what it prints as it comes, and end all that it has started.
@@ -274,7 +221,7 @@ def run_process(
     title : str
         What errors call it.
     directory : Path
-        Where it is to dump to; handed on.
+        Where it is to dump to; goes into the result.
     timeout : float
         Seconds.
     environment : mapping of str to str
@@ -283,10 +230,10 @@ def run_process(
         Where it runs; here by default.
     question : str
         See `Ran`.
-    tells_where : bool
+    prints_where : bool
         Whether it prints where it is when it gets SIGABRT, as Python does with PYTHONFAULTHANDLER.
     show : callable, optional
-        Takes each piece of what it prints; ``sys.stdout.write`` by default.
+        Gets each piece of what it prints; ``sys.stdout.write`` by default.
 
     Raises
     ------
@@ -301,15 +248,15 @@ def run_process(
     mark = new_mark()
     started = time.monotonic()
     process = _start(words, title, {**environment, mark: "1"}, cwd)
-    tail = LogTail(show or _shown)
+    tail = LogTail(show or _print)
     watched = _Watched(process, tail)
     try:
         in_time = watched.until_end(started + timeout)
         if in_time:
-            watched.until_silent(time.monotonic() + _GRACE)
-        elif tells_where:
+            watched.until_silent(time.monotonic() + _GRACE_SECONDS)
+        elif prints_where:
             _ask_where(process)
-            watched.until_end(time.monotonic() + _LAST_WORDS)
+            watched.until_end(time.monotonic() + _LAST_WORDS_SECONDS)
         left = running_in_group(process.pid)
     finally:
         end_group(process.pid)
@@ -317,9 +264,11 @@ def run_process(
         watched.close()
     seconds = time.monotonic() - started
     if not in_time:
-        raise ProgramError(told(f"{title} did not end within its time limit of {timeout:g} s and was ended", tail.text))
+        raise ProgramError(
+            _with_log(f"{title} did not end within its time limit of {timeout:g} s and was ended", tail.text)
+        )
     if process.returncode:
-        raise ProgramError(told(f"{title} {_how(process.returncode)} after {seconds:.1f} s", tail.text))
+        raise ProgramError(_with_log(f"{title} {_ending(process.returncode)} after {seconds:.1f} s", tail.text))
     if left:
         tail.feed(f"[msdump: {title} left {left} process{'es' if left > 1 else ''} running; ended]\n".encode())
     return Ran(title, directory, words, seconds, tail.text, question)
@@ -346,7 +295,7 @@ def _start(
 
 
 class _Watched:
-    """A process whose output is read as it comes."""
+    """A running process, whose output is read as it comes."""
 
     def __init__(self, process: subprocess.Popen[bytes], tail: LogTail) -> None:
         self._process = process
@@ -360,7 +309,7 @@ class _Watched:
         self._silent = False
 
     def until_end(self, deadline: float) -> bool:
-        """Read until the process has ended; tell whether it has before the deadline."""
+        """Read until the process has ended; return whether it has before the deadline."""
         while not self._ended():
             if time.monotonic() >= deadline:
                 return False
@@ -368,14 +317,14 @@ class _Watched:
         return True
 
     def until_silent(self, deadline: float) -> None:
-        """Read until nobody can write any more, and nothing of the group is left."""
+        """Read until the pipe is closed, and no process of the group is left."""
         while time.monotonic() < deadline and not (self._silent and not running_in_group(self._process.pid)):
             self._read()
 
     def close(self) -> None:
         """Take the process from the system's table, and read what is still in the pipe."""
         self._process.wait()
-        # A pipe holds less than this many pieces; somebody who escaped could go on for ever.
+        # A pipe holds less than this many pieces; a process that escaped could go on for ever.
         for _ in range(64):
             if self._silent or not self._selector.select(0):
                 break
@@ -386,21 +335,21 @@ class _Watched:
             self._process.stdout.close()
 
     def _ended(self) -> bool:
-        # Not taken from the system's table yet: its number cannot become another's before the group was ended.
+        # Left in the system's table: its number cannot go to another process before the group was ended.
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _read(self) -> None:
         if self._silent:
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_LOOK_EVERY_SECONDS)
             return
-        if self._selector.select(_LOOK_EVERY):
-            piece = os.read(self._pipe, _CHUNK)
+        if self._selector.select(_LOOK_EVERY_SECONDS):
+            piece = os.read(self._pipe, _CHUNK_BYTES)
             self._silent = not piece
             self._tail.feed(piece)
 
 
 def _ask_where(process: subprocess.Popen[bytes]) -> None:
-    """Let Python print where each thread is; without a core file of a program that only hangs."""
+    """Let Python print where each thread is, without leaving a core file."""
     with suppress(ImportError, AttributeError, OSError, ValueError):
         import resource
 
@@ -410,7 +359,7 @@ def _ask_where(process: subprocess.Popen[bytes]) -> None:
         os.kill(process.pid, signal.SIGABRT)
 
 
-def _how(code: int) -> str:
+def _ending(code: int) -> str:
     if code > 0:
         return f"failed with exit code {code}"
     try:
@@ -421,7 +370,7 @@ def _how(code: int) -> str:
     return f"was ended by {name}{hint}"
 
 
-def _shown(text: str) -> None:
+def _print(text: str) -> None:
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Runs any program that dumps: its configuration is written, it runs in time or is ended, nothing of it is left."""
+"""Runs any program that dumps: writes its configuration, ends it in time, and leaves nothing of it behind."""
 
 from __future__ import annotations
 
@@ -17,24 +17,18 @@ from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["config_document", "dump_directory", "plain_path", "record", "variables", "written_config"]
+__all__ = ["config_document", "dump_directory", "plain_path", "run_program", "variables", "written_config"]
 
 _LARGEST_CONFIG_BYTES = 1 << 24
 # All that MindSpore takes in a path.
 _PLAIN = re.compile(r"[A-Za-z0-9_/-]+")
 _PUT_ASIDE = ".before_msdump"
+_QUESTIONS = ("does it read the configuration that was written for it?", "was it told to dump there?")
+_CONFIG, _DIRECTORY = "{config}", "{directory}"
 
 
 def dump_directory(directory: str | PathLike[str]) -> Path:
-    """Make the directory that a run dumps to; absolute.
-
-    Raises
-    ------
-    ConfigError
-        It is not empty: two runs in one folder could be taken for one.
-    MsdumpError
-        It cannot be made.
-    """
+    """Make the directory that a run dumps to, and return its absolute path; one that is not empty is refused."""
     path = Path(directory).absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -51,13 +45,7 @@ def dump_directory(directory: str | PathLike[str]) -> Path:
 
 
 def plain_path(directory: Path, folder: Path) -> Path:
-    """Return a path of `directory` that MindSpore takes: itself, or a link in the run's own folder.
-
-    Raises
-    ------
-    ConfigError
-        The run's own folder has letters that MindSpore does not take either.
-    """
+    """Return a path of `directory` that MindSpore takes: itself, or a link in the run's own folder."""
     if _PLAIN.fullmatch(str(directory)):
         return directory
     if not _PLAIN.fullmatch(str(folder)):
@@ -70,27 +58,14 @@ def plain_path(directory: Path, folder: Path) -> Path:
     return link
 
 
-def config_document(given: Mapping[str, Any] | str | PathLike[str], name: str) -> dict[str, Any]:
-    """Return a copy of a configuration that is given as its keys or as a file.
-
-    Parameters
-    ----------
-    given : mapping or path
-        What the user gave.
-    name : str
-        The argument it was given as, for errors.
-
-    Raises
-    ------
-    ConfigError
-        No such file, no JSON, no object.
-    """
-    if isinstance(given, Mapping):
+def config_document(config: Mapping[str, Any] | str | PathLike[str], name: str) -> dict[str, Any]:
+    """Return a copy of a configuration that is given as its keys or as a file; `name` is the argument, for errors."""
+    if isinstance(config, Mapping):
         try:
-            return _object(json.loads(json.dumps(dict(given), allow_nan=False)), name)
+            return _object(json.loads(json.dumps(dict(config), allow_nan=False)), name)
         except (TypeError, ValueError, RecursionError) as error:
             raise ConfigError(f"{name}: cannot be written as JSON: {error}") from error
-    path = Path(given)
+    path = Path(config)
     try:
         content = read_user_file(path, _LARGEST_CONFIG_BYTES, want="give a dump configuration, or its keys")
         return _object(json.loads(content), str(path))
@@ -108,15 +83,7 @@ def _object(value: Any, name: str) -> dict[str, Any]:
 
 @contextmanager
 def written_config(document: Mapping[str, Any], file: Path) -> Iterator[Path]:
-    """Write a configuration for as long as a run takes; what was there before is put back.
-
-    Raises
-    ------
-    ConfigError
-        A broken-off run has left the file that it had put aside.
-    MsdumpError
-        It cannot be written.
-    """
+    """Write a configuration for as long as a run takes; a file that was there before is put back."""
     aside = file.with_name(file.name + _PUT_ASIDE)
     if os.path.lexists(aside):
         raise ConfigError(
@@ -145,14 +112,7 @@ def _writing(file: Path) -> Iterator[None]:
         raise MsdumpError(f"{file}: cannot be written: {error.strerror or error}") from error
 
 
-# -- Runs any program that dumps -------------------------------------------------------------------------------------
-
-
-_QUESTIONS = ("does it read the configuration that was written for it?", "was it told to dump there?")
-_CONFIG, _DIRECTORY = "{config}", "{directory}"
-
-
-def record(
+def run_program(
     command: Sequence[str | PathLike[str]],
     directory: str | PathLike[str],
     *,
@@ -177,8 +137,8 @@ def record(
     dump_config : mapping or path, optional
         A ``data_dump.json`` likewise; the program gets it as ``MINDSPORE_DUMP_CONFIG``.
     config_file : path, optional
-        Where the program looks for its configuration when it is not told, relative to `cwd`. What is there is put
-        aside while the program runs, and put back. By default a temporary file.
+        Where the program looks for its configuration by itself, relative to `cwd`. A file that is there is put aside
+        while the program runs, and put back. By default a temporary file.
     timeout : float
         Seconds that the program may take.
     cwd : path, optional
@@ -189,7 +149,7 @@ def record(
     Raises
     ------
     ConfigError
-        The program cannot be started; a configuration that is none; a directory that is not empty.
+        The program cannot be started; no valid configuration; a directory that is not empty.
     ProgramError
         It failed or did not end in time; the text has the end of what it printed.
     """
@@ -202,7 +162,6 @@ def record(
     limit, document = checked_timeout(timeout), _document(acl_json, dump_config)
     path = dump_directory(directory)
     with own_folder() as folder:
-        dump_path = path
         if document is not None:
             dump_path = plain_path(path, folder) if dump_config is not None else path
             _set_path(document, str(dump_path), acl=acl_json is not None)
@@ -222,11 +181,11 @@ def record(
             )
 
 
-def variables(folder: Path, own: Mapping[str, str], given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the variables of a run: ours, this process's, the user's; its temporary files go to `folder`."""
+def variables(folder: Path, own: Mapping[str, str], env: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the variables of a run: this process's, ours, the user's; its temporary files go to `folder`."""
     temporary = folder / "tmp"
     temporary.mkdir()
-    return {**os.environ, "TMPDIR": str(temporary), **own, **(given or {})}
+    return {**os.environ, "TMPDIR": str(temporary), **own, **(env or {})}
 
 
 def _document(acl_json: Any, dump_config: Any) -> dict[str, Any] | None:

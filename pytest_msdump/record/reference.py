@@ -23,105 +23,16 @@ from uuid import uuid4
 from pytest_msdump.dumps.manifest import MAX_BYTES, read_manifest
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.dump import MANIFEST_FILE, Manifest
-from pytest_msdump.record.manifest import digest, movable, put, write_manifest
-from pytest_msdump.record.names import spelled
-from pytest_msdump.storage.files import open_regular, read_regular
+from pytest_msdump.record.manifest import digest, movable, write_manifest
+from pytest_msdump.record.writer import safe_name
+from pytest_msdump.storage.files import open_regular, read_regular, write_atomic
 
 __all__ = ["keep_reference", "key_digest"]
 
-# A bool is an int; what is told of a number or text is the builtin's, whatever type extends it.
+# A bool is an int, so it comes first. Types that extend these count as the builtin.
 _PLAIN: tuple[Any, ...] = (str, bytes, bool, int, float, complex, type(None))
 _READ_BYTES = 2**20
 _CODE = (FunctionType, MethodType, ModuleType, type)
-
-
-def key_digest(*values: Any) -> str:
-    """Return the digest of everything that a reference depends on.
-
-    Parameters
-    ----------
-    *values : object
-        Texts, numbers, arrays of any framework; paths (the content of the file, or of all files of the folder);
-        functions, classes and modules (their code without comments and empty lines, and without the values of
-        names that it uses from outside); and lists, tuples, sets, mappings and dataclasses of these.
-
-    Raises
-    ------
-    ConfigError
-        Something whose content cannot be told.
-
-    Examples
-    --------
-    >>> key_digest({"a": 1, "b": [2.5]}) == key_digest({"b": [2.5], "a": 1}), key_digest(1) == key_digest("1")
-    (True, False)
-    """
-    return hashlib.sha256(_told(values).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
-def _told(value: Any) -> str:
-    """A text that differs wherever the value does."""
-    for kind in _PLAIN:
-        if isinstance(value, kind):
-            return f"{kind.__name__} {kind.__repr__(value)}"
-    if isinstance(value, Mapping):
-        return "{" + ",".join(sorted(f"{_told(name)}:{_told(item)}" for name, item in value.items())) + "}"
-    if isinstance(value, (set, frozenset)):
-        return "<" + ",".join(sorted(map(_told, value))) + ">"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(map(_told, value)) + "]"
-    if isinstance(value, Path):
-        return f"path {_content(value)}"
-    if isinstance(value, _CODE):
-        return f"code {_code(value)}"
-    if isinstance(value, partial):
-        return f"partial {_told([value.func, value.args, value.keywords])}"
-    if is_dataclass(value):
-        return f"{_name(type(value))} {_told({field.name: getattr(value, field.name) for field in fields(value)})}"
-    try:
-        return f"array {digest(value)}"
-    except (ConfigError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"the key of a reference holds a {type(value).__name__}, whose content cannot be told; "
-            "give what it is made of: texts, numbers, arrays, functions, paths"
-        ) from error
-
-
-def _content(path: Path) -> str:
-    """Digest of a file, or of all files below a folder with their names."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        listed = "".join(f"{file.relative_to(path).as_posix()}\0{_content(file)}\0" for file in files)
-        return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
-    digest = hashlib.sha256()
-    try:
-        with open_regular(path) as file:
-            while block := file.read(_READ_BYTES):
-                digest.update(block)
-        return digest.hexdigest()
-    except OSError as error:
-        raise ConfigError(f"the key of a reference names {path}, which cannot be read: {error.strerror}") from error
-
-
-def _name(value: Any) -> str:
-    return str(getattr(value, "__qualname__", type(value).__qualname__))
-
-
-def _code(value: Any) -> str:
-    """A function's code, dedented, without empty lines and those that hold a comment alone."""
-    try:
-        source = inspect.getsource(value)
-    except (OSError, TypeError) as error:
-        raise ConfigError(
-            f"the key of a reference holds {_name(value)}, whose code cannot be found; "
-            "give a text that names its version"
-        ) from error
-    lines = (line.rstrip() for line in dedent(source).splitlines())
-    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
-
-
-# -- References that are made once and kept, while what they depend on stays the same --------------------------------
-
-
 _SHOWN_DIGITS = 8
 
 
@@ -151,10 +62,10 @@ def keep_reference(
     generate : bool
         Make it again, whatever is there.
     mark : Path, optional
-        Where a session leaves a mark of what it has made again, so that its processes do it once.
+        Where a session notes what it has made again, so that its processes do it once.
     root : Path, optional
-        The project's folder, the working directory otherwise: paths of files below it are kept relative to it, and
-        other absolute paths not at all, so that the manifest is the same on every machine.
+        The project's folder, by default the working directory. The manifest keeps paths below it relative to it, and
+        no other absolute ones, so that it is the same on every machine.
 
     Returns
     -------
@@ -168,12 +79,12 @@ def keep_reference(
     MsdumpError
         `build` wrote nothing, or the folder cannot be written.
     """
-    kept = Path(directory) / spelled(name)
+    kept = Path(directory) / safe_name(name)
     wanted = key_digest(key, build)
     if not generate and _key_of(kept) == wanted:
         return kept
-    with _alone(kept):
-        made = mark / f"{spelled(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
+    with _locked(kept):
+        made = mark / f"{safe_name(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
         again = generate and not (made and made.exists())
         if again or _key_of(kept) != wanted:
             _make(kept, name, build, wanted, root or Path.cwd())
@@ -182,8 +93,92 @@ def keep_reference(
     return kept
 
 
+def key_digest(*values: Any) -> str:
+    """Return the digest of everything that a reference depends on.
+
+    Parameters
+    ----------
+    *values : object
+        Texts, numbers, arrays of any framework; paths (the content of the file, or of all files of the folder);
+        functions, classes and modules (their code without comments and empty lines, and without the values of
+        names that it uses from outside); and lists, tuples, sets, mappings and dataclasses of these.
+
+    Raises
+    ------
+    ConfigError
+        Something whose content cannot be read.
+
+    Examples
+    --------
+    >>> key_digest({"a": 1, "b": [2.5]}) == key_digest({"b": [2.5], "a": 1}), key_digest(1) == key_digest("1")
+    (True, False)
+    """
+    return hashlib.sha256(_describe(values).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _describe(value: Any) -> str:
+    """Return a text that differs wherever the value does."""
+    for kind in _PLAIN:
+        if isinstance(value, kind):
+            return f"{kind.__name__} {kind.__repr__(value)}"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{_describe(name)}:{_describe(item)}" for name, item in value.items())) + "}"
+    if isinstance(value, (set, frozenset)):
+        return "<" + ",".join(sorted(map(_describe, value))) + ">"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(_describe, value)) + "]"
+    if isinstance(value, Path):
+        return f"path {_content_digest(value)}"
+    if isinstance(value, _CODE):
+        return f"code {_source(value)}"
+    if isinstance(value, partial):
+        return f"partial {_describe([value.func, value.args, value.keywords])}"
+    if is_dataclass(value):
+        return f"{_name(type(value))} {_describe({field.name: getattr(value, field.name) for field in fields(value)})}"
+    try:
+        return f"array {digest(value)}"
+    except (ConfigError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the key of a reference holds a {type(value).__name__}, whose content cannot be told; "
+            "give what it is made of: texts, numbers, arrays, functions, paths"
+        ) from error
+
+
+def _content_digest(path: Path) -> str:
+    """Return the digest of a file, or of all files below a folder with their names."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        listed = "".join(f"{file.relative_to(path).as_posix()}\0{_content_digest(file)}\0" for file in files)
+        return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
+    digest = hashlib.sha256()
+    try:
+        with open_regular(path) as file:
+            while block := file.read(_READ_BYTES):
+                digest.update(block)
+        return digest.hexdigest()
+    except OSError as error:
+        raise ConfigError(f"the key of a reference names {path}, which cannot be read: {error.strerror}") from error
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
+def _source(value: Any) -> str:
+    """Return a function's code, dedented, without empty lines and those that hold a comment alone."""
+    try:
+        source = inspect.getsource(value)
+    except (OSError, TypeError) as error:
+        raise ConfigError(
+            f"the key of a reference holds {_name(value)}, whose code cannot be found; "
+            "give a text that names its version"
+        ) from error
+    lines = (line.rstrip() for line in dedent(source).splitlines())
+    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
+
+
 def _key_of(kept: Path) -> str | None:
-    """The key of what is kept; ``None`` where there is nothing, or no whole dump."""
+    """Return the key of a kept reference; ``None`` where there is nothing, or no whole dump."""
     manifest, _ = read_manifest(kept)
     if manifest is None or not manifest.complete:
         return None
@@ -191,12 +186,12 @@ def _key_of(kept: Path) -> str | None:
 
 
 @contextmanager
-def _alone(kept: Path) -> Iterator[None]:
-    """Wait until no other process makes this reference. A process that dies gives its lock back."""
+def _locked(kept: Path) -> Iterator[None]:
+    """Wait until no other process makes this reference. The lock of a process that dies is free."""
     lock = kept.with_name(f".{kept.name}.lock")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _locked(lock)
+        descriptor = _open_locked(lock)
     except OSError as error:
         raise MsdumpError(f"{kept.parent}: references cannot be kept here: {error.strerror or error}") from error
     try:
@@ -206,8 +201,8 @@ def _alone(kept: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _locked(lock: Path) -> int:
-    """Open and lock a file that is still there once it is locked: its owner before takes it away."""
+def _open_locked(lock: Path) -> int:
+    """Open and lock a file that is still there once it is locked: its previous owner removes it."""
     while True:
         descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         try:
@@ -228,10 +223,10 @@ def _make(kept: Path, name: str, build: Callable[[Path], object], key: str, root
     for left in [*kept.parent.glob(f".{kept.name}.*.tmp"), *kept.parent.glob(f".{kept.name}.*.old")]:
         shutil.rmtree(left, ignore_errors=True)
     try:
-        with _written(kept):
+        with _naming_path(kept):
             temporary.mkdir()
         _build(build, temporary, kept, name, key)
-        with _written(kept):
+        with _naming_path(kept):
             _sign(temporary, name, key, root)
             _swap(temporary, kept)
     finally:
@@ -239,7 +234,7 @@ def _make(kept: Path, name: str, build: Callable[[Path], object], key: str, root
 
 
 @contextmanager
-def _written(kept: Path) -> Iterator[None]:
+def _naming_path(kept: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -266,14 +261,14 @@ def _short(key: str) -> str:
 
 
 def _sign(folder: Path, name: str, key: str, root: Path) -> None:
-    """Write the key into the dump's manifest; frameworks' own dumps get one that says no more."""
+    """Write the key into the dump's manifest; a framework's own dump gets one with nothing else."""
     manifest, _ = read_manifest(folder)
     if manifest is not None:
         if not manifest.complete:
             raise MsdumpError(f"reference '{name}': what was built is not complete; close its writer without an error")
         path = folder / MANIFEST_FILE
         values = movable(json.loads(read_regular(path, MAX_BYTES)), root) | {"key": key}
-        put(path, json.dumps(values, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+        write_atomic(path, json.dumps(values, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"))
         return
     if not any(folder.iterdir()):
         raise MsdumpError(f"reference '{name}': nothing was recorded into the folder that build was given")
@@ -282,7 +277,7 @@ def _sign(folder: Path, name: str, key: str, root: Path) -> None:
 
 
 def _swap(new: Path, kept: Path) -> None:
-    """Put `new` in the place of `kept`, which nobody ever sees half."""
+    """Put the whole of `new` in the place of `kept`."""
     if not kept.exists():
         new.rename(kept)
         return

@@ -4,15 +4,132 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.record.names import Patterns, chosen
-from pytest_msdump.record.recorder import RunRecording
+from pytest_msdump.record.recording import RunRecording
+from pytest_msdump.record.selection import Patterns, select_operators
 
-__all__ = ["array_of", "is_symbolic", "is_tensor", "version"]
+__all__ = ["TfGraphRecording", "array_of", "is_symbolic", "is_tensor", "version"]
+
+# What begins and ends one side of a condition, and the inside of a loop: there, tensors have no value, or many.
+_SWITCHES, _MERGES = ("Switch", "RefSwitch"), ("Merge", "RefMerge")
+_ENTERS, _EXITS = ("Enter", "RefEnter"), ("Exit", "RefExit")
+_VARIABLES = ("Variable", "VariableV2")
+
+
+class TfGraphRecording(RunRecording):
+    """Record the tensors that a session computes, in the runs of a ``with`` block.
+
+    Files are called as tfdbg's are by the vendor's guide: ``conv1/BiasAdd:0`` is ``conv1_BiasAdd.0.TIME.npy``.
+
+    Parameters
+    ----------
+    session : tf.compat.v1.Session
+        Or anything with ``graph`` and ``run``.
+    directory : path
+        An empty folder, or one that will be made.
+    operations, exclude : str or sequence of str, optional
+        Globs on names of operations.
+    types : str or sequence of str, optional
+        Globs on types of operations, e.g. ``"Conv2D"``.
+    iterations : bool
+        ``True`` for several runs.
+    digests : bool
+        Put digests of what is fed into the manifest: a comparison warns when the two sides had different ones.
+
+    Notes
+    -----
+    Tensors inside of loops, conditions and functions belong to the operation that runs them and are not recorded; nor
+    are text and handles. A session that fuses operations fuses fewer when their tensors are asked for, which may change
+    the last digits: see ``rewrite_options.disable_meta_optimizer`` of its configuration.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        directory: str | PathLike[str],
+        *,
+        operations: Patterns = None,
+        exclude: Patterns = None,
+        types: Patterns = None,
+        iterations: bool = False,
+        digests: bool = True,
+    ) -> None:
+        super().__init__(directory, iterations=iterations, digests=digests)
+        self.session = session
+        self._patterns = (operations, exclude, types)
+
+    def array_of(self, tensor: Any) -> Any:
+        """Return a value that the session gave out, ``None`` where it is no array of numbers."""
+        is_array = isinstance(tensor, (np.ndarray, np.generic))
+        return tensor if is_array and tensor.dtype.kind not in "OSU" else None
+
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, **options: Any) -> Any:
+        """Run the session, record every tensor that this computes, and return what ``Session.run`` would.
+
+        Parameters
+        ----------
+        fetches
+            As ``Session.run`` takes them.
+        feed_dict : mapping, optional
+            What to feed, by tensor.
+        **options
+            ``options`` and ``run_metadata`` of ``Session.run``.
+
+        Raises
+        ------
+        ConfigError
+            A second run, where the recording was not made with ``iterations=True``.
+        """
+        feeds = feed_dict or {}
+        with self.one_run() as iteration:
+            operations, early = self._reached(fetches, feeds)
+            wanted = {
+                (operation, slot): tensor
+                for operation in operations
+                for slot, tensor in enumerate(tensors_of(self.session.graph, operation))
+                if tensor is not None
+            }
+            at_start = self._at_start({place: tensor for place, tensor in wanted.items() if place[0] in early})
+            later = {place: tensor for place, tensor in wanted.items() if place[0] not in early}
+            result, values = self.session.run((fetches, later), feed_dict, **options)
+            values |= at_start
+            if not iteration:
+                seed = self.session.graph.seed
+                self.writer.describe(
+                    framework="tensorflow", version=version(), seeds={} if seed is None else {"graph": seed}
+                )
+            if self.wants_digests:
+                self.describe_inputs({getattr(key, "name", str(key)): np.asarray(feeds[key]) for key in feeds})
+            for operation, slot in wanted:
+                self.write(operation.name, values.get((operation, slot)), slot=slot, op_type=operation.type)
+        return result
+
+    def _reached(self, fetches: Any, feeds: Mapping[Any, Any]) -> Reached:
+        """Return what is recorded of a run."""
+        import tensorflow as tf
+
+        graph = self.session.graph
+        fetched = [
+            graph.as_graph_element(fetch)
+            for fetch in tf.nest.flatten(fetches, expand_composites=True)
+            if fetch is not None
+        ]
+        fed = [graph.as_graph_element(key) for key in tf.nest.flatten(list(feeds), expand_composites=True)]
+        found = reached(graph, fetched, fed)
+        names = select_operators({operation.name: operation.type for operation in found.operations}, *self._patterns)
+        return found._replace(operations=[operation for operation in found.operations if operation.name in names])
+
+    def _at_start(self, tensors: dict[Any, Any]) -> dict[Any, Any]:
+        """Return the values of variables before the run; none where one has no value yet."""
+        import tensorflow as tf
+
+        try:
+            return dict(self.session.run(tensors)) if tensors else {}
+        except tf.errors.FailedPreconditionError:
+            return {}
 
 
 def is_tensor(value: Any) -> bool:
@@ -34,12 +151,7 @@ def is_symbolic(tensor: Any) -> bool:
 def array_of(tensor: Any) -> Any:
     """Return an array, ``None`` where there are no numbers: text, handles, tensors whose rows differ in length.
 
-    Sparse tensors are made dense. bfloat16 and 8-bit floats are as TensorFlow gives them: types of ``ml_dtypes``.
-
-    Parameters
-    ----------
-    tensor : tf.Tensor, tf.Variable, tf.SparseTensor, tf.IndexedSlices, keras.Variable, array
-        With numbers, on any device.
+    Sparse tensors become dense. bfloat16 and 8-bit floats are as TensorFlow gives them: types of ``ml_dtypes``.
     """
     import tensorflow as tf
 
@@ -61,38 +173,24 @@ def has_numbers(dtype: Any) -> bool:
 
 
 def version() -> str:
-    """TensorFlow's version."""
+    """Return TensorFlow's version."""
     import tensorflow as tf
 
     return str(tf.__version__)
 
 
 def _plain(tensor: Any) -> Any:
-    """A variable of Keras as the one of TensorFlow that it holds."""
+    """Return the tensor in a variable of Keras; others as they are."""
     import keras
 
     return tensor.value if isinstance(tensor, keras.Variable) else tensor
 
 
-# -- Which tensors of a graph of ``tf.compat.v1`` a run computes, and which of them a session g ----------------------
-
-
-# What begins and ends one side of a condition, and the inside of a loop: there, tensors have no value, or many.
-_SWITCHES, _MERGES = ("Switch", "RefSwitch"), ("Merge", "RefMerge")
-_ENTERS, _EXITS = ("Enter", "RefEnter"), ("Exit", "RefExit")
-_VARIABLES = ("Variable", "VariableV2")
-
-
 class Reached(NamedTuple):
-    """Operations that a run computes, in the graph's order.
+    """Operations that a run computes and that have tensors to give out, in the graph's order.
 
-    Parameters
-    ----------
-    operations : list
-        Those that have tensors to give out.
-    early : frozenset
-        Those of them that hand out the memory of a variable which this run writes to: what a session gives for one is
-        what the variable holds at the end.
+    `early` are those that hand out the memory of a variable which this run writes to: what a session gives for one is
+    what the variable holds at the end.
     """
 
     operations: list[Any]
@@ -100,17 +198,7 @@ class Reached(NamedTuple):
 
 
 def reached(graph: Any, fetches: Iterable[Any], fed: Iterable[Any]) -> Reached:
-    """Return what computing `fetches` needs, when the tensors `fed` are given.
-
-    Parameters
-    ----------
-    graph : tf.Graph
-        Of both.
-    fetches : iterable of tf.Tensor or tf.Operation
-        What the run is asked for.
-    fed : iterable of tf.Tensor
-        What needs no computation.
-    """
+    """Return what computing the tensors and operations `fetches` needs, when the tensors `fed` are given."""
     given = {tensor.ref() for tensor in fed}
     found: set[Any] = set()
     waiting = list(fetches)
@@ -134,14 +222,14 @@ def reached(graph: Any, fetches: Iterable[Any], fed: Iterable[Any]) -> Reached:
 
 
 def tensors_of(graph: Any, operation: Any) -> list[Any]:
-    """The outputs of an operation by slot; ``None`` where a session gives out none, or one without numbers."""
+    """Return the outputs of an operation by slot; ``None`` where a session gives out none, or one without numbers."""
     return [
         tensor if graph.is_fetchable(tensor) and has_numbers(tensor.dtype) else None for tensor in operation.outputs
     ]
 
 
 def _uncertain(operations: Iterable[Any]) -> set[Any]:
-    """Operations inside of loops, and on one side of a condition, which may have no value."""
+    """Return the operations inside of loops, and on one side of a condition, which may have no value."""
     depths: dict[Any, tuple[int, int]] = {}
     for operation in operations:
         before = {*(tensor.op for tensor in operation.inputs), *operation.control_inputs}
@@ -157,7 +245,7 @@ def _uncertain(operations: Iterable[Any]) -> set[Any]:
 
 
 def _early(computed: Iterable[Any], recorded: Iterable[Any]) -> frozenset[Any]:
-    """Variables without a handle that are written to, and what reads them at the start of the run."""
+    """Return variables without a handle that are written to, and what reads them at the start of the run."""
     written = {
         tensor.op
         for operation in computed
@@ -171,134 +259,3 @@ def _early(computed: Iterable[Any], recorded: Iterable[Any]) -> frozenset[Any]:
         or (operation.type == "Identity" and operation.inputs[0].op in written and not operation.control_inputs)
         if operation.type in (*_VARIABLES, "Identity")
     )
-
-
-# -- Records graphs of ``tf.compat.v1`` ------------------------------------------------------------------------------
-
-
-class Wish(NamedTuple):
-    """What of a graph to record; see `record`."""
-
-    operations: Patterns = None
-    exclude: Patterns = None
-    types: Patterns = None
-    iterations: bool = False
-    digests: bool = True
-
-
-def record(session: Any, directory: str | PathLike[str], **wish: Any) -> TfGraphRecording:
-    """Record the tensors that a session computes, in the runs of a ``with`` block.
-
-    Files are called as tfdbg's are by the vendor's guide: ``conv1/BiasAdd:0`` is ``conv1_BiasAdd.0.TIME.npy``.
-
-    Parameters
-    ----------
-    session : tf.compat.v1.Session
-        Or anything with ``graph`` and ``run``.
-    directory : path
-        An empty folder, or one that will be made.
-    operations, exclude : str or sequence of str, optional
-        Globs on names of operations.
-    types : str or sequence of str, optional
-        Globs on types of operations, e.g. ``"Conv2D"``.
-    iterations : bool
-        ``True`` for several runs.
-    digests : bool
-        Put digests of what is fed into the manifest, by which a comparison sees that both sides had the same.
-
-    Notes
-    -----
-    Tensors inside of loops, conditions and functions belong to the operation that runs them and are not recorded; nor
-    are text and handles. A session that fuses operations fuses fewer when their tensors are asked for, which may change
-    the last digits: see ``rewrite_options.disable_meta_optimizer`` of its configuration.
-    """
-    unknown = set(wish) - set(Wish._fields)
-    if unknown:
-        raise TypeError(f"record() got an unexpected option '{min(unknown)}'")
-    return TfGraphRecording(session, Path(directory), Wish(**wish))
-
-
-class TfGraphRecording(RunRecording):
-    """A recording of one session; made by `record`."""
-
-    def __init__(self, session: Any, directory: Path, wish: Wish) -> None:
-        super().__init__(directory, iterations=wish.iterations)
-        self.session, self.wish = session, wish
-
-    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, **options: Any) -> Any:
-        """Run the session, record every tensor that this computes, and return what ``Session.run`` would.
-
-        Parameters
-        ----------
-        fetches
-            As ``Session.run`` takes them.
-        feed_dict : mapping, optional
-            What to feed, by tensor.
-        **options
-            ``options`` and ``run_metadata`` of ``Session.run``.
-
-        Raises
-        ------
-        ConfigError
-            A second run, where the recording was not made with ``iterations=True``.
-        """
-        with self.one_run() as iteration:
-            operations, early = self._operations(fetches, feed_dict or {})
-            graph = self.session.graph
-            wanted = {
-                (operation, slot): tensor
-                for operation in operations
-                for slot, tensor in enumerate(tensors_of(graph, operation))
-                if tensor is not None
-            }
-            at_start = self._at_start({place: tensor for place, tensor in wanted.items() if place[0] in early})
-            later = {place: tensor for place, tensor in wanted.items() if place[0] not in early}
-            result, values = self.session.run((fetches, later), feed_dict, **options)
-            values |= at_start
-            self._describe(feed_dict or {}, iteration)
-            for operation, slot in wanted:
-                self._write(operation, slot, values.get((operation, slot)), iteration)
-        return result
-
-    def _operations(self, fetches: Any, feeds: Mapping[Any, Any]) -> tuple[list[Any], frozenset[Any]]:
-        """What is recorded of a run."""
-        import tensorflow as tf
-
-        graph = self.session.graph
-        asked = [
-            graph.as_graph_element(fetch)
-            for fetch in tf.nest.flatten(fetches, expand_composites=True)
-            if fetch is not None
-        ]
-        fed = [graph.as_graph_element(key) for key in tf.nest.flatten(list(feeds), expand_composites=True)]
-        found = reached(graph, asked, fed)
-        kinds = {operation.name: operation.type for operation in found.operations}
-        names = chosen(kinds, self.wish.operations, self.wish.exclude, self.wish.types)
-        return [operation for operation in found.operations if operation.name in names], found.early
-
-    def _at_start(self, tensors: dict[Any, Any]) -> dict[Any, Any]:
-        """The values of variables before the run; none where one has no value yet."""
-        import tensorflow as tf
-
-        try:
-            return dict(self.session.run(tensors)) if tensors else {}
-        except tf.errors.FailedPreconditionError:
-            return {}
-
-    def _write(self, operation: Any, slot: int, value: Any, iteration: int) -> None:
-        if isinstance(value, (np.ndarray, np.generic)):
-            self.writer.write(operation.name, value, slot=slot, iteration=iteration, op_type=operation.type)
-
-    def _describe(self, feeds: Mapping[Any, Any], iteration: int) -> None:
-        if not iteration:
-            seed = self.session.graph.seed
-            self.writer.describe(
-                framework="tensorflow",
-                version=version(),
-                seeds={} if seed is None else {"graph": seed},
-            )
-        if self.wish.digests:
-            arrays = {getattr(key, "name", str(key)): np.asarray(value) for key, value in feeds.items()}
-            self.tell_inputs(
-                {name: array for name, array in arrays.items() if array.dtype.kind not in "OSU"}, iteration
-            )

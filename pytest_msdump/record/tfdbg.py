@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.record.names import FileNames, spelled
+from pytest_msdump.record.writer import FileNames, safe_name
 
 __all__ = ["Listed", "print_commands", "read_listing"]
 
@@ -49,9 +49,9 @@ def read_listing(text: str, *, source: str) -> list[Listed]:
         No tensor in it, or fewer than it says.
     """
     found = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
-    said = _COUNT.search(text)
-    if not found or (said and int(said[1]) != len(found)):
-        claim = f" of the {said[1]} that its first line tells" if said and found else ""
+    count = _COUNT.search(text)
+    if not found or (count and int(count[1]) != len(found)):
+        claim = f" of the {count[1]} that its first line tells" if count and found else ""
         raise ConfigError(
             f"{source}: {len(found)} tensors are listed{claim}; save the whole list in tfdbg with: lt > tensor_name"
         )
@@ -100,7 +100,7 @@ def print_commands(listed: list[Listed], *, first: int | None = None, folder: st
         name = names.name(tensor.node, "output", tensor.slot)
         if len(name) > _LONGEST_NAME_BYTES:
             raise ConfigError(
-                f"{spelled(tensor.node)[:60]}…: its file name would have {len(name)} bytes, and file systems take "
+                f"{safe_name(tensor.node)[:60]}…: its file name would have {len(name)} bytes, and file systems take "
                 f"{_LONGEST_NAME_BYTES}; take this line out of the list, or shorten the name of its scope"
             )
         yield f"pt {tensor.node}:{tensor.slot} -n {tensor.number} -w {prefix}{name}"

@@ -1,4 +1,4 @@
-"""Which weight of one side is which of the other, and both in the same axes."""
+"""Pairs the weights of two sides by name, and brings both to the same axes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 8
 
 
 class WeightPair(NamedTuple):
-    """A weight of the left side, its partner, and what arranges either to the same axes (``None``: nothing)."""
+    """A weight of the left side, its partner, and the rules to neutral axes (``None``: it has them)."""
 
     name: str
     left: Weight
@@ -33,7 +33,7 @@ class WeightPair(NamedTuple):
     right_rule: Rule | None
 
     def right_as_left(self, right: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.generic]:
-        """Return the right side's values, or such an array, in the axes of the left side's."""
+        """Return the right side's values, or other ones in their axes, in the axes of the left side."""
         values = self.right.values if right is None else right
         values = self.right_rule.neutral(values) if self.right_rule else values
         return self.left_rule.own(values, self.left.values.shape) if self.left_rule else values
@@ -56,14 +56,14 @@ def pairs(
     names : mapping or callable, optional
         Name of the left side → of the right side: of weights, or of layers, which then stand for all below them.
     types : mapping of str to str, optional
-        Layer of the left side → its type, where neither side tells it.
+        Layer of the left side → its type, where neither side says it.
     ignore : str or sequence of str
         Globs on names, of either side, that need no partner.
 
     Raises
     ------
     ConfigError
-        Names without a partner, layers of different types, shapes that no rule brings together or several do.
+        Names without a partner, layers of different types, shapes that no rule or several rules bring together.
     """
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     renamed = _renamed(left, right, names)
@@ -82,13 +82,11 @@ def pairs(
     return [_pair(name, left[name], other, right[other], types) for name, other in partners.items()]
 
 
-# -- names -------------------------------------------------------------------------------------------------------------
-
 _Renamed = Callable[[str, str], str]
 
 
 def _renamed(left: Weights, right: Weights, names: NameMap | None) -> _Renamed:
-    """Return a function of a neutral and an own name of the left side, which gives a name of the right side."""
+    """Return a function that makes a name of the right side of a neutral and an own name of the left side."""
     if names is None:
         return lambda name, _: name
     if callable(names):
@@ -129,7 +127,7 @@ def _above(name: str) -> list[str]:
 
 
 def _refuse_untied(name: str, held: Weight, partners: Weights) -> None:
-    """Refuse one tensor of the left side that is two on the right side, with other numbers."""
+    """Refuse one tensor of the left side whose partners on the right side are several with different numbers."""
     (first, *rest) = partners.items() if partners else [("", held)]
     for other, weight in rest:
         if not np.array_equal(first[1].values, weight.values):
@@ -179,9 +177,6 @@ def _called(name: str, held: Weight) -> str:
     return name if held.own in ("", name) else f"{name} ({held.own})"
 
 
-# -- axes --------------------------------------------------------------------------------------------------------------
-
-
 def _checked_types(types: Mapping[str, str], left: Weights) -> dict[str, str]:
     layers = {name.rpartition(".")[0] for name in left}
     dotted = {layer.replace("/", "."): kind for layer, kind in types.items()}
@@ -226,12 +221,12 @@ def _ways(left: Weight, right: Weight, role: str, kinds: Sequence[str]) -> list[
 
 
 def _rules(held: Weight, role: str, kinds: Sequence[str]) -> list[Rule | None]:
-    """Return the ways in which a weight may be arranged: one where its layer's type is known."""
+    """Return the rules that may hold for a weight: one where its layer's type is known."""
     if same_kind(held.layer):
         return [rule_for(held.framework, held.layer, role, held.values.shape)]
     if held.layer == "" and kinds:
         return [rule_for(held.framework, kinds[0], role, held.values.shape)]
-    # Of a class that is not known, also when the partner's is: it may have any axes.
+    # A class that is not known may have any axes, also when the partner's is known.
     found = {rule_for(held.framework, kind, role, held.values.shape) for kind in kinds or KINDS}
     return [None, *(rule for rule in found - {None} if rule is not None and rule.fits(held.values.shape))]
 

@@ -1,4 +1,4 @@
-"""How frameworks call and arrange the weights of a layer: one table of names, one of axes, one of layer types.
+"""How frameworks name and arrange the weights of a layer: tables of names, axes and layer types.
 
 The neutral names are PyTorch's (``weight``, ``bias``, ``running_mean``, ``running_var``), and so are the neutral axes:
 ``(out, in)`` of a dense layer, ``(out, in / groups, …)`` of a convolution, ``(in, out / groups, …)`` of a transposed
@@ -17,10 +17,10 @@ __all__ = ["COUNTERS", "FRAMEWORKS", "KINDS", "Rule", "kind_of", "neutral_role",
 
 Array = npt.NDArray[Any]
 
-# Name that a user may give → whose tables are used. An empty one has neutral names and axes already.
+# Name that a user may give → framework whose tables are used; without one, names and axes are neutral already.
 FRAMEWORKS = {"": "", "torch": "torch", "mindspore": "mindspore", "keras": "keras", "tensorflow": "keras"}
 
-# What is no number of the network: it counts batches or seeds a generator, and the other side need not have it.
+# No weights: they count batches or seed a generator, and the other side need not have them.
 COUNTERS = frozenset({"num_batches_tracked", "seed_generator_state"})
 
 
@@ -42,7 +42,7 @@ class Rule(NamedTuple):
     dropped: int | None = None
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether an array of `shape` can be arranged like this."""
+        """Whether the rule is for arrays of this shape."""
         return len(shape) == len(self.order) and (self.dropped is None or shape[self.dropped] == 1)
 
     def neutral(self, values: Array) -> Array:
@@ -53,7 +53,7 @@ class Rule(NamedTuple):
         return turned if self.dropped is None else turned.squeeze(self.dropped)
 
     def own(self, values: Array, shape: tuple[int, ...]) -> Array:
-        """Return an array of `shape` from one in neutral axes; `neutral_shape` of `shape` must be what it has."""
+        """Return an array of `shape` from one in neutral axes, which has the `neutral_shape` of it."""
         if self.dropped is not None:
             values = np.expand_dims(values, self.dropped)
         if self.folded:
@@ -62,7 +62,7 @@ class Rule(NamedTuple):
         return turned
 
     def neutral_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of `neutral` of an array of `shape`."""
+        """Return the shape in neutral axes."""
         return self.neutral(np.broadcast_to(np.False_, shape)).shape
 
 
@@ -87,7 +87,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 _BY_CLASS = {name: kind for kind, names in KINDS.items() for name in names}
 
-# The layer of other frameworks that a type is one of.
+# Types that are another one in other frameworks.
 _SAME = {"DepthwiseConv1d": "Conv1d", "DepthwiseConv2d": "Conv2d"}
 
 # Own name → neutral name, in layers of these types. `kernel` alone says nothing of the axes, so only the type decides.
@@ -104,7 +104,7 @@ _NAMES: dict[str, dict[str, str]] = {
     "PReLU": {"w": "weight", "alpha": "weight"},
     "": {"kernel": "weight", "depthwise_kernel": "weight"},
 }
-# A mapping has no types; these names are used for nothing else.
+# A mapping has no types; these names mean nothing else anywhere.
 _NAMES_WITHOUT_TYPE = {
     **{own: name for own, name in _NORM.items() if own != "scale"},
     **_NAMES["Embedding"],
@@ -131,12 +131,8 @@ _RULES: dict[tuple[str, str], Rule] = {
 def kind_of(classes: Sequence[type], framework: str) -> str:
     """Return the type of a layer, a name of `KINDS`, or the name of its class when the tables do not know it.
 
-    Parameters
-    ----------
-    classes : sequence of type
-        The layer's class and those it is derived from, nearest first.
-    framework : str
-        Only classes that the framework itself defines count: another ``Linear`` may have other axes.
+    `classes` are the layer's class and its bases. Only those that the framework itself defines count: another
+    ``Linear`` may have other axes.
     """
     homes = ("keras", "tensorflow", "tf_keras") if framework == "keras" else (framework,)
     for name, module in ((each.__name__, each.__module__) for each in classes):

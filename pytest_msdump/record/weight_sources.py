@@ -1,4 +1,4 @@
-"""Weights as they are held by models of PyTorch, MindSpore and Keras, by mappings and by files."""
+"""Reads the weights of models of PyTorch, MindSpore and Keras, and of mappings."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Weight:
     dtype : str
         The logical type, a name of `facts.dtypes`.
     layer : str
-        Type of its layer: a name of `weight_rules.KINDS`, a class that those do not know, or empty: not known.
+        Type of its layer: a name of `weight_rules.KINDS`, another class, or empty where it is unknown.
     framework : str
         Whose axes it has: a value of `weight_rules.FRAMEWORKS`.
     own : str
-        Its name as the framework says it.
+        Its name in its framework.
     also : tuple of str
         Further neutral names of the same tensor, which layers share.
     """
@@ -45,7 +45,7 @@ class Weight:
     also: tuple[str, ...] = ()
 
     def numbers(self) -> Array:
-        """Return the values exactly, in a type of numpy's."""
+        """Return the exact values in a type that numpy has."""
         if self.values.dtype.name == self.dtype:
             return self.values
         return decoded(RawArray(self.values, self.values.shape, self.dtype))[0]
@@ -66,12 +66,7 @@ class Holder:
 
 
 def framework_of(model: Any) -> str:
-    """Return which framework a model is of; empty when it is of none.
-
-    Notes
-    -----
-    Told by the classes it is derived from, so that no framework is imported.
-    """
+    """Return the framework of a model by the names of its classes, without importing any; empty when it is of none."""
     for each in type(model).__mro__:
         name, home = each.__name__, each.__module__.partition(".")[0]
         if (name, home) in (("Module", "torch"), ("Cell", "mindspore")):
@@ -88,13 +83,7 @@ def of_model(model: Any) -> Weights:
 
 
 def of_mapping(arrays: Mapping[str, Any], framework: str) -> Weights:
-    """Read weights by name, where ``/`` separates like ``.`` does.
-
-    Raises
-    ------
-    ConfigError
-        Two names of one weight; an array without numbers.
-    """
+    """Read weights by name, where ``/`` separates like ``.`` does; two names of one weight are an error."""
     found: Weights = {}
     for own, array in arrays.items():
         *path, last = own.partition(":")[0].replace("/", ".").split(".")
@@ -130,8 +119,8 @@ def _weight(holder: Holder, framework: str) -> Weight:
     return replace(weight, layer=holder.layer, framework=framework, own=holder.own, also=holder.also)
 
 
-def _of_array(array: Any, dtype: str | None = None) -> Weight:
-    values, logical = stored(array, dtype)
+def _of_array(array: Any) -> Weight:
+    values, logical = stored(array)
     # Memory may be the model's own, which training changes.
     return Weight(values.copy(), logical or values.dtype.name)
 
@@ -140,20 +129,18 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-# -- models: path, type of layer, own name, tensor ---------------------------------------------------------------------
-
+# Path, type of layer, own name and tensor of each weight of a model.
 _Walk = Iterator[tuple[str, str, str, Any]]
 
 
 def _torch(model: Any) -> _Walk:
     for path, module in model.named_modules(remove_duplicate=False):
         layer = kind_of(type(module).__mro__, "torch")
-        # Buffers that are not saved are no weights: they are computed.
-        computed = module._non_persistent_buffers_set
         for name, tensor in module.named_parameters(recurse=False, remove_duplicate=False):
             yield path, layer, name, tensor
         for name, tensor in module.named_buffers(recurse=False):
-            if name not in computed:
+            # Buffers that are not saved are no weights: they are computed.
+            if name not in module._non_persistent_buffers_set:
                 yield path, layer, name, tensor
 
 

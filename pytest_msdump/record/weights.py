@@ -19,11 +19,10 @@ from numpy.lib import format as npy_format
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.record.manifest import put
 from pytest_msdump.record.weight_pairs import NameMap, WeightPair, pairs
 from pytest_msdump.record.weight_rules import FRAMEWORKS
 from pytest_msdump.record.weight_sources import Weight, Weights, framework_of, holders, of_mapping, of_model
-from pytest_msdump.storage.files import open_regular
+from pytest_msdump.storage.files import open_regular, write_atomic
 
 __all__ = ["assert_same_weights", "fitted", "load", "load_weights", "read_weights", "save", "save_weights"]
 
@@ -32,185 +31,12 @@ Array = npt.NDArray[Any]
 # A member that numpy.load shows as an array of bytes.
 _ABOUT = "msdump.json"
 _SCHEMA = 1
-# What zipfile, numpy and json raise of damaged files; RuntimeError of members that are encrypted or packed otherwise.
+_FIELDS = ("dtype", "layer", "framework", "own", "also")
+# What zipfile, numpy and json raise for damaged files; RuntimeError for encrypted members and other compressions.
 _DAMAGE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
-
-
-def save(weights: Weights, path: Path) -> Path:
-    """Write weights to an ``.npz``, whole or not at all; equal weights give equal files.
-
-    Raises
-    ------
-    ConfigError
-        It cannot be written.
-    """
-    about = {
-        name: {
-            "dtype": held.dtype,
-            "layer": held.layer,
-            "framework": held.framework,
-            "own": held.own,
-            "also": held.also,
-        }
-        for name, held in weights.items()
-    }
-    text = json.dumps({"schema_version": _SCHEMA, "weights": about}, ensure_ascii=False).encode()
-    content = BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, values in (
-            *((name, held.values) for name, held in weights.items()),
-            (_ABOUT, np.frombuffer(text, np.uint8)),
-        ):
-            with archive.open(zipfile.ZipInfo(f"{name}.npy", _FIXED_TIME), "w", force_zip64=True) as member:
-                npy_format.write_array(member, values, allow_pickle=False)
-    try:
-        return put(path, content.getvalue())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def load(path: Path) -> Weights | dict[str, Array]:
-    """Read an ``.npz``: weights where `save` wrote it, else the arrays by name.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is none.
-    TensorFileError
-        It is no ``.npz``, or is damaged.
-    """
-    try:
-        with open_regular(Path(path)) as stream, zipfile.ZipFile(stream) as archive:
-            arrays = {info.filename.removesuffix(".npy"): _array(archive, info) for info in archive.infolist()}
-        about = arrays.pop(_ABOUT, None)
-        return arrays if about is None else _weights(arrays, json.loads(about.tobytes())["weights"])
-    except FileNotFoundError as error:
-        raise DumpNotFoundError(f"{path}: no such file; save the weights first") from error
-    except _DAMAGE as error:
-        raise TensorFileError(
-            f"{path}: is no .npz of weights, or is damaged ({error!s:.200}); save it again"
-        ) from error
-
-
-def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
-    with archive.open(info) as member:
-        shape, dtype, size = _header(member)
-        # Before anything of this size is allocated.
-        if dtype.hasobject or math.prod(shape) * dtype.itemsize != info.file_size - size:
-            raise ValueError(f"{info.filename}: {info.file_size} bytes are not an array {shape} of {dtype}")
-        member.seek(0)
-        array: Array = npy_format.read_array(member, allow_pickle=False)
-        return array
-
-
-def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    version = npy_format.read_magic(member)
-    read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-    shape, _, dtype = read(member)
-    return shape, dtype, member.tell()
-
-
-def _weights(arrays: Mapping[str, Array], about: Mapping[str, Any]) -> Weights:
-    if arrays.keys() != about.keys():
-        raise ValueError(f"{min(arrays.keys() ^ about.keys())} is there in one half only")
-    return {name: _weight(values, about[name]) for name, values in arrays.items()}
-
-
-def _weight(values: Array, said: Mapping[str, Any]) -> Weight:
-    texts = {key: said[key] for key in ("dtype", "layer", "framework", "own")}
-    if not all(isinstance(text, str) for text in (*texts.values(), *said["also"])):
-        raise TypeError("a name is no text")
-    if texts["framework"] not in FRAMEWORKS.values() or canonical(texts["dtype"]) is None:
-        raise ValueError(f"unknown framework or type: {texts['framework']!r}, {texts['dtype']!r}")
-    weight = Weight(values, also=tuple(said["also"]), **texts)
-    # Bits that do not fit the type that they are said to be of.
-    weight.numbers()
-    return weight
-
-
-# -- Puts arrays into the parameters of models -----------------------------------------------------------------------
-
-
-def fitted(pair: WeightPair, *, cast: bool = False) -> Weight:
-    """Return what the left side's weight is to hold: the right side's numbers, in the left side's axes and type.
-
-    Raises
-    ------
-    ConfigError
-        They would be rounded.
-    """
-    left, right = pair.left, pair.right
-    if left.dtype == right.dtype:
-        return Weight(np.ascontiguousarray(pair.right_as_left()), left.dtype)
-    numbers = np.ascontiguousarray(pair.right_as_left(right.numbers()))
-    values = _converted(numbers, left.dtype)
-    if values is None:
-        raise ConfigError(f"{pair.name} is {left.dtype} and {pair.right_name} {right.dtype}; convert one model first")
-    weight = Weight(values, left.dtype)
-    if not cast and not np.array_equal(weight.numbers(), numbers, equal_nan=numbers.dtype.kind in "fc"):
-        raise ConfigError(
-            f"{pair.name} is {left.dtype} and would round {pair.right_name}, which is {right.dtype}; "
-            "cast=True allows it"
-        )
-    return weight
-
-
-def _converted(numbers: Any, dtype: str) -> Any:
-    """Numbers in a type: numpy's own, or bfloat16 rounded to the nearest, ties to even."""
-    if dtype in DTYPES and DTYPES[dtype].native == dtype:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return numbers.astype(dtype)
-    if dtype != "bfloat16" or numbers.dtype.kind not in "f":
-        return None
-    with np.errstate(over="ignore"):
-        bits = numbers.astype("<f4").view("<u4")
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
-    return np.where(np.isnan(numbers), quiet, rounded).astype("<u2")
-
-
-def assign(framework: str, tensor: Any, weight: Weight) -> None:
-    """Write a weight over a tensor of a model, which has its shape and type."""
-    _ASSIGN[framework](tensor, weight)
-
-
-def _torch(tensor: Any, weight: Weight) -> None:
-    import torch
-
-    # Bit patterns go by a signed type: not every release has the unsigned ones.
-    values = weight.values
-    if values.dtype.name == weight.dtype and values.dtype.kind != "u":
-        held = torch.from_numpy(values)
-    else:
-        signed = values.reshape(-1).view("u1" if values.itemsize == 1 else f"i{values.itemsize}")
-        held = torch.from_numpy(signed).view(tensor.dtype).reshape(values.shape)
-    with torch.no_grad():
-        tensor.copy_(held)
-
-
-def _mindspore(parameter: Any, weight: Weight) -> None:
-    import mindspore
-
-    if weight.values.dtype.name == weight.dtype:
-        parameter.set_data(mindspore.Tensor(weight.values))
-        return
-    bits = mindspore.Tensor(weight.values.reshape(-1).view(f"u{weight.values.itemsize}"))
-    parameter.set_data(bits.view(parameter.dtype).reshape(weight.values.shape))
-
-
-def _keras(variable: Any, weight: Weight) -> None:
-    variable.assign(weight.numbers())
-
-
-_ASSIGN = {"torch": _torch, "mindspore": _mindspore, "keras": _keras}
-
-
-# -- Weights across frameworks ---------------------------------------------------------------------------------------
-
-
 _SHOWN = 8
 
 
@@ -292,8 +118,8 @@ def load_weights(
         Name in `model` → name in `source`: of weights, or of layers, which then stand for all below them. Names that
         are the same need none, and ``gamma`` and ``weight`` are.
     types : mapping of str to str, optional
-        Layer of `model` → its type (``"Dense"``), where neither side tells it: whether a square matrix is to be turned
-        is never guessed.
+        Layer of `model` → its type (``"Dense"``), where neither side says it: whether a square matrix is to be
+        transposed is never guessed.
     ignore : str or sequence of str
         Globs on names, of either side, that need no partner.
     cast : bool
@@ -313,9 +139,9 @@ def load_weights(
         raise ConfigError(f"a {type(model).__name__} is no model of PyTorch, MindSpore or Keras to load weights into")
     found = pairs(of_model(model), read_weights(source, framework=framework), names=map, types=types, ignore=ignore)
     values = {pair.name: fitted(pair, cast=cast) for pair in found}
-    held = holders(model)
-    for name, array in values.items():
-        assign(framework_of(model), held[name].tensor, array)
+    targets, assign = holders(model), _ASSIGN[framework_of(model)]
+    for name, weight in values.items():
+        assign(targets[name].tensor, weight)
     return list(values)
 
 
@@ -333,7 +159,7 @@ def assert_same_weights(
     Parameters
     ----------
     left, right : model, mapping of str to array, or path
-        As `source` of `read_weights`; `framework` is of those that do not tell it.
+        As `source` of `read_weights`; `framework` is for those that do not say it.
     map, types, ignore
         As of `load_weights`.
 
@@ -359,7 +185,7 @@ def assert_same_weights(
 
 
 def _difference(pair: WeightPair) -> str:
-    """What differs between two weights, in a line; empty when nothing does."""
+    """Say in a line what differs between two weights; empty when nothing does."""
     left: npt.NDArray[Any] = pair.left.numbers()
     right: npt.NDArray[Any] = pair.right_as_left(pair.right.numbers())
     differs = (left != right) & ~((left != left) & (right != right))
@@ -370,3 +196,147 @@ def _difference(pair: WeightPair) -> str:
         f"{pair.name} ↔ {pair.right_name}: {int(differs.sum())} of {left.size} elements, the first at {first}: "
         f"{left[first]} and {right[first]}"
     )
+
+
+# -- One weight into a model ------------------------------------------------------------------------------------------
+
+
+def fitted(pair: WeightPair, *, cast: bool = False) -> Weight:
+    """Return the right side's numbers in the left side's axes and type; numbers that would be rounded are refused."""
+    left, right = pair.left, pair.right
+    if left.dtype == right.dtype:
+        return Weight(np.ascontiguousarray(pair.right_as_left()), left.dtype)
+    numbers = np.ascontiguousarray(pair.right_as_left(right.numbers()))
+    values = _converted(numbers, left.dtype)
+    if values is None:
+        raise ConfigError(f"{pair.name} is {left.dtype} and {pair.right_name} {right.dtype}; convert one model first")
+    weight = Weight(values, left.dtype)
+    if not cast and not np.array_equal(weight.numbers(), numbers, equal_nan=numbers.dtype.kind in "fc"):
+        raise ConfigError(
+            f"{pair.name} is {left.dtype} and would round {pair.right_name}, which is {right.dtype}; "
+            "cast=True allows it"
+        )
+    return weight
+
+
+def _converted(numbers: Any, dtype: str) -> Any:
+    """Return numbers in a type: numpy's own, or bfloat16, rounded to the nearest, ties to even; else ``None``."""
+    if dtype in DTYPES and DTYPES[dtype].native == dtype:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return numbers.astype(dtype)
+    if dtype != "bfloat16" or numbers.dtype.kind not in "f":
+        return None
+    with np.errstate(over="ignore"):
+        bits = numbers.astype("<f4").view("<u4")
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
+    return np.where(np.isnan(numbers), quiet, rounded).astype("<u2")
+
+
+def _torch(tensor: Any, weight: Weight) -> None:
+    import torch
+
+    # Bit patterns go by a signed type: not every release has the unsigned ones.
+    values = weight.values
+    if values.dtype.name == weight.dtype and values.dtype.kind != "u":
+        new = torch.from_numpy(values)
+    else:
+        signed = values.reshape(-1).view("u1" if values.itemsize == 1 else f"i{values.itemsize}")
+        new = torch.from_numpy(signed).view(tensor.dtype).reshape(values.shape)
+    with torch.no_grad():
+        tensor.copy_(new)
+
+
+def _mindspore(parameter: Any, weight: Weight) -> None:
+    import mindspore
+
+    if weight.values.dtype.name == weight.dtype:
+        parameter.set_data(mindspore.Tensor(weight.values))
+        return
+    bits = mindspore.Tensor(weight.values.reshape(-1).view(f"u{weight.values.itemsize}"))
+    parameter.set_data(bits.view(parameter.dtype).reshape(weight.values.shape))
+
+
+def _keras(variable: Any, weight: Weight) -> None:
+    variable.assign(weight.numbers())
+
+
+_ASSIGN = {"torch": _torch, "mindspore": _mindspore, "keras": _keras}
+
+
+# -- Files of weights --------------------------------------------------------------------------------------------------
+
+
+def save(weights: Weights, path: Path) -> Path:
+    """Write weights to an ``.npz``, whole or not at all; equal weights give equal files."""
+    about = {name: {field: getattr(weight, field) for field in _FIELDS} for name, weight in weights.items()}
+    text = json.dumps({"schema_version": _SCHEMA, "weights": about}, ensure_ascii=False).encode()
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        arrays = {name: weight.values for name, weight in weights.items()}
+        for name, values in (*arrays.items(), (_ABOUT, np.frombuffer(text, np.uint8))):
+            with archive.open(zipfile.ZipInfo(f"{name}.npy", _FIXED_TIME), "w", force_zip64=True) as member:
+                npy_format.write_array(member, values, allow_pickle=False)
+    try:
+        return write_atomic(path, content.getvalue())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def load(path: Path) -> Weights | dict[str, Array]:
+    """Read an ``.npz``: weights where `save` wrote it, else the arrays by name.
+
+    Raises
+    ------
+    DumpNotFoundError
+        There is no such file.
+    TensorFileError
+        It is no ``.npz``, or is damaged.
+    """
+    try:
+        with open_regular(Path(path)) as stream, zipfile.ZipFile(stream) as archive:
+            arrays = {info.filename.removesuffix(".npy"): _array(archive, info) for info in archive.infolist()}
+        about = arrays.pop(_ABOUT, None)
+        return arrays if about is None else _weights(arrays, json.loads(about.tobytes())["weights"])
+    except FileNotFoundError as error:
+        raise DumpNotFoundError(f"{path}: no such file; save the weights first") from error
+    except _DAMAGE as error:
+        raise TensorFileError(
+            f"{path}: is no .npz of weights, or is damaged ({error!s:.200}); save it again"
+        ) from error
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
+    with archive.open(info) as member:
+        shape, dtype, size = _header(member)
+        # Before anything of this size is allocated.
+        if dtype.hasobject or math.prod(shape) * dtype.itemsize != info.file_size - size:
+            raise ValueError(f"{info.filename}: {info.file_size} bytes are not an array {shape} of {dtype}")
+        member.seek(0)
+        array: Array = npy_format.read_array(member, allow_pickle=False)
+        return array
+
+
+def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    version = npy_format.read_magic(member)
+    read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, dtype, member.tell()
+
+
+def _weights(arrays: Mapping[str, Array], about: Mapping[str, Any]) -> Weights:
+    if arrays.keys() != about.keys():
+        raise ValueError(f"{min(arrays.keys() ^ about.keys())} is there in one half only")
+    return {name: _weight(values, about[name]) for name, values in arrays.items()}
+
+
+def _weight(values: Array, about: Mapping[str, Any]) -> Weight:
+    texts = {field: about[field] for field in _FIELDS if field != "also"}
+    if not all(isinstance(text, str) for text in (*texts.values(), *about["also"])):
+        raise TypeError("a name is no text")
+    if texts["framework"] not in FRAMEWORKS.values() or canonical(texts["dtype"]) is None:
+        raise ValueError(f"unknown framework or type: {texts['framework']!r}, {texts['dtype']!r}")
+    weight = Weight(values, also=tuple(about["also"]), **texts)
+    # Raises where the bits do not fit their type.
+    weight.numbers()
+    return weight

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from io import BytesIO
@@ -15,30 +17,37 @@ from typing import Any
 from numpy.lib import format as npy_format
 
 from pytest_msdump.dtypes.arrays import RawArray, stored
+from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
-from pytest_msdump.record.manifest import add_to_journal, digests, put, write_manifest
-from pytest_msdump.record.names import FileNames
+from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
+from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["DumpWriter", "RawArray"]
+__all__ = ["DumpWriter", "FileNames", "RawArray", "safe_name"]
 
 _IO = ("input", "output")
+_DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command"})
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME_BYTES = 255
+# Where MindSpore's own short names begin.
+_FIRST_SHORT = 400_000_000
+_INPUT = "_input"
 
 
 class DumpWriter:
     """A dump being written. Close it, or use it in a ``with`` statement: only then is the dump complete.
 
     Until then its manifest says that it is not, and comparisons refuse it: a process that is killed, a full disk or an
-    error of the model leave no dump that is taken for a whole one. It belongs to the process that makes it.
+    error of the model leave no dump that passes for a whole one. It belongs to the process that makes it.
 
     Parameters
     ----------
     directory : path
         An empty folder, or one that will be made.
     framework, version, device : str
-        Who runs the model, for the manifest and for headers of comparisons.
+        What runs the model, for the manifest and for headers of comparisons.
     iterations : bool
         ``True`` when the run has several iterations: each gets a numbered sub-folder. One iteration is a flat folder.
 
@@ -68,7 +77,7 @@ class DumpWriter:
         iterations: bool = False,
     ) -> None:
         self.directory = Path(directory)
-        self._said: dict[str, Any] = {"framework": framework, "version": version, "device": device}
+        self._about: dict[str, Any] = {"framework": framework, "version": version, "device": device}
         self._iterations = iterations
         self._names = FileNames()
         self._tensors: dict[str, TensorEntry] = {}
@@ -77,12 +86,9 @@ class DumpWriter:
         self._process = os.getpid()
         # Frameworks call hooks from threads of their own.
         self._lock = threading.RLock()
-        self._prepare()
-
-    def _prepare(self) -> None:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            # An empty journal is the mark of who started this program to dump here.
+            # An empty journal is the mark of the program that started this one to dump here.
             names = sorted(path.name for path in self.directory.iterdir() if path.name != JOURNAL_FILE)
         except OSError as error:
             raise self._unwritable(error) from error
@@ -118,9 +124,8 @@ class DumpWriter:
             (``"conv1/grad_output"``, ``"conv1.weight/grad"``).
         array : array or RawArray
             A numpy array of any numeric type, or a framework's tensor; `RawArray` for types that numpy does not have.
-            Written as it is now.
         slot : int
-            Which of the operator's inputs or outputs.
+            Number of the operator's input or output.
         io : str
             ``"input"`` or ``"output"``. Write an operator's inputs before its outputs.
         iteration : int
@@ -158,9 +163,9 @@ class DumpWriter:
         inputs: Mapping[str, Any] | None = None,
         weights: Mapping[str, Any] | None = None,
         seeds: Mapping[str, int] | None = None,
-        **said: Any,
+        **about: Any,
     ) -> None:
-        """Say more of the run, for the manifest; what was said before under other names stays.
+        """Add to what the manifest says of the run; what it says under other names stays.
 
         Parameters
         ----------
@@ -168,16 +173,16 @@ class DumpWriter:
             The network's, by name: kept as digests, so that a comparison can say when two runs had different ones.
         seeds : mapping of str to int
             By what they seed.
-        **said : str
+        **about : str
             `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments.
         """
-        unknown = set(said) - {"framework", "version", "device", "dtype_policy", "key", "command"}
+        unknown = set(about) - _DESCRIBED
         if unknown:
             raise TypeError(f"describe() got an unexpected name '{min(unknown)}'")
         with self._lock:
             for name, values in (("inputs", digests(inputs)), ("weights", digests(weights)), ("seeds", seeds)):
-                self._said[name] = {**self._said.get(name, {}), **(values or {})}
-            self._said.update(said)
+                self._about[name] = {**self._about.get(name, {}), **(values or {})}
+            self._about.update(about)
 
     def close(self) -> None:
         """Fold the journal into the manifest. Nothing can be written afterwards; closing again does nothing.
@@ -198,10 +203,10 @@ class DumpWriter:
                 (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
 
     def _write_manifest(self, *, complete: bool) -> None:
-        said = {**self._said, "command": tuple(map(str, self._said.get("command", ())))}
+        about = {**self._about, "command": tuple(map(str, self._about.get("command", ())))}
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         try:
-            write_manifest(self.directory, Manifest(**said, time=now, complete=complete, tensors=self._tensors))
+            write_manifest(self.directory, Manifest(**about, time=now, complete=complete, tensors=self._tensors))
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -239,8 +244,8 @@ class DumpWriter:
         try:
             folder.mkdir(exist_ok=True)
             if mapping is not None:
-                put(folder / MAPPING, mapping.encode())
-            path = put(folder / name, content)
+                write_atomic(folder / MAPPING, mapping.encode())
+            path = write_atomic(folder / name, content)
             file = path.relative_to(self.directory).as_posix()
             add_to_journal(self.directory, file, entry)
         except OSError as error:
@@ -248,3 +253,57 @@ class DumpWriter:
             raise MsdumpError(f"{folder / name}: cannot be written: {error.strerror or error}") from error
         self._tensors[file] = entry
         return path
+
+
+def safe_name(op: str) -> str:
+    """Write a name with the letters that every tool allows; each other character becomes ``_``.
+
+    Examples
+    --------
+    >>> safe_name("layers.0/conv:1")
+    'layers_0_conv_1'
+    """
+    return _UNSAFE.sub("_", op) or "_"
+
+
+class FileNames:
+    """Makes the file names of one dump: the reference grammar, each name once, times that only rise.
+
+    Parameters
+    ----------
+    first : int, optional
+        The time of the first, in µs since 1970; then they are the same every time. The clock's by default.
+    """
+
+    def __init__(self, first: int | None = None) -> None:
+        self._stems: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._latest = 0 if first is None else first - 1
+        self._has_clock = first is None
+        self._short: dict[Path, list[tuple[str, str]]] = {}
+
+    def name(self, op: str, io: str, slot: int) -> str:
+        """Return ``NAME.SLOT.TIMESTAMP.npy``, later than all before; it may be too long for a file."""
+        stem = self._stem(op) + (_INPUT if io == "input" else "")
+        # µs since 1970. What is written later has a later time, also when the clock is set back.
+        self._latest = max(self._latest + 1, time.time_ns() // 1000 if self._has_clock else 0)
+        return ReferenceName(stem, slot, self._latest).filename
+
+    def shortened(self, folder: Path, name: str) -> tuple[str, str | None]:
+        """Return a name that the file system takes, and the new text of the folder's mapping where it is another."""
+        if len(name) <= _LONGEST_NAME_BYTES:
+            return name, None
+        rows = self._short.setdefault(folder, [])
+        rows.append((f"{_FIRST_SHORT + len(rows)}.npy", name))
+        return rows[-1][0], "".join(f"{short},{long}\n" for short, long in rows)
+
+    def _stem(self, op: str) -> str:
+        if op not in self._stems:
+            plain, number = safe_name(op), 1
+            stem = plain
+            while {stem, stem + _INPUT} & self._taken:
+                number += 1
+                stem = f"{plain}_{number}"
+            self._stems[op] = stem
+            self._taken |= {stem, stem + _INPUT}
+        return self._stems[op]

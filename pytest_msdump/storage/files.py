@@ -128,7 +128,19 @@ def _shown(count: int) -> str:
     return f"{count // 2**20} MiB" if count >= 2**20 else f"{count} bytes"
 
 
-# -- Writing report files --------------------------------------------------------------------------------------------
+# -- Writing files ---------------------------------------------------------------------------------------------------
+
+
+def write_atomic(path: Path, content: bytes) -> Path:
+    """Write a file so that a reader sees the old one or the new one, never a half."""
+    temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
 
 
 def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> Path:

@@ -31,7 +31,7 @@ from pytest_msdump.configs.new import explain
 from pytest_msdump.convert.arrays_to_dumps import KINDS, array_name
 from pytest_msdump.convert.file_names import short_name
 from pytest_msdump.convert.prototxt import rewire
-from pytest_msdump.convert.renaming import compiled, parts_of, read_undo
+from pytest_msdump.convert.renaming import compile_pattern, parts_of, read_undo
 from pytest_msdump.dumps.ascend_file import open_dump_file
 from pytest_msdump.dumps.dump_tree import mindspore_place, place_of
 from pytest_msdump.dumps.file_names import (
@@ -498,7 +498,7 @@ def _each(calls: Sequence[Callable[[str], object]]) -> Callable[[Path], None]:
 
 def _patterns(text: str) -> None:
     pattern, _, name = text.partition("\n")
-    parts_of(name, compiled(pattern))
+    parts_of(name, compile_pattern(pattern))
 
 
 def _environment(file: Path) -> None:

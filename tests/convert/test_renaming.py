@@ -21,7 +21,7 @@ from pytest_msdump.convert.file_names import short_name
 from pytest_msdump.convert.renaming import (
     Move,
     apply,
-    compiled,
+    compile_pattern,
     new_undo_file,
     parts_of,
     plan_renaming,
@@ -71,14 +71,14 @@ def new_names(folder: Path, pattern: str) -> dict[str, str]:
     ],
 )
 def test_a_pattern_tells_operator_slot_and_time(pattern, name, op, slot, time):
-    assert parts_of(name, compiled(pattern))[:3] == (op, slot, time)
+    assert parts_of(name, compile_pattern(pattern))[:3] == (op, slot, time)
 
 
 @pytest.mark.parametrize(
     ("pattern", "name"), [("a+{op}.npy", "aax.npy"), ("{op}.npy", "x.npyy"), ("{op}-{slot}.npy", "x-y.npy")]
 )
 def test_a_pattern_tells_the_whole_name_and_its_letters_stand_for_themselves(pattern, name):
-    assert parts_of(name, compiled(pattern)) is None
+    assert parts_of(name, compile_pattern(pattern)) is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_pattern_tells_the_whole_name_and_its_letters_stand_for_themselves(pat
 )
 def test_a_pattern_that_means_nothing_is_refused(pattern, told):
     with pytest.raises(ConfigError, match=re.escape(told)):
-        compiled(pattern)
+        compile_pattern(pattern)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_pattern_that_means_nothing_is_refused(pattern, told):
 )
 def test_a_part_that_cannot_be_is_refused(pattern, name, told):
     with pytest.raises(ConfigError, match=re.escape(told)):
-        parts_of(name, compiled(pattern))
+        parts_of(name, compile_pattern(pattern))
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def test_what_cannot_be_meant_is_exit_code_4(tmp_path, monkeypatch, capsys, word
 
 
 def test_a_pattern_that_a_later_python_may_read_otherwise_is_taken_without_a_warning() -> None:
-    assert compiled("(?P<op>[[a]+).npy").groupindex == {"op": 1}
+    assert compile_pattern("(?P<op>[[a]+).npy").groupindex == {"op": 1}
 
 
 @pytest.mark.parametrize("name", ["a" * 300 + ".npy", "\u4e2d" * 100 + ".npy"])

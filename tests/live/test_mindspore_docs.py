@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, blocks, prints_as_said, run
 
-from pytest_msdump.record.mindspore_run import record
+from pytest_msdump.record.mindspore_run import run_mindspore
 
 PAGE = ROOT / "docs/howto/record_a_mindspore_script.md"
 
@@ -43,4 +43,4 @@ def test_every_option_of_the_page_exists() -> None:
         for cell in re.findall(r"^\| (`.+?`) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
         for name in re.findall(r"`(\w+)`", cell)
     }
-    assert told == {*(record.__kwdefaults__ or {}), "directory"}
+    assert told == {*(run_mindspore.__kwdefaults__ or {}), "directory"}

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, blocks, copy_project, prints_as_said, run
 
-from pytest_msdump.record import keras, onnx, tf_graphs
+from pytest_msdump.record.keras import KerasRecording
+from pytest_msdump.record.onnx import OnnxRecording
+from pytest_msdump.record.tf_graphs import TfGraphRecording
 
 pytestmark = pytest.mark.live
 
@@ -70,13 +72,8 @@ def test_the_kept_reference_is_what_tensorflow_computes_now(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("method", "options"),
-    [
-        ("keras", {"layers", "exclude", "types", *keras.Wish._fields}),
-        ("tf1", set(tf_graphs.Wish._fields)),
-        ("onnx", {"nodes", "exclude", "types", *onnx.Wish._fields}),
-    ],
+    ("method", "recording"), [("keras", KerasRecording), ("tf1", TfGraphRecording), ("onnx", OnnxRecording)]
 )
-def test_every_option_of_the_page_exists(method: str, options: set[str]) -> None:
+def test_every_option_of_the_page_exists(method: str, recording: type) -> None:
     text = PAGE.read_text(encoding="utf-8").partition(f"| option of `{method}` |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == options
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == {*recording.__init__.__kwdefaults__}

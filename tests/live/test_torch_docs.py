@@ -29,9 +29,8 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_every_option_of_the_page_exists() -> None:
-    from pytest_msdump.record.torch_modules import record
-    from pytest_msdump.record.torch_recording import Wish
+    from pytest_msdump.record.torch import TorchRecording
 
-    options = {*(record.__kwdefaults__ or {}), *Wish._fields}
+    options = {*(TorchRecording.__init__.__kwdefaults__ or {})}
     told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert told == options

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")
@@ -205,3 +206,16 @@ def test_operations_of_the_backward_pass_are_told_by_the_node_they_belong_to(rec
     names = {name for name, _ in found(recording)}
     assert "backward/NativeLayerNormBackward0/aten.native_layer_norm_backward" in names
     assert not {name for name in names if name.endswith("aten.clone")}
+
+
+def test_a_backward_pass_after_its_iteration_is_no_recorded_gradient(recorder, x):
+    model = nn.Linear(4, 4)
+
+    def record_late():
+        with recorder.torch(model, gradients=True) as recording:
+            with recording.iteration():
+                loss = model(x).sum()
+            loss.backward()
+
+    with pytest.raises(ConfigError, match="gradients of Linear were asked for, and none came"):
+        record_late()

@@ -284,7 +284,7 @@ def test_on_a_full_disk_nothing_is_whole(tmp_path, monkeypatch, place, goes_on):
                 with pytest.raises(MsdumpError, match="No space left on device"):
                     made.close()
             else:
-                meanwhile.setattr(writer, "put" if place == "tensor" else "add_to_journal", full)
+                meanwhile.setattr(writer, "write_atomic" if place == "tensor" else "add_to_journal", full)
                 with pytest.raises(MsdumpError, match="No space left on device") as caught:
                     made.write("b", np.zeros(1))
                 if not goes_on:
@@ -353,8 +353,8 @@ def test_a_broken_off_recording_is_not_recorded_over(tmp_path):
 
 def test_what_each_tensor_costs_does_not_grow_with_their_number(tmp_path, monkeypatch):
     """The manifest is written twice, however many tensors there are; the journal grows by each one's own line."""
-    texts, put = [], manifest.put
-    monkeypatch.setattr(manifest, "put", lambda path, content: texts.append(content) or put(path, content))
+    texts, write = [], manifest.write_atomic
+    monkeypatch.setattr(manifest, "write_atomic", lambda path, content: texts.append(content) or write(path, content))
     sizes = [0]
     with DumpWriter(tmp_path / "d") as made:
         for number in range(200):

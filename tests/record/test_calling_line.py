@@ -6,7 +6,7 @@ import json
 from inspect import currentframe
 from types import ModuleType
 
-from pytest_msdump.record.names import calling_line
+from pytest_msdump.record.calls import calling_line
 
 
 def line_number():

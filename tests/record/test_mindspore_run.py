@@ -16,7 +16,7 @@ import pytest
 
 from pytest_msdump.comparison.opening import OpenDump
 from pytest_msdump.errors import ConfigError, ProgramError
-from pytest_msdump.record.mindspore_run import record
+from pytest_msdump.record.mindspore_run import run_mindspore
 from pytest_msdump.record.recorder import opened
 
 # Stands for a script that runs a network: dumps as MindSpore would.
@@ -64,7 +64,7 @@ def run(tmp_path: Path) -> Callable[..., OpenDump]:
     def run(code: str, **options: Any) -> OpenDump:
         script = tmp_path / "train.py"
         script.write_text(dedent(code))
-        return opened(record(script, tmp_path / "dump", **options))
+        return opened(run_mindspore(script, tmp_path / "dump", **options))
 
     return run
 
@@ -135,7 +135,7 @@ def test_a_function_runs_in_another_process(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    dump = opened(record(target, tmp_path / "dump", **options))
+    dump = opened(run_mindspore(target, tmp_path / "dump", **options))
     np.testing.assert_array_equal(dump.read(next(iter(dump))), value)
     printed = capsys.readouterr().out
     assert said in printed
@@ -160,7 +160,7 @@ def test_a_function_of_a_package_is_found_by_its_name(
     from nets.small import main  # type: ignore[import-not-found]
 
     capsys.readouterr()
-    record(main, tmp_path / "dump", python=sys.executable, env={"PYTHONPATH": str(own)})
+    run_mindspore(main, tmp_path / "dump", python=sys.executable, env={"PYTHONPATH": str(own)})
     assert capsys.readouterr().out.splitlines() == ["the writer of the user", "nets.small inner"]
 
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_run_is_the_callers_error(
     target: Any, options: dict[str, Any], said: str, tmp_path: Path, temporary: Path
 ) -> None:
     with pytest.raises(ConfigError, match=said):
-        record(target, tmp_path / "dump", **options)
+        run_mindspore(target, tmp_path / "dump", **options)
     assert list(temporary.iterdir()) == []
 
 
@@ -197,7 +197,7 @@ def test_a_function_within_a_function_cannot_be_found(tmp_path: Path) -> None:
         run_network()
 
     with pytest.raises(ConfigError, match=r"define it at the top level of a module, or give the path of a script"):
-        record(inner, tmp_path / "dump")
+        run_mindspore(inner, tmp_path / "dump")
 
 
 @pytest.mark.e2e
@@ -205,7 +205,7 @@ def test_a_function_that_fails_is_told_with_its_traceback(tmp_path: Path, tempor
     with pytest.raises(
         ProgramError, match=r"(?s)^fails\(\) failed with exit code 1 .*ValueError: the network is wrong"
     ):
-        record(fails, tmp_path / "dump")
+        run_mindspore(fails, tmp_path / "dump")
     assert list(temporary.iterdir()) == []
 
 
@@ -232,7 +232,7 @@ def test_where_the_framework_is_absent_its_extra_is_named(run: Callable[..., Ope
 
 @pytest.mark.e2e
 def test_a_path_that_mindspore_does_not_take_is_gone_round(tmp_path: Path) -> None:
-    dump = opened(record(run_network, tmp_path / "john.doe" / "a dump"))
+    dump = opened(run_mindspore(run_network, tmp_path / "john.doe" / "a dump"))
     assert dump.dump.root == tmp_path / "john.doe" / "a dump"
     assert len(dump) == 1
 
@@ -242,4 +242,4 @@ def test_without_any_path_that_mindspore_takes_it_is_told(tmp_path: Path, monkey
     bad.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(bad))
     with pytest.raises(ConfigError, match="set TMPDIR, or give another directory"):
-        record(run_network, bad / "dump")
+        run_mindspore(run_network, bad / "dump")

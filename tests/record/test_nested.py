@@ -6,7 +6,7 @@ import dataclasses
 from collections import OrderedDict, namedtuple
 from typing import Any
 
-from pytest_msdump.record.names import leaves, named_leaves
+from pytest_msdump.record.calls import leaves, named_leaves
 
 Pair = namedtuple("Pair", "second first")
 

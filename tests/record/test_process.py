@@ -135,7 +135,7 @@ def test_one_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
 def test_python_says_where_it_hangs(tmp_path: Path) -> None:
     code = "import time\ndef step_of_the_optimizer():\n    time.sleep(300)\nstep_of_the_optimizer()"
     with pytest.raises(ProgramError, match=r"(?s)did not end .*line 3 in step_of_the_optimizer"):
-        python(code, tmp_path, timeout=3, tells_where=True, variables={"PYTHONFAULTHANDLER": "1"}, cwd=tmp_path)
+        python(code, tmp_path, timeout=3, prints_where=True, variables={"PYTHONFAULTHANDLER": "1"}, cwd=tmp_path)
     assert not list(tmp_path.glob("core*"))
 
 
@@ -149,7 +149,7 @@ def test_one_that_minds_no_signal_is_ended_too(tmp_path: Path) -> None:
         time.sleep(300)
         """
     with pytest.raises(ProgramError, match="did not end within its time limit"):
-        python(code, tmp_path, timeout=3, tells_where=True, cwd=tmp_path)
+        python(code, tmp_path, timeout=3, prints_where=True, cwd=tmp_path)
     assert not alive(tmp_path / "pid")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_msdump.comparison.opening import OpenDump
 from pytest_msdump.errors import ConfigError, ProgramError
-from pytest_msdump.record.program import record
+from pytest_msdump.record.program import run_program
 from pytest_msdump.record.recorder import opened
 
 GOLDEN = Path(__file__).parent.parent / "data/ascend_golden/b_npu_vs_npu/right"
@@ -52,7 +52,9 @@ def run(tmp_path: Path) -> Callable[..., OpenDump]:
     def run(code: str, *args: str, **options: Any) -> OpenDump:
         script = tmp_path / "program.py"
         script.write_text(dedent(code))
-        return opened(record([sys.executable, script, *args], options.pop("directory", tmp_path / "dump"), **options))
+        return opened(
+            run_program([sys.executable, script, *args], options.pop("directory", tmp_path / "dump"), **options)
+        )
 
     return run
 
@@ -198,7 +200,7 @@ def test_what_cannot_be_asked_is_the_callers_error(
 @pytest.mark.parametrize("command", ["./main --steps 3", []])
 def test_a_command_is_a_list(command: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="give a list, the program first"):
-        record(command, tmp_path / "dump")
+        run_program(command, tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
 
 

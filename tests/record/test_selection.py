@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.record.torch_choice import chosen, named, plain_name, refuse, unwrapped
+from pytest_msdump.record.selection import select_modules
+from pytest_msdump.record.torch import named, refuse_unhooked, unwrapped
+from pytest_msdump.record.torch_tensors import plain_name
 
 
 class Module:
@@ -54,7 +56,7 @@ class DataParallel(Module):
 
 
 def all_of(model, patterns=None, exclude=(), types=(), depth=None):
-    return [*chosen(named(model), patterns, exclude, types, depth)]
+    return [*select_modules(named(model), patterns, exclude, types, depth)]
 
 
 @pytest.fixture
@@ -115,28 +117,28 @@ def test_compiled_modules_are_refused_by_name(model, part):
         given = model
     everything = named(unwrapped(given))
     with pytest.raises(ConfigError, match=r"^head is compiled" if part else r"^Net is compiled"):
-        refuse(given, everything, everything, compiled="refuse")
-    refuse(given, everything, everything, compiled="eager")
+        refuse_unhooked(given, everything, everything, compiled="refuse")
+    refuse_unhooked(given, everything, everything, compiled="eager")
 
 
 def test_a_module_that_compiled_itself_is_refused(model):
     model.children["head"]._compiled_call_impl = print
     with pytest.raises(ConfigError, match=r"^head is compiled"):
-        refuse(model, named(model), {}, compiled="refuse")
+        refuse_unhooked(model, named(model), {}, compiled="refuse")
 
 
 def test_copies_on_several_devices_are_refused(model):
-    refuse(DataParallel(model, [0]), named(model), {}, compiled="refuse")
+    refuse_unhooked(DataParallel(model, [0]), named(model), {}, compiled="refuse")
     with pytest.raises(ConfigError, match=r"^Net runs on several devices"):
-        refuse(DataParallel(model, [0, 1]), named(model), {}, compiled="refuse")
+        refuse_unhooked(DataParallel(model, [0, 1]), named(model), {}, compiled="refuse")
 
 
 def test_modules_inside_of_scripted_ones_are_refused_and_the_scripted_one_is_not():
     model = Net(a=Scripted(b=Scripted()), ab=Linear())
     everything = named(model)
     with pytest.raises(ConfigError, match=r"^a is scripted .*such as a\.b"):
-        refuse(model, everything, everything, compiled="refuse")
-    refuse(model, everything, {name: everything[name] for name in ("Net", "a", "ab")}, compiled="refuse")
+        refuse_unhooked(model, everything, everything, compiled="refuse")
+    refuse_unhooked(model, everything, {name: everything[name] for name in ("Net", "a", "ab")}, compiled="refuse")
     root = Scripted(a=Scripted())
     with pytest.raises(ConfigError, match=r"^Scripted is scripted .*such as a,"):
-        refuse(root, named(root), named(root), compiled="refuse")
+        refuse_unhooked(root, named(root), named(root), compiled="refuse")

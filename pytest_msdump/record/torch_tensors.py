@@ -1,4 +1,4 @@
-"""What a PyTorch model holds beside what flows through it: parameters, buffers, and the state of its optimizer."""
+"""Tensors of PyTorch as arrays, a model's weights, and the state of its optimizer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ from typing import Any
 from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.record.manifest import digest
-from pytest_msdump.record.torch_choice import plain_name
 
-__all__ = [
-    "array_of",
-    "circumstances",
-    "digests",
-    "dtype_policy",
-    "is_tensor",
-    "optimizer_tensors",
-    "weights",
-]
+__all__ = ["array_of", "dtype_policy", "is_tensor", "optimizer_tensors", "plain_name", "run_facts", "weights"]
 
+# What wrappers put between the names of a model's own modules.
+_WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
 # Bytes of an element → the type its bits are taken in.
 _BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
@@ -35,21 +27,28 @@ def is_tensor(value: Any) -> bool:
 def array_of(tensor: Any) -> Any:
     """Return a numpy array, or a `RawArray` for types that numpy lacks.
 
-    Sparse tensors are made dense and quantized ones are told in real numbers. On the CPU the memory is shared: write
-    the array before the tensor can change.
-
-    Parameters
-    ----------
-    tensor : torch.Tensor
-        On any device, with or without gradient, in any order in memory.
+    Sparse tensors become dense, and quantized ones real numbers. On the CPU the memory is shared: write the array
+    before the tensor can change.
 
     Raises
     ------
     ConfigError
         A tensor without numbers of its own: on the device ``meta``, inside of ``vmap``, nested.
     """
+    import torch
+
     try:
-        return _array_of(tensor)
+        dense = tensor.detach()
+        if dense.layout is not torch.strided:
+            dense = dense.to_dense()
+        if dense.is_quantized:
+            dense = dense.dequantize()
+        plain = dense.cpu().resolve_conj().resolve_neg().contiguous()
+        name = str(plain.dtype).removeprefix("torch.")
+        if name in DTYPES and DTYPES[name].native == name:
+            return plain.numpy()
+        bits = plain.view(getattr(torch, _BITS[plain.element_size()]))
+        return RawArray(bits.numpy(), tuple(plain.shape), name)
     except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(
@@ -58,23 +57,9 @@ def array_of(tensor: Any) -> Any:
         ) from error
 
 
-def _array_of(tensor: Any) -> Any:
-    import torch
-
-    dense = tensor.detach()
-    if dense.layout is not torch.strided:
-        dense = dense.to_dense()
-    if dense.is_quantized:
-        dense = dense.dequantize()
-    plain = dense.cpu().resolve_conj().resolve_neg().contiguous()
-    name = str(plain.dtype).removeprefix("torch.")
-    if name in DTYPES and DTYPES[name].native == name:
-        return plain.numpy()
-    bits = plain.view(getattr(torch, _BITS[plain.element_size()]))
-    return RawArray(bits.numpy(), tuple(plain.shape), name)
-
-
-# -- What a PyTorch model holds beside what flows through it ---------------------------------------------------------
+def plain_name(path: str) -> str:
+    """Return a name of a module or parameter without the parts that wrappers add."""
+    return ".".join(part for part in path.split(".") if part not in _WRAPPER_PARTS)
 
 
 def weights(model: Any) -> dict[str, Any]:
@@ -87,27 +72,17 @@ def weights(model: Any) -> dict[str, Any]:
     """
     from torch.nn.parameter import is_lazy
 
-    held = {plain_name(name): tensor for name, tensor in _held(model)}
-    lazy = next((name for name, tensor in held.items() if is_lazy(tensor)), None)
+    found = {plain_name(name): tensor for name, tensor in _named_tensors(model)}
+    lazy = next((name for name, tensor in found.items() if is_lazy(tensor)), None)
     if lazy is not None:
         raise ConfigError(f"{lazy} has no shape before the model is first called; call it once before recording it")
-    return held
-
-
-def _held(model: Any) -> Iterator[tuple[str, Any]]:
-    yield from model.named_parameters()
-    yield from model.named_buffers()
+    return found
 
 
 def optimizer_tensors(optimizer: Any, names: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
-    """Yield, after a step, each parameter as ``NAME/updated`` and the optimizer's own state of it (``NAME/exp_avg``).
+    """Yield, after a step, each parameter as ``NAME/updated`` and the optimizer's state of it (``NAME/exp_avg``).
 
-    Parameters
-    ----------
-    optimizer : torch.optim.Optimizer
-        Any that keeps its state by parameter.
-    names : mapping of int to str
-        ``id`` of a parameter → its name in the model.
+    `names` maps the ``id`` of a parameter to its name in the model.
     """
     for number, group in enumerate(optimizer.param_groups):
         for place, parameter in enumerate(group["params"]):
@@ -118,13 +93,7 @@ def optimizer_tensors(optimizer: Any, names: Mapping[int, str]) -> Iterator[tupl
                     yield f"{name}/{key}", value
 
 
-def digests(tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the digest of each tensor; only one is held as an array at a time."""
-    for name, tensor in tensors.items():
-        yield name, digest(array_of(tensor))
-
-
-def circumstances(model: Any) -> dict[str, Any]:
+def run_facts(model: Any) -> dict[str, Any]:
     """Return what the manifest says of the framework, the device and the seed."""
     import torch
 
@@ -150,5 +119,10 @@ def dtype_policy(model: Any) -> str:
     return ""
 
 
+def _named_tensors(model: Any) -> Iterator[tuple[str, Any]]:
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+
+
 def _device(model: Any) -> str:
-    return next((str(tensor.device) for _, tensor in _held(model)), "cpu")
+    return next((str(tensor.device) for _, tensor in _named_tensors(model)), "cpu")

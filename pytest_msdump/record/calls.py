@@ -1,0 +1,74 @@
+"""Calls of layers: the tensors in what they take and give back, and the line of the program that makes them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+__all__ = ["bound_arguments", "calling_line", "leaves", "named_leaves"]
+
+_OURS = f"{Path(__file__).parent}{os.sep}"
+# Deeper than any model nests its outputs; a value that holds itself ends here.
+_DEEPEST = 32
+
+
+def calling_line(*frameworks: str) -> str | None:
+    """Return ``path:line`` of the innermost caller that is neither this package nor below a framework's folder."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in frameworks)
+    # Names in angle brackets are of code that has no file.
+    skipped = (_OURS, "<", *(f"{Path(file).parent}{os.sep}" for file in files if file))
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(skipped):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def bound_arguments(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return arguments by the names that `function` has for them; by position where they do not fit it."""
+    try:
+        return inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return {**{str(place): value for place, value in enumerate(args)}, **kwargs}
+
+
+def leaves(value: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
+    """Return the tensors in nested tuples, lists, mappings and dataclasses, in their order; other values are skipped.
+
+    Examples
+    --------
+    >>> leaves((1.5, {"b": 2.5, "a": [3.5, None]}), lambda leaf: isinstance(leaf, float))
+    [1.5, 2.5, 3.5]
+    """
+    return [leaf for _, leaf in named_leaves("", value, is_tensor)]
+
+
+def named_leaves(
+    name: str, value: Any, is_tensor: Callable[[Any], bool], depth: int = _DEEPEST
+) -> Iterator[tuple[str, Any]]:
+    """Yield each tensor with its path, e.g. ``("x.1.mask", tensor)``."""
+    if is_tensor(value):
+        yield name, value
+    elif depth:
+        for key, part in _parts(value):
+            yield from named_leaves(f"{name}.{key}" if name else str(key), part, is_tensor, depth - 1)
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the named parts of a container; nothing of other values."""
+    # Before dataclasses: outputs of transformers are both, and as mappings leave out what they do not have.
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, (tuple, list)):
+        names = getattr(value, "_fields", None) or range(len(value))
+        yield from zip(names, value, strict=True)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from ((field.name, getattr(value, field.name, None)) for field in fields(value))

@@ -1,0 +1,236 @@
+"""What the recordings of all frameworks share: writing tensors, iterations, digests, and errors at the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, TypeVar
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.record.calls import calling_line
+from pytest_msdump.record.manifest import digest
+from pytest_msdump.record.writer import DumpWriter
+
+__all__ = ["HookedRecording", "Recording", "RunRecording"]
+
+PARAMETER = "Parameter"
+_Self = TypeVar("_Self", bound="Recording")
+
+
+class Recording(ABC):
+    """A model being recorded, for as long as a ``with`` block runs; the dump is complete after it.
+
+    Parameters
+    ----------
+    directory : path
+        Of the dump: an empty folder, or one that will be made when the block begins.
+    inputs, gradients, parameters : bool
+        Whether to record what layers are given, gradients, and weights.
+    iterations : bool
+        Whether there may be several.
+    digests : bool
+        Whether to put digests of inputs and weights into the manifest.
+    """
+
+    writer: DumpWriter
+
+    def __init__(
+        self,
+        directory: str | PathLike[str],
+        *,
+        inputs: bool = False,
+        gradients: bool = False,
+        parameters: bool = False,
+        iterations: bool,
+        digests: bool,
+    ) -> None:
+        self.directory = Path(directory)
+        self.wants_inputs, self.wants_gradients, self.wants_parameters = inputs, gradients, parameters
+        self.wants_iterations, self.wants_digests = iterations, digests
+        self.is_on = False
+        self._iteration = 0
+        self._cleanup = ExitStack()
+
+    def __enter__(self: _Self) -> _Self:
+        self.prepare()
+        with ExitStack() as stack:
+            self.writer = stack.enter_context(DumpWriter(self.directory, iterations=self.wants_iterations))
+            # Before the hooks go, so that nothing is written by one that runs meanwhile.
+            self.watch(stack)
+            stack.callback(self.stop)
+            self._cleanup = stack.pop_all()
+        self.is_on = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        missing = self.missing() if kind is None else None
+        if missing is None:
+            self._cleanup.__exit__(kind, error, traceback)
+            return
+        # The manifest is to say that the dump is not whole.
+        self._cleanup.__exit__(ConfigError, missing, None)
+        raise missing
+
+    def prepare(self) -> None:  # noqa: B027 - not every recording has something to do
+        """Do what may fail before anything is written."""
+
+    def watch(self, stack: ExitStack) -> None:  # noqa: B027
+        """Describe the run, and hook the model; the stack removes the hooks."""
+
+    def stop(self) -> None:
+        """Record nothing from here on, also where compiled code or a graph still holds a hook."""
+        self.is_on = False
+
+    @abstractmethod
+    def missing(self) -> ConfigError | None:
+        """Return the error to raise when something that was asked for has not come."""
+
+    @abstractmethod
+    def array_of(self, tensor: Any) -> Any:
+        """Return a tensor as `DumpWriter.write` takes it, ``None`` where it has no numbers."""
+
+    def write(self, name: str, tensor: Any, **about: Any) -> None:
+        """Write one tensor of this iteration; `about` are keywords of `DumpWriter.write`."""
+        array = self.array_of(tensor)
+        if array is not None:
+            self.writer.write(name, array, iteration=self._iteration, **about)
+
+    def write_parameters(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Write weights by name, which have no place in the order of execution."""
+        for name, tensor in weights:
+            self.write(name, tensor, op_type=PARAMETER)
+
+    def describe_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """Put digests of what the model is given in this iteration into the manifest."""
+        suffix = f"[{self._iteration}]" if self._iteration else ""
+        self.writer.describe(inputs={f"{name}{suffix}": value for name, value in self._digests(inputs.items())})
+
+    def describe_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Put digests of weights into the manifest; only one is held as an array at a time."""
+        self.writer.describe(weights=dict(self._digests(weights)))
+
+    def _digests(self, tensors: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+        for name, tensor in tensors:
+            array = self.array_of(tensor)
+            if array is not None:
+                yield name, digest(array)
+
+    def _refuse_second_iteration(self) -> None:
+        if not self.wants_iterations:
+            raise ConfigError("this recording is of one iteration; make it with iterations=True to record several")
+
+
+class HookedRecording(Recording):
+    """A recording that is called while a model runs; a subclass says how models of its framework are hooked."""
+
+    # Packages whose frames are not the user's program.
+    FRAMEWORKS: ClassVar[tuple[str, ...]]
+    # What went wrong, and what to do, when nothing was recorded or no gradient came.
+    NOT_CALLED: ClassVar[str]
+    NO_GRADIENTS: ClassVar[str]
+
+    def __init__(self, directory: str | PathLike[str], **options: Any) -> None:
+        super().__init__(directory, **options)
+        self._has_begun = self._had_iteration = False
+        self._written = self._arrived = 0
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What errors call the model."""
+
+    @contextmanager
+    def iteration(self) -> Iterator[int]:
+        """Record one iteration; what runs between two such blocks is not recorded.
+
+        Yields
+        ------
+        int
+            Its number, from 0.
+
+        Raises
+        ------
+        ConfigError
+            A second one, where the recording was not made with ``iterations=True``.
+        """
+        if self._had_iteration:
+            self.step()
+        self._had_iteration = self.is_on = True
+        try:
+            yield self._iteration
+        finally:
+            self.is_on = False
+
+    def step(self) -> None:
+        """End an iteration: what follows belongs to the next one.
+
+        Raises
+        ------
+        ConfigError
+            The recording was not made with ``iterations=True``.
+        """
+        self._refuse_second_iteration()
+        self.forget()
+        self._iteration += 1
+        self._has_begun = False
+
+    def stop(self) -> None:
+        """Record nothing from here on."""
+        super().stop()
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what is kept until the end of an iteration."""
+
+    def missing(self) -> ConfigError | None:
+        """Return an error when no layer was called, or no gradient came."""
+        if not self._written:
+            return ConfigError(f"{self.title} was recorded, and {self.NOT_CALLED}")
+        if self.wants_gradients and not self._arrived:
+            return ConfigError(f"gradients of {self.title} were asked for, and none came; {self.NO_GRADIENTS}")
+        return None
+
+    def write_all(self, name: str, tensors: Sequence[Any], io: str, op_type: str) -> None:
+        """Write what a layer is given or gives back, with the line of the program that called it."""
+        line = calling_line(*self.FRAMEWORKS) if tensors else None
+        for slot, tensor in enumerate(tensors):
+            self.write(name, tensor, slot=slot, io=io, op_type=op_type, line=line)
+        self._written += len(tensors)
+
+    def write_gradient(self, name: str, slot: int, gradient: Any) -> None:
+        """Write a gradient that has arrived, if there is one."""
+        if self.is_on and gradient is not None:
+            self._arrived += 1
+            self.write(name, gradient, slot=slot)
+
+
+class RunRecording(Recording):
+    """A recording that runs the model itself, by a ``run`` of its own."""
+
+    def missing(self) -> ConfigError | None:
+        """Return an error when nothing was run."""
+        if self._iteration:
+            return None
+        return ConfigError(f"{self.directory}: nothing was recorded; call .run(…) of the recording in its with block")
+
+    @contextmanager
+    def one_run(self) -> Iterator[int]:
+        """Yield the number of a run; one that fails does not count.
+
+        Raises
+        ------
+        ConfigError
+            Outside of the block; a second run of a recording that has one iteration.
+        """
+        if not self.is_on:
+            raise ConfigError("a recording runs inside of its with block")
+        if self._iteration:
+            self._refuse_second_iteration()
+        yield self._iteration
+        self._iteration += 1
