@@ -14,16 +14,16 @@ from pytest_msdump.convert.array_files import remove_leftovers
 from pytest_msdump.convert.arrays_to_dumps import (
     KINDS,
     DumpPlan,
-    Said,
+    Overrides,
     Source,
     fitting_names,
     plan_dumps,
     write_planned,
 )
 from pytest_msdump.convert.formats import known_format
-from pytest_msdump.convert.one_file import Outcome, Wishes, convert_file, write_failed_list, write_mappings
-from pytest_msdump.convert.sources import SourceFile, claimed, sources_of
-from pytest_msdump.convert.workers import converted, usual_jobs
+from pytest_msdump.convert.one_file import ConvertOptions, Outcome, convert_file, write_failed_list, write_mappings
+from pytest_msdump.convert.sources import SourceFile, claim_names, sources_of
+from pytest_msdump.convert.workers import convert_all, usual_jobs
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.matching.selection import PairFilter, Selection
@@ -104,7 +104,7 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
         unexplained += [path / name for name in dump.unexplained]
     if not sources and not everything:
         raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
-    return claimed(sources, parsed.to), unexplained
+    return claim_names(sources, parsed.to), unexplained
 
 
 def _check_out(out: Path, sources: Iterable[Path]) -> None:
@@ -150,24 +150,24 @@ def _print_failures(outcomes: Sequence[Outcome], out: Path) -> int:
 
 
 def _to_arrays(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:
-    wishes = _wishes(parsed, sources)
-    for folder in {wishes.out, *(wishes.out / source.folder for source in sources)}:
+    options = _options(parsed, sources)
+    for folder in {options.out, *(options.out / source.folder for source in sources)}:
         remove_leftovers(folder)
     jobs = parsed.jobs or usual_jobs(len(sources))
-    task = partial(convert_file, wishes=wishes, open_view=open_view)
+    task = partial(convert_file, options=options, open_view=open_view)
     progress = Progress("msdump convert", quiet=parsed.quiet)
-    outcomes = list(progress(converted(sources, task, jobs=jobs), "files", len(sources)))
+    outcomes = list(progress(convert_all(sources, task, jobs=jobs), "files", len(sources)))
     write_mappings([row for outcome in outcomes for row in outcome.names])
     if unexplained:
         _print(f"left out, no dump files: {counted(len(unexplained), 'file')}, e.g. {min(unexplained)}")
-    failed = _print_failures(outcomes, wishes.out)
+    failed = _print_failures(outcomes, options.out)
     written = sum(len(outcome.written) for outcome in outcomes)
     done = f"converted {len(outcomes) - failed} of {counted(len(outcomes), 'file')}"
-    print_lines([f"{done}: {counted(written, 'file')} in {wishes.out}"])
+    print_lines([f"{done}: {counted(written, 'file')} in {options.out}"])
     return int(bool(failed) or not written)
 
 
-def _wishes(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> Wishes:
+def _options(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> ConvertOptions:
     out, shape = Path(parsed.out), _shape(parsed.shape)
     if shape is not None and len(sources) > 1:
         raise ConfigError(f"--shape is for one file, and there are {len(sources)}")
@@ -179,7 +179,7 @@ def _wishes(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> Wishes
         if not files:
             raise ConfigError(f"--code {code}: holds no format_convert/convert_FROM_to_TO.py; name the folder above it")
         _print(f"ran user code: {', '.join(map(str, files))}")
-    wishes = Wishes(
+    options = ConvertOptions(
         out=out,
         to=parsed.to,
         memory_format=parsed.memory_format and known_format(parsed.memory_format, flag="--memory-format"),
@@ -189,7 +189,7 @@ def _wishes(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> Wishes
         protected=frozenset(_identities(sources, out)),
     )
     _make_folder(out)
-    return wishes
+    return options
 
 
 def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int, int]]:
@@ -210,7 +210,7 @@ def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpla
     left_out = sorted({*others, *(path.name for path in unexplained)})
     out = Path(parsed.out)
     _check_plans(parsed, plans, left_out)
-    said = _said(parsed)
+    overrides = _overrides(parsed)
     _make_folder(out)
     for folder in {(out / plan.path).parent for plan in plans}:
         remove_leftovers(folder)
@@ -218,7 +218,7 @@ def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpla
     for plan in plans:
         outcome = Outcome(plan.parts[0][1].ref.source.path)
         try:
-            outcome.written.append(write_planned(plan, out, open_view, said=said))
+            outcome.written.append(write_planned(plan, out, open_view, overrides=overrides))
         except (MsdumpError, OSError, MemoryError) as error:
             reason = str(error).removeprefix(f"{outcome.path}: ")
             outcome.failures.append(("", reason or "there is not enough memory"))
@@ -230,13 +230,13 @@ def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpla
     return int(bool(failed))
 
 
-def _said(parsed: argparse.Namespace) -> Said:
+def _overrides(parsed: argparse.Namespace) -> Overrides:
     if parsed.groups is not None and not 1 <= parsed.groups < 2**31:
         raise ConfigError(f"--groups {parsed.groups}: give a number from 1 on")
     converters, files = load_converters(Path(parsed.code)) if parsed.code is not None else ({}, ())
     if files:
         _print(f"ran user code: {', '.join(map(str, files))}")
-    return Said(
+    return Overrides(
         dtype=parsed.dtype,
         memory_format=parsed.from_format,
         shape=_shape(parsed.shape),

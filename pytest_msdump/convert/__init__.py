@@ -1,1 +1,1 @@
-"""Files brought from one form to another: networks without in-place layers, folders with names of the grammar."""
+"""Other forms of files: arrays from dumps and back, memory formats, names of the grammar, Caffe networks."""

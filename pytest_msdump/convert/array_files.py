@@ -1,4 +1,4 @@
-"""One tensor, one file: written block by block under a temporary name, and renamed when it is whole."""
+"""Tensors into files of arrays: written block by block under a temporary name, and renamed when they are whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -31,17 +32,7 @@ _BLOCK_ELEMENTS = 2**17
 
 
 class ArrayView:
-    """An array in memory as a `model.tensor.TensorView`.
-
-    Parameters
-    ----------
-    values : ndarray
-        Of a native numpy type.
-    dtype : str, optional
-        The logical type, a name from `facts.dtypes`, where it is not the array's own.
-    memory_format : str, optional
-        What its axes are.
-    """
+    """An array in memory as a `TensorView`; `dtype` is the logical type where it is not the array's own."""
 
     def __init__(self, values: Array, dtype: str | None = None, memory_format: str | None = None) -> None:
         self._values = values
@@ -90,20 +81,8 @@ class ArrayView:
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name when it is whole, and not at all when writing fails.
 
-    Parameters
-    ----------
-    path : Path
-        Its folder exists. A file of this name is replaced.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be written.
-
-    Notes
-    -----
-    The temporary file is locked while it is written. A process that is killed loses the lock with its life, by which
-    `remove_leftovers` knows what nobody is going to finish.
+    The temporary file is locked while it is written. The lock ends with the process, also with one that is killed: so
+    `remove_leftovers` knows that no process will finish the file.
     """
     temporary = path.with_name(f"{_PREFIX}{uuid4().hex}{_SUFFIX}")
     try:
@@ -112,7 +91,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
                 with suppress(OSError):
                     fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield stream
-                # Renamed while it is locked: nobody takes the finished file for a leftover.
+                # Renamed while it is locked, so that the finished file is not taken for a leftover.
                 stream.flush()
                 temporary.replace(path)
         finally:
@@ -125,20 +104,17 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 def remove_leftovers(folder: Path) -> int:
     """Remove what a killed run left half-written in a folder, not below it; return how many files.
 
-    Files that somebody is writing at this moment stay.
+    Files that another process is writing at this moment stay.
     """
-    count = 0
-    with suppress(OSError), os.scandir(folder) as entries:
-        names = [entry.name for entry in entries]
-        for name in names:
-            if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
-                count += _removed(folder / name)
-    return count
-
-
-def _removed(path: Path) -> bool:
     try:
-        # Never through a link, which would not be ours.
+        return sum(map(_remove, [*folder.glob(f"{_PREFIX}*{_SUFFIX}")]))
+    except OSError:
+        return 0
+
+
+def _remove(path: Path) -> bool:
+    try:
+        # A link would not be ours.
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
@@ -153,28 +129,18 @@ def _removed(path: Path) -> bool:
 
 
 def write_view(view: TensorView, path: Path, *, to: str = "npy") -> Path:
-    """Write a tensor into a file of its own, in the axes that it has, block by block.
+    """Write a tensor into a file of its own, in the axes that it has, block by block; the view is not closed.
 
     Parameters
     ----------
     view : TensorView
-        Read to its end; not closed.
+        Read to its end.
     path : Path
-        Its folder exists. A file of this name is replaced, by the whole new one.
+        Its folder exists. A file of this name is replaced.
     to : str
         ``npy``: an array in the numpy type that values are computed in (bfloat16 and 8-bit floats as float32, int4 as
         int8); ``bin``: the bytes of its own type, little-endian; ``txt``: flat, one ``%.18e`` a line, below a line
         with shape and type that begins with ``#``.
-
-    Returns
-    -------
-    Path
-        `path`.
-
-    Raises
-    ------
-    MsdumpError
-        The tensor cannot be read, or the file cannot be written.
     """
     with whole_file(path) as stream:
         for piece in _PIECES[to](view):
@@ -195,22 +161,14 @@ def write_npz(views: Iterable[tuple[str, TensorView]], path: Path) -> Path:
 
 
 def npy_bytes(view: TensorView) -> Iterator[bytes]:
-    """Yield what an npy file of a tensor consists of: the header, then its values in C order."""
+    """Yield the bytes of an npy file of a tensor: the header, then its values in C order."""
     dtype = np.dtype(DTYPES[view.dtype].native).newbyteorder("<")
     header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": view.shape}
-    head = _Collected()
+    head = BytesIO()
     npy_format.write_array_header_1_0(head, header)
-    yield bytes(head)
+    yield head.getvalue()
     for block in view.blocks(_BLOCK_ELEMENTS):
         yield block.astype(dtype, copy=False).tobytes()
-
-
-class _Collected(bytearray):
-    """What is written to it."""
-
-    def write(self, data: bytes) -> None:
-        """Append."""
-        self += data
 
 
 def _raw_bytes(view: TensorView) -> Iterator[bytes]:
@@ -219,7 +177,7 @@ def _raw_bytes(view: TensorView) -> Iterator[bytes]:
 
 
 def text_bytes(view: TensorView, *, with_header: bool = True) -> Iterator[bytes]:
-    """Yield a tensor as `numpy.savetxt` writes the flat array; with a header, shape and type in a line behind ``#``."""
+    """Yield the flat tensor as `numpy.savetxt` writes it, by default below a line ``#`` with shape and type."""
     if with_header:
         yield f"# shape {view.shape}, dtype {view.dtype}\n".encode()
     for block in view.blocks(_BLOCK_ELEMENTS):

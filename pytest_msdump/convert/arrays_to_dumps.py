@@ -1,4 +1,4 @@
-"""Tensors of any dump into dump files of a device; what one file lacks does not stop the others."""
+"""Tensors of any dump into dump files of a device: which file each belongs to, and writing the files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.convert.dump_files import DumpTensor, data_type_number, memory_format_number, write_dump
-from pytest_msdump.convert.formats import Relabelled, brought
+from pytest_msdump.convert.formats import Relabelled, bring
 from pytest_msdump.dumps.file_names import number, parse_ascend, parse_converted, parse_mindspore, parse_reference
 from pytest_msdump.errors import MsdumpError, TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS, may_be_padded
@@ -23,7 +23,7 @@ from pytest_msdump.model.tensor import TensorRef, TensorView
 __all__ = [
     "KINDS",
     "DumpPlan",
-    "Said",
+    "Overrides",
     "Source",
     "array_name",
     "fitting_names",
@@ -35,7 +35,7 @@ __all__ = [
 KINDS = {"caffe": ".pb", "tf": ".pb", "quant": ".quant", "offline": "", "sim": ""}
 
 _ARRAY = ".npy"
-# A number of more digits is a time.
+# A number with more digits is a time.
 _MOST_DIGITS = 9
 _ORIGINAL, _DEVICE = "OP.INDEX.TIME.npy", "OP_TYPE.OP.TASK[.STREAM].TIME[.output].INDEX.npy"
 
@@ -51,7 +51,7 @@ class ArrayName(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A tensor that goes into a dump file, the name of its file as it was before it was shortened, and where to."""
+    """A tensor for a dump file, the name of its own file before it was shortened, and the folder to write to."""
 
     ref: TensorRef
     name: str
@@ -60,14 +60,14 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DumpPlan:
-    """One dump file that is to be written: its path below the output folder, and its tensors in order."""
+    """One dump file to write: its path below the output folder, and its tensors in order."""
 
     path: Path
     parts: tuple[tuple[ArrayName, Source], ...]
 
 
 def fitting_names(kind: str | None) -> str:
-    """Return what the names of arrays have to look like, for a sentence."""
+    """Return the form that names of arrays must have, for messages."""
     if kind is None:
         return f"{_ORIGINAL} or {_DEVICE}"
     return _ORIGINAL if KINDS[kind] else _DEVICE
@@ -81,7 +81,7 @@ def array_name(name: str, kind: str | None) -> ArrayName | None:
     name : str
         A file name without its directory.
     kind : str, optional
-        One of `KINDS`; ``None`` when the name is to tell: what is no device's becomes a ``.pb``.
+        One of `KINDS`; by default the name decides: what is no device's becomes a ``.pb``.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def _of_original(name: str, suffix: str) -> ArrayName | None:
     parsed = parse_reference(name)
     if parsed is None or len(name.split(".")[-3]) > _MOST_DIGITS:
         return None
-    # The file's own name keeps zeros in front of its numbers.
+    # The file's name keeps leading zeros of its numbers.
     return ArrayName(name.removesuffix(_ARRAY) + suffix, parsed.op, "output", 0, parsed.timestamp or 0)
 
 
@@ -128,21 +128,9 @@ def _of_device(name: str) -> ArrayName | None:
 
 
 def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
-    """Find out which dump files tensors become.
+    """Return the dump files that tensors become, by path, and the names that have another form.
 
-    Parameters
-    ----------
-    sources : iterable of Source
-        Tensors of arrays; without a kind of dump files, too, which stay files of their names.
-    kind : str, optional
-        As of `array_name`.
-
-    Returns
-    -------
-    plans
-        By path. None of them was `checked`.
-    others
-        Names that have another form, sorted.
+    `kind` is as for `array_name`. Without one, tensors of dump files are taken, too, and keep the names of their files.
     """
     found: defaultdict[Path, list[tuple[ArrayName, Source]]] = defaultdict(list)
     others = []
@@ -168,13 +156,7 @@ def _place(entry: tuple[ArrayName, Source]) -> tuple[str, int, str]:
 
 
 def checked(plan: DumpPlan) -> DumpPlan:
-    """Return a plan whose tensors can be numbered by their place, as a dump file does.
-
-    Raises
-    ------
-    MsdumpError
-        An input or output is not there, or there twice.
-    """
+    """Return a plan whose tensors can be numbered by their place, as a dump file does; refuse gaps and doubles."""
     for io in ("input", "output"):
         own = [(parsed.slot, source.name) for parsed, source in plan.parts if parsed.io == io]
         for place, (slot, name) in enumerate(own):
@@ -190,7 +172,7 @@ def checked(plan: DumpPlan) -> DumpPlan:
     return plan
 
 
-# -- Tensors of any dump into dump files of a device -----------------------------------------------------------------
+# -- Writing them ----------------------------------------------------------------------------------------------------
 
 
 Shape = tuple[int, ...]
@@ -198,28 +180,28 @@ Open = Callable[[TensorRef], TensorView]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Overrides:
     """What a caller says of tensors; it wins over what their files say.
 
     Parameters
     ----------
     dtype : str, optional
-        What the elements are where the npy type is only how they are stored (bfloat16, float8 kinds, int4 …).
+        Of the elements, where the npy type is only how they are stored (bfloat16, float8 kinds, int4 …).
     memory_format : str, optional
-        What the axes are; nothing is moved. ``ND`` where nobody says.
+        What the axes are, ``ND`` by default; nothing is moved.
     shape : tuple of int, optional
-        The logical shape of tensors in a padded format, for the header's `original_shape`.
+        Logical shape of tensors in a padded format, for the header's `original_shape`.
     groups : int, optional
         Of a convolution, for weights.
     wanted : str, optional
-        The memory format to bring tensors to; as they are by default.
+        The memory format to bring tensors to; by default they stay as they are.
     converters : mapping
-        A user's functions, which win over ours on that way.
+        A user's functions, which win over ours.
 
     Raises
     ------
     ConfigError
-        A dump cannot say this data type or memory format.
+        A dump has no number for this data type or memory format.
     """
 
     dtype: str | None = None
@@ -237,28 +219,11 @@ class Said:
                 memory_format_number(name)
 
 
-NOTHING_SAID = Said()
+NO_OVERRIDES = Overrides()
 
 
-def write_planned(plan: DumpPlan, out: Path, open_view: Open, *, said: Said = NOTHING_SAID) -> Path:
-    """Write one dump file.
-
-    Parameters
-    ----------
-    plan : DumpPlan
-        What goes into it.
-    out : Path
-        The output folder. A file of the same name is replaced.
-    open_view : callable
-        Opens a tensor in its stored axes.
-    said : Said
-        What the tensors are.
-
-    Raises
-    ------
-    MsdumpError
-        A tensor is not there, cannot be read, or is not what is said of it; the file is not written at all.
-    """
+def write_planned(plan: DumpPlan, out: Path, open_view: Open, *, overrides: Overrides = NO_OVERRIDES) -> Path:
+    """Write one dump file below `out`, whole or not at all; `open_view` opens a tensor in its stored axes."""
     path = out / plan.path
     first, source = checked(plan).parts[0]
     try:
@@ -268,23 +233,23 @@ def write_planned(plan: DumpPlan, out: Path, open_view: Open, *, said: Said = NO
     with ExitStack() as opened:
         tensors = []
         for parsed, one in plan.parts:
-            tensor = _tensor(parsed, one, open_view, said)
+            tensor = _tensor(parsed, one, open_view, overrides)
             opened.callback(tensor.view.close)
             tensors.append(tensor)
         op_name = source.ref.key.op.true_name or first.op
         return write_dump(path, tensors, op_name=op_name, dump_time=first.timestamp)
 
 
-def _tensor(parsed: ArrayName, source: Source, open_view: Open, said: Said) -> DumpTensor:
-    dtype = said.dtype or source.ref.spec.dtype
+def _tensor(parsed: ArrayName, source: Source, open_view: Open, overrides: Overrides) -> DumpTensor:
+    dtype = overrides.dtype or source.ref.spec.dtype
     view = _opened(source.ref, dtype, open_view)
     try:
-        name = said.memory_format or view.spec.memory_format or "ND"
-        groups = said.groups or view.spec.groups
-        shape = said.shape or _told(view, name)
-        if said.wanted is not None:
-            view, shape = _moved(view, name, shape, said)
-            name = said.wanted
+        name = overrides.memory_format or view.spec.memory_format or "ND"
+        groups = overrides.groups or view.spec.groups
+        shape = overrides.shape or _logical_shape(view, name)
+        if overrides.wanted is not None:
+            view, shape = _moved(view, name, shape, overrides)
+            name = overrides.wanted
         original = _original_shape(view, name, shape, groups)
         return DumpTensor(view, parsed.io, dtype or view.dtype, name, original, groups)
     except BaseException:
@@ -292,19 +257,19 @@ def _tensor(parsed: ArrayName, source: Source, open_view: Open, said: Said) -> D
         raise
 
 
-def _moved(view: TensorView, name: str, shape: Shape | None, said: Said) -> tuple[TensorView, Shape | None]:
-    """Bring a tensor to another memory format; return its logical shape, too, as far as it is known."""
-    wanted = said.wanted or name
-    told = said.memory_format is not None or said.groups is not None
-    labelled = Relabelled(view, name, said.groups) if told else view
-    moved = brought(labelled, wanted, shape=said.shape, converters=said.converters)
+def _moved(view: TensorView, name: str, shape: Shape | None, overrides: Overrides) -> tuple[TensorView, Shape | None]:
+    """Bring a tensor to another memory format; return it and its logical shape, as far as that is known."""
+    wanted = overrides.wanted or name
+    is_said = overrides.memory_format is not None or overrides.groups is not None
+    labelled = Relabelled(view, name, overrides.groups) if is_said else view
+    moved = bring(labelled, wanted, shape=overrides.shape, converters=overrides.converters)
     if not may_be_padded(wanted):
         return moved, moved.shape
     return moved, shape if may_be_padded(name) else view.shape
 
 
 def _opened(ref: TensorRef, dtype: str | None, open_view: Open) -> TensorView:
-    """Open a tensor as what it is said to be; where it is stored as another type of number, as that."""
+    """Open a tensor as a type; where it is stored as another one, as that."""
     try:
         return open_view(replace(ref, spec=replace(ref.spec, dtype=dtype)))
     except TensorFileError:
@@ -313,10 +278,10 @@ def _opened(ref: TensorRef, dtype: str | None, open_view: Open) -> TensorView:
         return open_view(replace(ref, spec=replace(ref.spec, dtype=None)))
 
 
-def _told(view: TensorView, name: str) -> Shape | None:
+def _logical_shape(view: TensorView, name: str) -> Shape | None:
     """Return the logical shape that a tensor's file gives beside its stored one."""
-    told = view.spec.logical_shape
-    return None if told == view.shape and may_be_padded(name) else told
+    shape = view.spec.logical_shape
+    return None if shape == view.shape and may_be_padded(name) else shape
 
 
 def _original_shape(view: TensorView, name: str, shape: Shape | None, groups: int) -> Shape | None:

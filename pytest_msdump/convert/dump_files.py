@@ -1,4 +1,4 @@
-"""Arrays into binary dump files, as the device's runtime writes them: header, then inputs, then outputs.
+"""Writes arrays into binary dump files, as the device's runtime does: header, then inputs, then outputs.
 
 The file appears whole or not at all, and is written block by block. The vendor's own tool writes headers of JSON with a
 size of 0, which no tool can read, its own included.
@@ -6,11 +6,10 @@ size of 0, which no tool can read, its own included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.convert.array_files import whole_file
 from pytest_msdump.dtypes import canonical
@@ -29,12 +28,7 @@ _MOST = 2**64 - 1
 
 
 def varint(value: int) -> bytes:
-    """Return a number in groups of seven bits, the lowest first.
-
-    Raises
-    ------
-    ValueError
-        When it is negative or has more than 64 bits.
+    """Return an unsigned number of 64 bits in groups of seven bits, the lowest first.
 
     Examples
     --------
@@ -56,49 +50,29 @@ def number_field(number: int, value: int) -> bytes:
 
 
 def bytes_field(number: int, content: bytes | Iterable[int]) -> bytes:
-    """Return the field of a text, of a message (also an empty one), or of a list of numbers, packed."""
+    """Return the field of a text, of a message, which may be empty, or of a packed list of numbers."""
     data = content if isinstance(content, bytes) else b"".join(map(varint, content))
     return varint(number << 3 | _LEN) + varint(len(data)) + data
 
 
-# -- The header of an Ascend dump file as bytes ----------------------------------------------------------------------
+# -- The header of an Ascend dump file -------------------------------------------------------------------------------
 
 
 _VERSION = b"2.0"
 _LENGTH_BYTES = 8
 
-# A quantised integer is the integer it is stored as; that one comes first in the table.
+# Quantised integers have the names of the plain ones, which come first in the table.
 _DATA_TYPES = {kind.dtype: number for number, kind in reversed(DATA_TYPES.items())}
 _FORMATS = {name: number for number, name in MEMORY_FORMATS.items()}
 
-
-def _numbers(fields: Mapping[int, str]) -> Mapping[str, int]:
-    return {name: number for number, name in fields.items()}
-
-
-_DUMP, _SHAPE = _numbers(DUMP_DATA), _numbers(SHAPE)
-_FIELDS = {"output": _numbers(OP_OUTPUT), "input": _numbers(OP_INPUT)}
-
-
-class StoredHeader(NamedTuple):
-    """What a header says of one tensor: `shape` is the stored one, `size` its bytes, `groups` a convolution's."""
-
-    io: str
-    dtype: str
-    memory_format: str
-    shape: tuple[int, ...]
-    original_shape: tuple[int, ...] | None
-    size: int
-    groups: int = 1
+_DUMP, _SHAPE, _OUTPUT, _INPUT = (
+    {name: number for number, name in fields.items()} for fields in (DUMP_DATA, SHAPE, OP_OUTPUT, OP_INPUT)
+)
+_FIELDS = {"output": _OUTPUT, "input": _INPUT}
 
 
 def data_type_number(name: str) -> int:
     """Return the number of a data type in a header.
-
-    Raises
-    ------
-    ConfigError
-        When a dump cannot say this type.
 
     Examples
     --------
@@ -116,11 +90,6 @@ def data_type_number(name: str) -> int:
 def memory_format_number(name: str) -> int:
     """Return the number of a memory format in a header.
 
-    Raises
-    ------
-    UnknownNameError
-        When there is none.
-
     Examples
     --------
     >>> memory_format_number("NC1HWC0"), memory_format_number("FracZ"), memory_format_number("DefaultFormat")
@@ -133,49 +102,7 @@ def memory_format_number(name: str) -> int:
     return found
 
 
-def encode_header(tensors: Sequence[StoredHeader], *, op_name: str, dump_time: int) -> bytes:
-    """Return what stands before the data of a dump file: the header's length in 8 bytes, and the header.
-
-    Parameters
-    ----------
-    tensors : sequence of StoredHeader
-        Inputs and outputs, each in the order of their slots. Data follows in another order: all inputs, all outputs.
-    op_name : str
-        As the framework writes it.
-    dump_time : int
-        Of the run, as the dump's name has it.
-
-    Raises
-    ------
-    ConfigError
-        A data type or memory format has no number.
-    """
-    message = bytes_field(_DUMP["version"], _VERSION) + number_field(_DUMP["dump_time"], dump_time)
-    for io in ("output", "input"):
-        message += b"".join(bytes_field(_DUMP[io], _tensor(one)) for one in tensors if one.io == io)
-    if op_name:
-        message += bytes_field(_DUMP["op_name"], op_name.encode())
-    return len(message).to_bytes(_LENGTH_BYTES, "little") + message
-
-
-def _tensor(one: StoredHeader) -> bytes:
-    fields = _FIELDS[one.io]
-    parts = [
-        number_field(fields["data_type"], data_type_number(one.dtype)),
-        number_field(fields["format"], memory_format_number(one.memory_format)),
-    ]
-    # No shape at all means a scalar.
-    if one.shape:
-        parts.append(bytes_field(fields["shape"], bytes_field(_SHAPE["dim"], one.shape)))
-    parts.append(number_field(fields["size"], one.size))
-    if one.original_shape:
-        parts.append(bytes_field(fields["original_shape"], bytes_field(_SHAPE["dim"], one.original_shape)))
-    if one.groups > 1:
-        parts.append(number_field(fields["sub_format"], one.groups))
-    return b"".join(parts)
-
-
-# -- Arrays into binary dump files, as the device's runtime writes them ----------------------------------------------
+# -- Writing a file --------------------------------------------------------------------------------------------------
 
 
 # Several elements may share a byte: a multiple of 8.
@@ -184,20 +111,20 @@ _BLOCK_ELEMENTS = 2**17
 
 @dataclass(frozen=True, slots=True)
 class DumpTensor:
-    """One tensor that is to stand in a dump file.
+    """One tensor of a dump file.
 
     Parameters
     ----------
     view : TensorView
         Its values; the shape is the stored one.
     io : str
-        ``"output"`` or ``"input"``. The place among those of its kind is its slot.
+        ``"output"`` or ``"input"``. Its place among those is its slot.
     dtype : str, optional
-        Of the elements in the dump; the view's by default. The values must be values of that type: nothing is rounded.
+        Of the elements in the dump; the view's by default. Values that it does not have are an error.
     memory_format : str
         What the axes of the view are; nothing is moved.
     original_shape : tuple of int, optional
-        Without padding. By default the stored shape, unless the format is padded: then the header does not say.
+        Without padding. By default the stored shape, or none where the format is padded.
     groups : int
         Of a convolution whose weight this is.
     """
@@ -216,37 +143,27 @@ def write_dump(path: Path, tensors: Sequence[DumpTensor], *, op_name: str = "", 
     Parameters
     ----------
     path : Path
-        The file; its folder exists, and a file of this name is replaced. Its name tells operator and time, by one of
-        the grammars of dump files; it is not looked at.
+        The file; its folder exists, and a file of this name is replaced.
     tensors : sequence of DumpTensor
-        At least one. Each view is read to its end, and not closed.
+        At least one. Views are not closed.
     op_name : str
         The operator's true name, for the header.
     dump_time : int
         For the header; by custom the microseconds since 1970 of the name.
 
-    Returns
-    -------
-    Path
-        `path`.
-
     Raises
     ------
     ConfigError
-        A dump cannot say a data type or memory format.
+        A data type or memory format has no number in dumps.
     TensorFileError
-        There is no tensor, one cannot be read, or a value is none that its data type has.
+        There is no tensor, one cannot be read, or its type does not have one of its values.
     MsdumpError
         The file cannot be written.
-
-    Notes
-    -----
-    The same tensors, name and time give the same bytes.
     """
     if not tensors:
         raise TensorFileError(f"{path}: a dump of no tensor would be read as a damaged one; give at least one")
     ordered = sorted(tensors, key=lambda tensor: tensor.io == "output")
-    header = encode_header([_header(tensor) for tensor in ordered], op_name=op_name, dump_time=dump_time)
+    header = _header(ordered, op_name, dump_time)
     with whole_file(path) as stream:
         stream.write(header)
         for tensor in ordered:
@@ -256,18 +173,29 @@ def write_dump(path: Path, tensors: Sequence[DumpTensor], *, op_name: str = "", 
     return path
 
 
-def _header(tensor: DumpTensor) -> StoredHeader:
-    shape = tensor.view.shape
-    name = tensor.dtype or tensor.view.dtype
-    original = tensor.original_shape
-    if original is None and not may_be_padded(tensor.memory_format):
+def _header(tensors: Sequence[DumpTensor], op_name: str, dump_time: int) -> bytes:
+    """Return the beginning of a dump file: the header's length in 8 bytes, and the header."""
+    message = bytes_field(_DUMP["version"], _VERSION) + number_field(_DUMP["dump_time"], dump_time)
+    for io in ("output", "input"):
+        message += b"".join(bytes_field(_DUMP[io], _tensor(one)) for one in tensors if one.io == io)
+    if op_name:
+        message += bytes_field(_DUMP["op_name"], op_name.encode())
+    return len(message).to_bytes(_LENGTH_BYTES, "little") + message
+
+
+def _tensor(one: DumpTensor) -> bytes:
+    fields, shape, dtype = _FIELDS[one.io], one.view.shape, one.dtype or one.view.dtype
+    original = one.original_shape
+    if original is None and not may_be_padded(one.memory_format):
         original = shape
-    return StoredHeader(
-        io=tensor.io,
-        dtype=canonical(name) or name,
-        memory_format=tensor.memory_format,
-        shape=shape,
-        original_shape=original,
-        size=bytes_needed(name, prod(shape)),
-        groups=tensor.groups,
-    )
+    message = number_field(fields["data_type"], data_type_number(dtype))
+    message += number_field(fields["format"], memory_format_number(one.memory_format))
+    # No shape at all means a scalar.
+    if shape:
+        message += bytes_field(fields["shape"], bytes_field(_SHAPE["dim"], shape))
+    message += number_field(fields["size"], bytes_needed(dtype, prod(shape)))
+    if original:
+        message += bytes_field(fields["original_shape"], bytes_field(_SHAPE["dim"], original))
+    if one.groups > 1:
+        message += number_field(fields["sub_format"], one.groups)
+    return message

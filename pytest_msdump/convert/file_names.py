@@ -1,4 +1,4 @@
-"""Names of converted files: the vendor's, so that its users' scripts and our own readers find them.
+"""Names of converted files: the vendor's, so that its users' scripts and our readers find them.
 
 References
 ----------
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from math import prod
 from typing import NamedTuple
 
 from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore, parse_protobuf
@@ -28,10 +29,10 @@ _MSNPY_FIELDS = 5
 
 
 class Stem(NamedTuple):
-    """What the name of a tensor's file begins with.
+    """Beginnings of the name of a tensor's file.
 
-    `whole` is kept as it is by npy and txt files without a memory format; `numbered` ends with the tensor's number, and
-    is ``None`` where the source's name has no place for it; `renamed` is what msnpy makes of it.
+    npy and txt files without a memory format have `whole`. `numbered` ends with the tensor's number, ``None`` where the
+    source's name has no place for it; `renamed` is for msnpy.
     """
 
     whole: str
@@ -50,9 +51,9 @@ class Stem(NamedTuple):
         dtype : str
             Its logical type.
         memory_format : str
-            What it is in.
+            As it is written.
         converted : bool
-            Whether somebody asked for that format; only then the shape is worth a field.
+            Whether that format was asked for; only then the name has the shape.
 
         Examples
         --------
@@ -62,12 +63,11 @@ class Stem(NamedTuple):
         """
         lengths = [str(length) for length in shape]
         if to == "msnpy":
-            fields = [self.renamed or self.numbered or self.whole, memory_format, *_said(dtype)]
+            fields = [self.renamed or self.numbered or self.whole, memory_format]
+            # The type, where an npy file holds it as another one.
+            fields += [dtype] if DTYPES[dtype].native != dtype and dtype not in _UNSAYABLE else []
         elif to == "bin":
-            size = 1
-            for length in shape:
-                size *= length
-            fields = [self.numbered or self.whole, "_".join(lengths) if converted and lengths else str(size)]
+            fields = [self.numbered or self.whole, "_".join(lengths) if converted and lengths else str(prod(shape))]
             fields += [dtype, memory_format]
         elif converted and self.numbered is not None and lengths:
             fields = [self.numbered, "x".join(lengths)]
@@ -76,20 +76,8 @@ class Stem(NamedTuple):
         return ".".join(fields) + SUFFIXES[to]
 
 
-def _said(dtype: str) -> tuple[str, ...]:
-    """Return the field for a type that an npy file holds as another one."""
-    return (dtype,) if DTYPES[dtype].native != dtype and dtype not in _UNSAYABLE else ()
-
-
 def stem_of(ref: TensorRef, name: str) -> Stem:
-    """Return what the names of a tensor's files begin with.
-
-    Parameters
-    ----------
-    ref : TensorRef
-        The tensor.
-    name : str
-        Of its file, as it was before it was shortened.
+    """Return what the names of a tensor's files begin with; `name` is its own file's, before it was shortened.
 
     Examples
     --------
@@ -133,7 +121,7 @@ def short_name(name: str) -> str | None:
     """
     if len(os.fsencode(name)) < _TOO_LONG:
         return None
-    # No one's secret depends on it: the vendor's way of naming, so that both tools give one file one name.
-    # `uuid.uuid3` does the same, of names that are UTF-8 alone.
+    # The vendor's way, so that both tools give one file one name; no secret depends on it.
+    # `uuid.uuid3` does the same, but for UTF-8 names only.
     digest = hashlib.md5(uuid.NAMESPACE_DNS.bytes + os.fsencode(name), usedforsecurity=False).digest()
     return uuid.UUID(bytes=digest, version=3).hex + os.path.splitext(name)[1]  # noqa: PTH122

@@ -1,4 +1,4 @@
-"""A tensor as it was stored, brought to the memory format that somebody asked for."""
+"""Brings a tensor as it was stored to another memory format."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pytest_msdump.layouts.converters import Converters
 from pytest_msdump.layouts.device_layout import NAMELESS, logical, stored, target
 from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
 
-__all__ = ["Converted", "Relabelled", "brought", "convert_shape", "header_format", "known_format"]
+__all__ = ["Converted", "Relabelled", "bring", "convert_shape", "header_format", "known_format"]
 
 Shape = tuple[int, ...]
 
-# What is brought to a device's format is held whole, some three times over.
+# A tensor that is brought to a device's format is in memory as a whole, some three times.
 _MOST_BYTES_HELD = 2**32
 # Where height and width are one stored axis.
 _SPATIAL = {"NCS": "NCHW"}
@@ -32,18 +32,21 @@ _SPATIAL = {"NCS": "NCHW"}
 
 # Blocks of four channels whatever the type; the others have 32 of one byte each, 16 of wider ones.
 _SMALL = "C04"
+# Formats whose converters get the groups of a convolution, too.
+_GROUPED = "FRACTAL_Z"
+_NUMBERS = "biufc"
 _BYTE_BITS, _BYTE_BLOCK = 8, 32
 
 
 class _Named(NamedTuple):
-    """A tensor without padding, and what its axes are; ``None`` where nobody tells."""
+    """A tensor without padding, and what its axes are; ``None`` where that is unknown."""
 
     view: TensorView
     letters: str | None
 
 
 class Relabelled(ForwardingView):
-    """A tensor whose memory format, or groups, are told by somebody else than its file."""
+    """A tensor whose memory format, or groups, are not those that its file says."""
 
     def __init__(self, view: TensorView, memory_format: str, groups: int | None = None) -> None:
         super().__init__(view)
@@ -53,50 +56,44 @@ class Relabelled(ForwardingView):
 
     @property
     def spec(self) -> TensorSpec:
-        """The file's, but for the memory format."""
+        """The file's, except for the memory format."""
         return self._spec
 
 
 def known_format(name: str, *, flag: str) -> str:
-    """Return the name of a memory format as the tables have it.
-
-    Raises
-    ------
-    ConfigError
-        No table knows it; the text names `flag` and the nearest that there is.
-    """
+    """Return the name of a memory format as the tables have it; for an unknown one, the error names `flag`."""
     known = format_name(name)
     if known is None or not name.strip():
         raise UnknownNameError(f"{flag}: unknown memory format '{name}'; {nearest(name.upper(), MEMORY_FORMATS)}")
     return known
 
 
-def brought(
+def bring(
     view: TensorView, wanted: str, *, shape: Shape | None = None, converters: Converters | None = None
 ) -> TensorView:
-    """Bring a tensor to a memory format; plain formats are read piece by piece.
+    """Bring a tensor to a memory format; plain formats are read block by block.
 
     Parameters
     ----------
     view : TensorView
-        In stored axes; `spec` says what they are.
+        In stored axes; its `spec` names the memory format.
     wanted : str
         A name of `facts.memory_formats`. ND keeps the axes of the original tensor, whatever they are.
     shape : tuple of int, optional
         Without padding, in the order of `wanted` (NCHW or NCDHW for a device's format); by default what the dump says.
     converters : mapping, optional
-        A user's own functions; one for this pair of formats wins over ours.
+        A user's functions by (from, to); one for this pair of formats wins over ours.
 
     Returns
     -------
     TensorView
-        Without padding where a shape is known. Where none is, channels keep theirs if the stored shape alone tells all
-        other axes.
+        Without padding where a shape is known; else channels keep theirs, if the stored shape alone says all other
+        axes.
 
     Raises
     ------
     TensorShapeError
-        The formats have no axes in common, nothing tells what the axes are, or the shapes contradict each other.
+        The formats have no axes in common, nothing says what the axes are, or the shapes contradict each other.
     """
     spec = view.spec
     known = format_name(spec.memory_format)
@@ -111,10 +108,10 @@ def brought(
     row = MEMORY_FORMATS[known]
     if not may_be_padded(known) and row.axes and len(view.shape) != len(row.axes):
         if wanted == "ND":
-            return _shaped(view, shape or _told(spec))
+            return _shaped(view, shape or _logical_shape(spec))
         raise TensorShapeError(f"shape {view.shape} has {len(view.shape)} axes, which are not those of {known}")
     if known == wanted:
-        return view if may_be_padded(known) else _shaped(view, shape or _told(spec))
+        return view if may_be_padded(known) else _shaped(view, shape or _logical_shape(spec))
     if may_be_padded(wanted):
         return _to_device(_named(view, known, shape, wanted), wanted, spec.groups, _block(spec, known, wanted))
     return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
@@ -123,17 +120,17 @@ def brought(
 def _by_user(
     view: TensorView, known: str, wanted: str, shape: Shape | None, converters: Mapping[tuple[str, str], Any]
 ) -> TensorView | None:
-    """Convert by a user's function, which gets both shapes and all values, flat and in stored order."""
+    """Convert by a user's function, which gets both shapes and all values, flat in stored order."""
     function = converters.get((known, wanted))
     if function is None:
         return None
     whole = view.read(0, view.size).copy()
-    to = shape or _told(view.spec) or ()
+    to = shape or _logical_shape(view.spec) or ()
     arguments: list[Any] = [view.shape, to, whole]
-    if "to_FRACTAL_Z" in f"to_{wanted}":
+    if wanted.startswith(_GROUPED):
         arguments.append(view.spec.groups)
     values = function(*arguments)
-    if values.dtype.kind not in "biufc":
+    if values.dtype.kind not in _NUMBERS:
         raise TensorShapeError(f"the conversion of {known} to {wanted} returned {values.dtype}, which are no numbers")
     if to and values.ndim == len(to) and not may_be_padded(wanted):
         values = values[tuple(slice(length) for length in to)]
@@ -141,16 +138,14 @@ def _by_user(
     return ArrayView(values, view.dtype if same else None, wanted)
 
 
-def _told(spec: TensorSpec) -> Shape | None:
+def _logical_shape(spec: TensorSpec) -> Shape | None:
     """Return the shape that the dump gives beside the stored one."""
-    told = spec.logical_shape
-    if told is None or (told == spec.shape and may_be_padded(spec.memory_format)):
-        return None
-    return told
+    shape = spec.logical_shape
+    return None if shape == spec.shape and may_be_padded(spec.memory_format) else shape
 
 
 def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _Named:
-    """Undo the memory format; name the axes that are left."""
+    """Undo the memory format, and name the axes that are left."""
     row = MEMORY_FORMATS[known]
     if known == "ND":
         return _Named(view, None)
@@ -161,7 +156,7 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
     if shape is not None:
         order = "".join(MEMORY_FORMATS[wanted].stored)
         letters = order if sorted(order) == sorted(axes) and len(order) == len(shape) else None
-    elif _told(view.spec) is not None:
+    elif _logical_shape(view.spec) is not None:
         shape, letters = target(view.spec, rule_format=None, rule_shape=None)
     else:
         shape, letters = _with_padding(view, known), axes
@@ -173,7 +168,7 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
 
 
 def _with_padding(view: TensorView, known: str) -> Shape:
-    """Return the shape with all channels of the last block, where the stored axes alone tell it."""
+    """Return the shape with all channels of the last block, where the stored axes alone say it."""
     row = MEMORY_FORMATS[known]
     if row.axes in NAMELESS or len(view.shape) != len(row.stored) or any(" " in entry for entry in row.stored):
         raise TensorShapeError(
@@ -206,7 +201,7 @@ def _checked(view: TensorView, shape: Shape | None) -> TensorView:
 
 
 def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
-    """Give a tensor whose axes stay as they are the shape that somebody tells, where it has as many elements."""
+    """Give a tensor whose axes stay as they are another shape with as many elements."""
     if shape is None or shape == view.shape:
         return view
     if prod(shape) != view.size:
@@ -215,7 +210,7 @@ def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
 
 
 def _block(spec: TensorSpec, known: str, wanted: str) -> int | None:
-    """Return the length of a block of channels: the source's own, else what a device takes; ``None``: the usual one."""
+    """Return the length of a block of channels: the source's, else the device's for the type; ``None``: the usual."""
     if wanted.endswith(_SMALL):
         return None
     if may_be_padded(known) and not known.endswith(_SMALL) and spec.shape:
@@ -238,14 +233,12 @@ def _to_device(named: _Named, wanted: str, groups: int, block: int | None) -> Te
     return ArrayView(np.ascontiguousarray(done), view.dtype, wanted)
 
 
-# -- One tensor of a dump, from the memory format it is stored in to another one, as the vendor ----------------------
+# -- As the vendor's script for shapes does it -----------------------------------------------------------------------
 
 
 _KEEPS_CHANNELS = "NC1HWC0"
-# How the command line of the vendor's script spells what headers have otherwise.
-_SPELLED = {"LOOKUP_": "HASHTABLE_LOOKUP_", "DECONV_SP": "FRACTAL_DECONV_SP"}
-_GROUPED = "FRACTAL_Z"
-_NUMBERS = "biufc"
+# Names on the command line of the vendor's script → in headers.
+_LONG_NAMES = {"LOOKUP_": "HASHTABLE_LOOKUP_", "DECONV_SP": "FRACTAL_DECONV_SP"}
 
 
 class Converted(NamedTuple):
@@ -259,11 +252,6 @@ class Converted(NamedTuple):
 
 def header_format(name: str) -> str:
     """Return a memory format as `facts.memory_formats` spells it, or else as headers do.
-
-    Raises
-    ------
-    UnknownNameError
-        For one that neither knows.
 
     Examples
     --------
@@ -287,7 +275,7 @@ def convert_shape(
     view : TensorView
         In stored axes; its `spec` names the memory format.
     memory_format : str
-        Where to, in any spelling that `known_format` knows.
+        To bring it to, in any spelling that `known_format` knows.
     shape : tuple of int, optional
         The logical one, in the order of `memory_format`; the header's by default.
     converters : mapping, optional
@@ -303,10 +291,11 @@ def convert_shape(
     UnknownNameError
         For a format that does not exist.
     TensorShapeError
-        The two formats do not lead to each other, the shapes contradict each other, or nothing tells the logical one.
+        The two formats do not lead to each other, the shapes contradict each other, or nothing says the logical one.
     """
     source, wanted = _source(view), header_format(memory_format)
-    by_user = _spelled_by_user(converters or {}).get((source, wanted))
+    functions = {(_long_name(one), _long_name(other)): run for (one, other), run in (converters or {}).items()}
+    by_user = functions.get((source, wanted))
     if by_user is not None:
         arguments = [list(view.shape), list(shape or view.spec.logical_shape or ()), held(view).read(0, view.size)]
         if wanted.startswith(_GROUPED):
@@ -324,14 +313,15 @@ def convert_shape(
                 f"format_convert/convert_{source}_to_{wanted}.py and name the folder above"
             )
     if source == _KEEPS_CHANNELS and wanted in FORMATS and shape is None:
-        moved = brought(Relabelled(view, source), wanted)
-        told = view.spec.logical_shape
-        return Converted(moved, source, wanted, told is not None and sorted(told) != sorted(moved.shape))
-    return Converted(brought(view, wanted, shape=shape), source, wanted)
+        moved = bring(Relabelled(view, source), wanted)
+        logical_shape = view.spec.logical_shape
+        is_padded = logical_shape is not None and sorted(logical_shape) != sorted(moved.shape)
+        return Converted(moved, source, wanted, is_padded)
+    return Converted(bring(view, wanted, shape=shape), source, wanted)
 
 
 def _source(view: TensorView) -> str:
-    """Name what a tensor is stored in. An order of axes over another number of them says nothing: that is ND."""
+    """Return the format that a tensor is stored in; ND where its number of axes is not that of its format."""
     name = format_name(view.spec.memory_format) or str(view.spec.memory_format).upper()
     row = MEMORY_FORMATS.get(name)
     if row is not None and not may_be_padded(name) and len(row.axes) != len(view.shape):
@@ -339,12 +329,7 @@ def _source(view: TensorView) -> str:
     return name
 
 
-def _spelled_by_user(converters: Converters) -> Converters:
-    """Read the formats in the names of a user's files as those on the command line."""
-    return {(_long_name(source), _long_name(wanted)): run for (source, wanted), run in converters.items()}
-
-
 def _long_name(name: str) -> str:
-    for short, long in _SPELLED.items():
+    for short, long in _LONG_NAMES.items():
         name = long + name.removeprefix(short) if name.startswith(short) else name
     return name

@@ -1,4 +1,4 @@
-"""What there is to convert: the files of a dump, each with its tensors and its place below the output folder."""
+"""The files of a dump that are to be converted, each with its tensors and its place below the output folder."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
 
-__all__ = ["SourceFile", "WantedTensor", "claimed", "sources_of"]
+__all__ = ["SourceFile", "WantedTensor", "claim_names", "sources_of"]
 
-# Tensors of which only a table of numbers was saved.
+# The reader of tensors of which only statistics were saved.
 _NO_FILE = "statistics"
 
 
 @dataclass(frozen=True)
 class WantedTensor:
-    """One tensor to convert, what its file's name begins with, and the source that has taken that name before."""
+    """One tensor to convert, the beginning of its file's name, and the source that has taken that name before."""
 
     ref: TensorRef
     stem: Stem
@@ -31,7 +31,7 @@ class WantedTensor:
 
     @property
     def label(self) -> str:
-        """Which one of its file it is, as lists of failures have it."""
+        """Its name in lists of failures."""
         return f"{self.ref.key.io}:{self.ref.key.slot}"
 
 
@@ -44,7 +44,7 @@ class SourceFile:
     path : Path
         Where it is.
     name : str
-        Its name, as it was before it was shortened.
+        Its name before it was shortened.
     folder : Path
         Where its files go, relative to the output folder.
     tensors : tuple of WantedTensor
@@ -54,7 +54,7 @@ class SourceFile:
     with_untyped : bool
         Whether its buffers and workspaces are wanted, too.
     taken_by : Path, optional
-        The source of the same name whose files these would write over.
+        The source of the same name, whose files these would overwrite.
     """
 
     path: Path
@@ -74,11 +74,11 @@ def sources_of(
     Parameters
     ----------
     dump : Dump
-        Its index. The slices of a sliced operator are files of their own here.
+        Its index. Each slice of a sliced operator is a file of its own here.
     takes : callable
         Whether a tensor was asked for.
     everything : bool
-        Whether all tensors were; then records of the overflow check, buffers and workspaces were, too.
+        Whether all tensors were; then records of the overflow check, buffers and workspaces are taken, too.
     below : Path
         Where the dump's files go, relative to the output folder.
     """
@@ -132,15 +132,11 @@ def _is_overflow(path: Path) -> bool:
     return parsed is not None and not parsed.is_json
 
 
-def claimed(sources: Sequence[SourceFile], to: str) -> list[SourceFile]:
-    """Give each name to the first source that wants it; of the others it is told who has it.
+def claim_names(sources: Sequence[SourceFile], to: str) -> list[SourceFile]:
+    """Give each name to the first source that wants it, and note that source in `taken_by` of the others.
 
-    Parameters
-    ----------
-    sources : sequence of SourceFile
-        Of all dumps of one command line. A file that is there twice is converted once.
-    to : str
-        The kind of file, a key of `file_names.SUFFIXES`.
+    `sources` are those of all dumps of one command line; a file that is there twice is converted once. `to` is a key of
+    `file_names.SUFFIXES`.
     """
     owners: dict[tuple[Path, str], Path] = {}
     found: dict[Path, SourceFile] = {}

@@ -1,4 +1,4 @@
-"""Many files at a time, in processes of their own; one that is killed takes nothing with it but its file."""
+"""Converts many files at a time in processes; one that is killed costs its file alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pytest_msdump.convert.one_file import Outcome
 from pytest_msdump.convert.sources import SourceFile
 
-__all__ = ["converted", "usual_jobs"]
+__all__ = ["convert_all", "usual_jobs"]
 
 Task = Callable[[SourceFile], Outcome]
 
@@ -26,22 +26,15 @@ _KILLED = (
 
 
 def usual_jobs(files: int) -> int:
-    """Return how many processes are worth their start for so many files."""
+    """Return how many processes pay for so many files."""
     able = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(able, _MOST_JOBS) if files >= _WORTH_PROCESSES else 1
 
 
-def converted(sources: Sequence[SourceFile], task: Task, *, jobs: int) -> Iterator[Outcome]:
-    """Convert files, `jobs` at a time, and yield what became of each as soon as that is known.
+def convert_all(sources: Sequence[SourceFile], task: Task, *, jobs: int) -> Iterator[Outcome]:
+    """Convert files in `jobs` processes, or in this one for 1, and yield each outcome as soon as it is known.
 
-    Parameters
-    ----------
-    sources : sequence of SourceFile
-        What to convert.
-    task : callable
-        Converts one; for more than one job it must survive pickling.
-    jobs : int
-        Number of processes; with 1 everything is done in this one.
+    `task` converts one file; for more than one job it must survive pickling.
     """
     if jobs <= 1:
         yield from map(task, sources)
@@ -50,13 +43,13 @@ def converted(sources: Sequence[SourceFile], task: Task, *, jobs: int) -> Iterat
     while waiting:
         suspects: list[SourceFile] = []
         yield from _until_broken(waiting, suspects, task, jobs)
-        # Nobody knows whose fault it was. They are done one by one, so that one is blamed who does it again.
+        # Any of them may have killed it. They are done one by one, so that the one that does it again is known.
         while suspects:
             yield from _one_by_one(suspects, task)
 
 
 def _until_broken(waiting: deque[SourceFile], suspects: list[SourceFile], task: Task, jobs: int) -> Iterator[Outcome]:
-    """Work `waiting` off; when a process dies, leave in `suspects` what was being done at that time."""
+    """Convert what is `waiting`; when a process dies, leave in `suspects` the files that were being converted."""
     running: dict[Future[Outcome], SourceFile] = {}
     with _pool(jobs) as pool:
         try:
@@ -73,7 +66,7 @@ def _until_broken(waiting: deque[SourceFile], suspects: list[SourceFile], task: 
 
 
 def _one_by_one(suspects: list[SourceFile], task: Task) -> Iterator[Outcome]:
-    """Work `suspects` off in one process, up to the one that kills it."""
+    """Convert `suspects` in one process, up to the one that kills it."""
     with _pool(1) as pool:
         while suspects:
             source = suspects.pop(0)
@@ -91,12 +84,13 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, however it went."""
+    """End this process when the one that started it has ended, also when it was killed."""
     parent = multiprocessing.parent_process()
+
+    def wait_for_parent() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
     if parent is not None:
-        threading.Thread(target=_wait_for, args=(parent,), daemon=True).start()
-
-
-def _wait_for(parent: multiprocessing.process.BaseProcess) -> None:
-    parent.join()
-    os._exit(1)
+        threading.Thread(target=wait_for_parent, daemon=True).start()

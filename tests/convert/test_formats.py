@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.convert.array_files import ArrayView
-from pytest_msdump.convert.formats import Relabelled, brought, known_format
+from pytest_msdump.convert.formats import Relabelled, bring, known_format
 from pytest_msdump.errors import TensorShapeError, UnknownNameError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.layouts.device_layout import stored
@@ -62,9 +62,9 @@ def test_every_format_comes_to_every_order_of_the_same_axes(source, wanted):
     view = told(source)
     if AXES[wanted] != AXES[source]:
         with pytest.raises(TensorShapeError, match=rf"{source} has the axes \w+, {wanted} was asked for"):
-            brought(view, wanted)
+            bring(view, wanted)
     else:
-        np.testing.assert_array_equal(values(brought(view, wanted)), in_order(source, wanted))
+        np.testing.assert_array_equal(values(bring(view, wanted)), in_order(source, wanted))
 
 
 @pytest.mark.parametrize("source", DEVICE)
@@ -72,7 +72,7 @@ def test_a_shape_that_somebody_gives_is_in_the_order_that_is_asked_for(source):
     order = "NHWC" if AXES[source] == "NCHW" else "NDHWC"
     expected = in_order(source, order)
     view = Told(stored(tensor(source), source), source)
-    np.testing.assert_array_equal(values(brought(view, order, shape=expected.shape)), expected)
+    np.testing.assert_array_equal(values(bring(view, order, shape=expected.shape)), expected)
 
 
 @pytest.mark.parametrize("wanted", DEVICE)
@@ -86,9 +86,9 @@ def test_what_is_brought_to_a_devices_format_is_what_the_device_would_store(sour
         view = Told(stored(array, source), source, array.shape)
     if AXES[wanted] != AXES[source]:
         with pytest.raises(TensorShapeError):
-            brought(view, wanted)
+            bring(view, wanted)
     else:
-        np.testing.assert_array_equal(values(brought(view, wanted)), stored(array, wanted))
+        np.testing.assert_array_equal(values(bring(view, wanted)), stored(array, wanted))
 
 
 @pytest.mark.parametrize("shape", [(21,), (37, 21), (3, 2, 17, 21)])
@@ -97,24 +97,24 @@ def test_what_is_brought_to_a_devices_format_is_what_the_device_would_store(sour
 def test_a_matrix_is_the_same_in_every_order_and_keeps_its_batches(wanted, name, shape):
     array = RNG.standard_normal(shape)
     view = Told(stored(array, name), name, shape)
-    np.testing.assert_array_equal(values(brought(view, wanted)), array)
-    np.testing.assert_array_equal(values(brought(Told(array, "ND"), name)), stored(array, name))
+    np.testing.assert_array_equal(values(bring(view, wanted)), array)
+    np.testing.assert_array_equal(values(bring(Told(array, "ND"), name)), stored(array, name))
 
 
 def test_channels_keep_their_padding_where_nothing_tells_how_many_there_are():
     array = stored(TENSORS["NCHW"], "NC1HWC0")
-    found = values(brought(Told(array, "NC1HWC0"), "NHWC"))
+    found = values(bring(Told(array, "NC1HWC0"), "NHWC"))
     assert found.shape == (3, 2, 5, 32)
     np.testing.assert_array_equal(found[..., :19], in_order("NCHW", "NHWC"))
     for name in ("FRACTAL_Z", "FRACTAL_NZ", "FRACTAL_Z_C04"):
         padded = Told(stored(TENSORS["NCHW"][:, :4], name), name)
         with pytest.raises(TensorShapeError, match="padded, and nothing tells its logical shape; give it with --shape"):
-            brought(padded, "NCHW")
+            bring(padded, "NCHW")
 
 
 def test_a_stored_shape_that_is_given_as_the_original_one_tells_nothing():
     array = stored(TENSORS["NCHW"], "NC1HWC0")
-    assert brought(Told(array, "NC1HWC0", array.shape), "NCHW").shape == (3, 32, 2, 5)
+    assert bring(Told(array, "NC1HWC0", array.shape), "NCHW").shape == (3, 32, 2, 5)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_a_stored_shape_that_is_given_as_the_original_one_tells_nothing():
 def test_what_cannot_be_is_said(shape, source, wanted, given, line):
     view = Told(np.zeros(shape), source)
     with pytest.raises(TensorShapeError, match=line):
-        brought(view, wanted, shape=given)
+        bring(view, wanted, shape=given)
 
 
 def test_a_label_of_somebody_else_wins_over_the_files():
     view = Relabelled(Told(in_order("NCHW", "NHWC"), "ND", (1,)), "NHWC")
-    np.testing.assert_array_equal(values(brought(view, "NCHW")), TENSORS["NCHW"])
+    np.testing.assert_array_equal(values(bring(view, "NCHW")), TENSORS["NCHW"])
 
 
 def test_an_unknown_format_names_the_nearest():

@@ -15,7 +15,7 @@ from dumps import dumpmade
 
 from pytest_msdump.cli import main
 from pytest_msdump.convert.sources import SourceFile
-from pytest_msdump.convert.workers import converted, usual_jobs
+from pytest_msdump.convert.workers import convert_all, usual_jobs
 
 FAILED = "convert_failed_file_list.txt"
 BROKEN = (7, 700, 1999)
@@ -48,7 +48,7 @@ def test_of_2000_files_with_three_broken_ones_1997_are_converted_and_three_are_l
 
 
 def test_a_killed_process_fails_its_own_file_and_no_other():
-    outcomes = list(converted(sources(9), deadly, jobs=2))
+    outcomes = list(convert_all(sources(9), deadly, jobs=2))
     assert sorted(int(outcome.path.name) for outcome in outcomes) == list(range(9))
     failed = {outcome.path.name: outcome.failures for outcome in outcomes if outcome.failures}
     assert failed.keys() == {"3"}
