@@ -1,1 +1,1 @@
-"""Dump configurations: what MindSpore or CANN would make of one, in sentences; and new ones."""
+"""Checks, explains and makes dump configurations: ``data_dump.json`` and ``acl.json``."""

@@ -1,4 +1,4 @@
-"""What MindSpore or CANN would make of a dump configuration."""
+"""Checks a dump configuration: what MindSpore or CANN would refuse, and what would have no effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.configs.finding import REFUSED, WARNING, ConfigFinding, Setting, kernel_findings
+from pytest_msdump.configs.finding import REFUSED, ConfigFinding, Setting, kernel_findings, refused, warning
 from pytest_msdump.configs.values import check_section
 from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.facts.config_keys import ACL_KEYS, ACL_MODEL_KEYS, CATEGORIES, DEVICE_CATEGORIES, DUMP_KEYS
@@ -21,7 +21,7 @@ _COMMON, _E2E = "common_dump_settings.", "e2e_dump_settings."
 
 
 class Values:
-    """A configuration's values with defaults for what it does not say, and whether it says it."""
+    """The values of a configuration, with defaults; ``name in values`` is whether it sets one itself."""
 
     def __init__(self, document: Mapping[str, Any], setting: Setting) -> None:
         self.sections = {name: value for name, value in document.items() if isinstance(value, dict)}
@@ -48,24 +48,20 @@ Rule = Callable[[Values], Iterator[ConfigFinding]]
 def _kernels(values: Values) -> Iterator[ConfigFinding]:
     kernels = values["kernels"]
     if values["dump_mode"] == 1 and kernels == []:
-        yield ConfigFinding(WARNING, f"{_COMMON}kernels", "kernels is empty, so dump_mode 1 dumps every operator")
+        yield warning(f"{_COMMON}kernels", "kernels is empty, so dump_mode 1 dumps every operator")
     if values["dump_mode"] == 0 and kernels and not values["op_debug_mode"]:
-        yield ConfigFinding(
-            WARNING, f"{_COMMON}kernels", "kernels counts with dump_mode 1 only; dump_mode 0 dumps every operator"
-        )
+        yield warning(f"{_COMMON}kernels", "kernels counts with dump_mode 1 only; dump_mode 0 dumps every operator")
 
 
 def _set_dump(values: Values) -> Iterator[ConfigFinding]:
     if values["dump_mode"] != 2:
         return
     if values.setting.runs("cpu"):
-        yield ConfigFinding(REFUSED, f"{_COMMON}dump_mode", "dump_mode 2 (set_dump) is refused on CPU; use 0 or 1")
+        yield refused(f"{_COMMON}dump_mode", "dump_mode 2 (set_dump) is refused on CPU; use 0 or 1")
     elif values.setting.runs("o0", "o1", "o2") and values["enable"]:
-        yield ConfigFinding(
-            REFUSED, f"{_COMMON}dump_mode", "dump_mode 2 (set_dump) needs the asynchronous dump: set enable to false"
-        )
+        yield refused(f"{_COMMON}dump_mode", "dump_mode 2 (set_dump) needs the asynchronous dump: set enable to false")
     if values["op_debug_mode"]:
-        yield ConfigFinding(WARNING, f"{_COMMON}dump_mode", "dump_mode 2 counts with op_debug_mode 0 only")
+        yield warning(f"{_COMMON}dump_mode", "dump_mode 2 counts with op_debug_mode 0 only")
 
 
 def _debug_mode(values: Values) -> Iterator[ConfigFinding]:
@@ -73,23 +69,23 @@ def _debug_mode(values: Values) -> Iterator[ConfigFinding]:
     if not mode or values.setting.is_first:
         return
     if mode in (1, 2):
-        yield ConfigFinding(WARNING, key, f"op_debug_mode {mode} is taken for 3")
+        yield warning(key, f"op_debug_mode {mode} is taken for 3")
     if values.setting.runs("cpu", "gpu"):
         what = "only Parameter files are written" if mode == 4 else "every tensor is dumped as with 0"
-        yield ConfigFinding(WARNING, key, f"op_debug_mode {mode} does not work on {values.setting.mode}: {what}")
+        yield warning(key, f"op_debug_mode {mode} does not work on {values.setting.mode}: {what}")
         return
     if mode == 4 and values.setting.runs("ge"):
-        yield ConfigFinding(REFUSED, key, "op_debug_mode 4 is not there for the GE dump")
+        yield refused(key, "op_debug_mode 4 is not there for the GE dump")
     if values["dump_mode"]:
-        yield ConfigFinding(WARNING, f"{_COMMON}dump_mode", f"dump_mode counts as 0 with op_debug_mode {mode}")
+        yield warning(f"{_COMMON}dump_mode", f"dump_mode counts as 0 with op_debug_mode {mode}")
     if mode != 4 and values["input_output"]:
-        yield ConfigFinding(WARNING, f"{_COMMON}input_output", "op_debug_mode 3 saves inputs and outputs alike")
+        yield warning(f"{_COMMON}input_output", "op_debug_mode 3 saves inputs and outputs alike")
     if mode == 4 and values["input_output"] == 2:
-        yield ConfigFinding(WARNING, f"{_COMMON}input_output", "op_debug_mode 4 saves inputs only")
+        yield warning(f"{_COMMON}input_output", "op_debug_mode 4 saves inputs only")
     if values["iteration"] != "all" and (mode == 4 or values.setting.runs("o2")):
-        yield ConfigFinding(WARNING, f"{_COMMON}iteration", f"op_debug_mode {mode} looks at all iterations")
+        yield warning(f"{_COMMON}iteration", f"op_debug_mode {mode} looks at all iterations")
     if values.wants_statistics:
-        yield ConfigFinding(WARNING, f"{_COMMON}saved_data", "statistics are saved with op_debug_mode 0 only")
+        yield warning(f"{_COMMON}saved_data", "statistics are saved with op_debug_mode 0 only")
 
 
 def _overflow_number(values: Values) -> Iterator[ConfigFinding]:
@@ -97,54 +93,46 @@ def _overflow_number(values: Values) -> Iterator[ConfigFinding]:
     if "overflow_number" not in values:
         return
     if values["op_debug_mode"] not in (1, 2, 3):
-        yield ConfigFinding(REFUSED, key, "overflow_number goes with op_debug_mode 3 only; leave it out")
+        yield refused(key, "overflow_number goes with op_debug_mode 3 only; leave it out")
     elif values.setting.runs("o2") and values["file_format"] != "npy":
-        yield ConfigFinding(REFUSED, key, "overflow_number counts with file_format npy only in mode o2")
+        yield refused(key, "overflow_number counts with file_format npy only in mode o2")
 
 
 def _statistics(values: Values) -> Iterator[ConfigFinding]:
     if not values.wants_statistics:
         if values["stat_calc_mode"] == "device":
-            yield ConfigFinding(WARNING, f"{_E2E}stat_calc_mode", "stat_calc_mode has no effect without statistics")
+            yield warning(f"{_E2E}stat_calc_mode", "stat_calc_mode has no effect without statistics")
         if "statistic_category" in values:
-            yield ConfigFinding(
-                WARNING, f"{_COMMON}statistic_category", "statistic_category has no effect while saved_data is tensor"
-            )
+            yield warning(f"{_COMMON}statistic_category", "statistic_category has no effect while saved_data is tensor")
         return
     strange = [one for one in values["statistic_category"] or () if one not in CATEGORIES]
     if strange:
-        yield ConfigFinding(
-            REFUSED,
+        yield refused(
             f"{_COMMON}statistic_category",
             f"statistic_category knows no {', '.join(map(repr, strange))}; known: {', '.join(CATEGORIES)}",
         )
     if values.setting.runs("cpu"):
-        yield ConfigFinding(REFUSED, f"{_COMMON}saved_data", "statistics are refused on CPU; set saved_data to tensor")
+        yield refused(f"{_COMMON}saved_data", "statistics are refused on CPU; set saved_data to tensor")
     if values.setting.runs("o2") and values["file_format"] != "npy":
-        yield ConfigFinding(REFUSED, f"{_COMMON}file_format", "statistics need file_format npy in mode o2, not bin")
+        yield refused(f"{_COMMON}file_format", "statistics need file_format npy in mode o2, not bin")
     if values["stat_calc_mode"] != "device":
         return
     if values.setting.runs("o2", "gpu"):
-        yield ConfigFinding(
-            WARNING, f"{_E2E}stat_calc_mode", f"statistics are computed on the host in mode {values.setting.mode}"
-        )
+        yield warning(f"{_E2E}stat_calc_mode", f"statistics are computed on the host in mode {values.setting.mode}")
     dropped = [one for one in values["statistic_category"] or () if one not in DEVICE_CATEGORIES]
     if dropped:
-        yield ConfigFinding(
-            WARNING, f"{_COMMON}statistic_category", f"{', '.join(map(str, dropped))} cannot be had from the device"
-        )
+        yield warning(f"{_COMMON}statistic_category", f"{', '.join(map(str, dropped))} cannot be had from the device")
 
 
 def _sample(values: Values) -> Iterator[ConfigFinding]:
     if values["sample_mode"] != 1:
         return
     if values["sample_num"] == 0:
-        yield ConfigFinding(REFUSED, f"{_E2E}sample_num", "sample_num must be 1 or more")
+        yield refused(f"{_E2E}sample_num", "sample_num must be 1 or more")
     elif values["op_debug_mode"]:
-        yield ConfigFinding(WARNING, f"{_E2E}sample_mode", "samples are taken with op_debug_mode 0 only")
+        yield warning(f"{_E2E}sample_mode", "samples are taken with op_debug_mode 0 only")
     elif not values.setting.runs("cpu", "gpu", "o2"):
-        yield ConfigFinding(
-            WARNING,
+        yield warning(
             f"{_E2E}sample_mode",
             f"at most {values['sample_num']} elements along the first axis of each tensor are saved",
         )
@@ -156,44 +144,39 @@ def _enable(values: Values) -> Iterator[ConfigFinding]:
         yield from _first_enable(values)
         return
     if values.setting.runs("cpu", "gpu") and values.e2e.get("enable") is False:
-        yield ConfigFinding(WARNING, key, f"enable: false does not switch the dump off on {values.setting.mode}")
+        yield warning(key, f"enable: false does not switch the dump off on {values.setting.mode}")
     if values["save_kernel_args"] and not values["enable"]:
-        yield ConfigFinding(WARNING, f"{_E2E}save_kernel_args", "save_kernel_args counts with enable: true only")
+        yield warning(f"{_E2E}save_kernel_args", "save_kernel_args counts with enable: true only")
     if not values.e2e and values.setting.runs("cpu", "o0", "o1"):
-        yield ConfigFinding(
-            WARNING, "e2e_dump_settings", "e2e_dump_settings is missing; MindSpore asks for it in this mode"
-        )
+        yield warning("e2e_dump_settings", "e2e_dump_settings is missing; MindSpore asks for it in this mode")
     if values.setting.runs("o2") and values.e2e:
-        yield ConfigFinding(WARNING, "e2e_dump_settings", "e2e_dump_settings has no effect in mode o2")
+        yield warning("e2e_dump_settings", "e2e_dump_settings has no effect in mode o2")
 
 
 def _first_enable(values: Values) -> Iterator[ConfigFinding]:
     both = values.e2e.get("enable") is True, values.asynchronous.get("enable") is True
     if all(both):
-        yield ConfigFinding(
-            WARNING, "async_dump_settings.enable", "both dumps are enabled: the synchronous one alone takes place"
-        )
+        yield warning("async_dump_settings.enable", "both dumps are enabled: the synchronous one alone takes place")
     if not any(both):
-        yield ConfigFinding(REFUSED, "e2e_dump_settings.enable", "neither dump is enabled, so nothing would be dumped")
+        yield refused("e2e_dump_settings.enable", "neither dump is enabled, so nothing would be dumped")
     if values.setting.runs("cpu"):
-        yield ConfigFinding(REFUSED, "common_dump_settings", "before 1.5 there is no dump on CPU")
+        yield refused("common_dump_settings", "before 1.5 there is no dump on CPU")
     if values.setting.runs("r1-sync", "gpu") and values["input_output"] != 2:
-        yield ConfigFinding(WARNING, f"{_COMMON}input_output", "before 1.5, GPU dumps outputs only")
+        yield warning(f"{_COMMON}input_output", "before 1.5, GPU dumps outputs only")
 
 
 def _script(values: Values) -> Iterator[ConfigFinding]:
-    """What the script has to do for the configuration to work."""
+    """Yield what the script has to do for the configuration to work."""
     if values.setting.runs("o2"):
-        yield ConfigFinding(WARNING, f"{_COMMON}iteration", "in mode o2 the sink size of the script must be 1")
+        yield warning(f"{_COMMON}iteration", "in mode o2 the sink size of the script must be 1")
     if values.setting.runs("r1-async") and values.setting.is_first and values["iteration"] != 0:
-        yield ConfigFinding(
-            WARNING,
+        yield warning(
             f"{_COMMON}iteration",
             "without data sinking iteration must be 0, and all steps are dumped into one directory; with it, this is "
             "the one step that is dumped",
         )
     if values.setting.runs("r1-sync", "gpu"):
-        yield ConfigFinding(WARNING, f"{_COMMON}iteration", "the script must run with dataset_sink_mode=False")
+        yield warning(f"{_COMMON}iteration", "the script must run with dataset_sink_mode=False")
 
 
 RULES: tuple[Rule, ...] = (
@@ -207,17 +190,13 @@ RULES: tuple[Rule, ...] = (
     _script,
 )
 
-
-# -- What MindSpore or CANN would make of a dump configuration -------------------------------------------------------
-
-
 _SECTIONS = tuple(dict.fromkeys(key.section for key in DUMP_KEYS))
 _DATA_PATH = "MS_DIAGNOSTIC_DATA_PATH"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
 
 def is_acl(document: object) -> bool:
-    """Tell whether this is CANN's ``acl.json`` rather than MindSpore's ``data_dump.json``."""
+    """Whether this is CANN's ``acl.json`` rather than MindSpore's ``data_dump.json``."""
     return isinstance(document, Mapping) and "dump" in document and "common_dump_settings" not in document
 
 
@@ -229,7 +208,7 @@ def check_config(
     names: Sequence[str] | None = None,
     model_names: Sequence[str] = (),
 ) -> list[ConfigFinding]:
-    """Return everything there is to say of a configuration, refusals first.
+    """Return all findings of a configuration, refusals first.
 
     Parameters
     ----------
@@ -238,46 +217,43 @@ def check_config(
     setting : Setting
         Version and mode.
     environ : mapping, optional
-        The environment that it would be read in.
+        Environment variables of the run; by default those of this process.
     names : sequence of str, optional
-        Full names of the operators, where a graph tells.
+        Full names of the operators, where a graph is given.
     model_names : sequence of str
-        What ``acl.json`` may call the model that they are of: its file's name, and its own.
+        Names of the graph's model in ``acl.json``: its file's name, and its own.
 
     Raises
     ------
     ConfigError
         It is neither kind of configuration.
     """
-    known = isinstance(document, Mapping) and ({"dump", *_SECTIONS} & document.keys())
     if not isinstance(document, Mapping):
         raise ConfigError("a dump configuration is a JSON object; this is none")
-    if not known:
+    if not {"dump", *_SECTIONS} & document.keys():
         raise ConfigError(
             "this is no dump configuration: it has neither 'common_dump_settings' (MindSpore) nor 'dump' (acl.json)"
         )
-    said = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     if is_acl(document):
-        found = check_acl(document, said, names, model_names)
+        found = check_acl(document, variables, names, model_names)
     else:
-        found = check_dump(document, setting, said, names)
-    return sorted(found, key=lambda finding: (finding.level != REFUSED,))
+        found = check_dump(document, setting, variables, names)
+    return sorted(found, key=lambda finding: finding.level != REFUSED)
 
 
 def check_dump(
     document: Mapping[str, Any], setting: Setting, environ: Mapping[str, str], names: Sequence[str] | None
 ) -> Iterator[ConfigFinding]:
-    """Yield what there is to say of a ``data_dump.json``; parameters as of `check_config`."""
+    """Yield the findings of a ``data_dump.json``; parameters as for `check_config`."""
     if not isinstance(document.get("common_dump_settings"), Mapping):
-        yield ConfigFinding(REFUSED, "common_dump_settings", "common_dump_settings is missing")
+        yield refused("common_dump_settings", "common_dump_settings is missing")
         return
     for name, section in document.items():
         if name not in _SECTIONS:
-            yield ConfigFinding(
-                WARNING, name, f"unknown section {name!r} is passed over in silence; {nearest(name, _SECTIONS)}"
-            )
+            yield warning(name, f"unknown section {name!r} is passed over in silence; {nearest(name, _SECTIONS)}")
         elif not isinstance(section, Mapping):
-            yield ConfigFinding(REFUSED, name, f"{name} must be an object")
+            yield refused(name, f"{name} must be an object")
         else:
             yield from check_section(section, name, DUMP_KEYS, setting)
     values = Values(document, setting)
@@ -286,18 +262,7 @@ def check_dump(
     if isinstance(values["kernels"], list):
         yield from kernel_findings(values["kernels"], names if values["dump_mode"] == 1 else None)
     if not values["path"] and not environ.get(_DATA_PATH):
-        yield ConfigFinding(
-            REFUSED, "common_dump_settings.path", f"path is empty, and {_DATA_PATH} is not set: say where to dump to"
-        )
-
-
-def resolved_path(document: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    """Return where MindSpore would dump to; empty when nobody says."""
-    path = document.get("common_dump_settings", {}).get("path") or ""
-    if path:
-        return str(path)
-    base = environ.get(_DATA_PATH, "")
-    return f"{base}/debug_dump" if base else ""
+        yield refused("common_dump_settings.path", f"path is empty, and {_DATA_PATH} is not set: say where to dump to")
 
 
 def check_acl(
@@ -306,31 +271,25 @@ def check_acl(
     names: Sequence[str] | None,
     model_names: Sequence[str] = (),
 ) -> Iterator[ConfigFinding]:
-    """Yield what there is to say of an ``acl.json``; parameters as of `check_config`."""
+    """Yield the findings of an ``acl.json``; parameters as for `check_config`."""
     dump = document["dump"]
     if not isinstance(dump, Mapping):
-        yield ConfigFinding(REFUSED, "dump", "dump must be an object")
+        yield refused("dump", "dump must be an object")
         return
     yield from check_section(dump, "dump", ACL_KEYS, Setting())
     models = dump.get("dump_list")
     debug = dump.get("dump_debug") == "on"
     if models is None and not debug and "dump_scene" not in dump:
-        yield ConfigFinding(REFUSED, "dump.dump_list", "dump_list is missing; [] for single operators")
+        yield refused("dump.dump_list", "dump_list is missing; [] for single operators")
     listed = [one for one in models if isinstance(one, Mapping)] if isinstance(models, list) else []
     if debug and (listed or dump.get("dump_op_switch") == "on"):
-        yield ConfigFinding(
-            REFUSED, "dump.dump_debug", "dump_debug: on cannot be combined with a dump of models or operators"
-        )
+        yield refused("dump.dump_debug", "dump_debug: on cannot be combined with a dump of models or operators")
     elif listed and dump.get("dump_op_switch") == "on":
-        yield ConfigFinding(
-            WARNING, "dump.dump_op_switch", "for single operators (dump_op_switch: on) dump_list should be empty"
-        )
+        yield warning("dump.dump_op_switch", "for single operators (dump_op_switch: on) dump_list should be empty")
     elif models == [] and not debug and dump.get("dump_op_switch", "off") == "off":
-        yield ConfigFinding(
-            REFUSED, "dump.dump_list", "dump_list is empty and dump_op_switch is off, so nothing would be dumped"
-        )
+        yield refused("dump.dump_list", "dump_list is empty and dump_op_switch is off, so nothing would be dumped")
     if "dump_stats" in dump and dump.get("dump_data") != "stats":
-        yield ConfigFinding(WARNING, "dump.dump_stats", "dump_stats has no effect unless dump_data is stats")
+        yield warning("dump.dump_stats", "dump_stats has no effect unless dump_data is stats")
     yield from _model_findings(listed, names, model_names)
     yield from _path_findings(dump.get("dump_path"), environ)
 
@@ -341,41 +300,39 @@ def _model_findings(
     counts = Counter(model.get("model_name") for model in models if isinstance(model.get("model_name"), str))
     for name, count in counts.items():
         if count > 1:
-            yield ConfigFinding(REFUSED, "dump.dump_list", f"model {name!r} is there {count} times; name it once")
+            yield refused("dump.dump_list", f"model {name!r} is there {count} times; name it once")
     meant = [name for name in dict.fromkeys(model_names) if name in counts]
     if len(meant) > 1:
         both = " and ".join(map(repr, meant))
-        yield ConfigFinding(REFUSED, "dump.dump_list", f"{both} are two names of one model; name it once")
+        yield refused("dump.dump_list", f"{both} are two names of one model; name it once")
     for number, model in enumerate(models):
         place = f"dump.dump_list[{number}]"
         for key in model:
             if key not in ACL_MODEL_KEYS:
-                yield ConfigFinding(WARNING, place, f"unknown key {key!r}; {nearest(str(key), ACL_MODEL_KEYS)}")
+                yield warning(place, f"unknown key {key!r}; {nearest(str(key), ACL_MODEL_KEYS)}")
         layers = model.get("layer", [])
         if not isinstance(layers, list) or not all(isinstance(layer, str) for layer in layers):
-            yield ConfigFinding(REFUSED, place, "layer must be an array of operator names")
+            yield refused(place, "layer must be an array of operator names")
             continue
         if "layer" in model and not layers:
-            yield ConfigFinding(WARNING, place, "layer is empty; leave it out to dump all operators")
+            yield warning(place, "layer is empty; leave it out to dump all operators")
         is_meant = not model_names or model.get("model_name") is None or model.get("model_name") in model_names
         yield from _layer_findings(layers, place, names if is_meant else None)
     strangers = [name for name in counts if name not in model_names]
     if model_names and strangers and not meant:
         known = " or ".join(map(repr, dict.fromkeys(model_names)))
         listed = ", ".join(map(repr, strangers))
-        yield ConfigFinding(WARNING, "dump.dump_list", f"the model of the graph is called {known}, not {listed}")
+        yield warning("dump.dump_list", f"the model of the graph is called {known}, not {listed}")
 
 
 def _layer_findings(layers: Sequence[object], place: str, names: Sequence[str] | None) -> Iterator[ConfigFinding]:
     for layer, count in Counter(map(str, layers)).items():
         if count > 1:
-            yield ConfigFinding(WARNING, place, f"layer {layer!r} is there {count} times")
+            yield warning(place, f"layer {layer!r} is there {count} times")
         if layer.rsplit("/", 1)[-1] == "Data":
-            yield ConfigFinding(
-                WARNING, place, "Data runs on no core and is never dumped; name all operators that it feeds"
-            )
+            yield warning(place, "Data runs on no core and is never dumped; name all operators that it feeds")
         elif names is not None and layer not in names:
-            yield ConfigFinding(WARNING, place, f"layer {layer!r} matches no operator; {nearest(layer, names)}")
+            yield warning(place, f"layer {layer!r} matches no operator; {nearest(layer, names)}")
 
 
 def _path_findings(path: object, environ: Mapping[str, str]) -> Iterator[ConfigFinding]:
@@ -383,11 +340,11 @@ def _path_findings(path: object, environ: Mapping[str, str]) -> Iterator[ConfigF
         return
     unset = [name for name in _VARIABLE.findall(path) if name not in environ]
     if unset:
-        yield ConfigFinding(WARNING, "dump.dump_path", f"{', '.join(unset)} is not set here, so {path!r} means nothing")
+        yield warning("dump.dump_path", f"{', '.join(unset)} is not set here, so {path!r} means nothing")
         return
     folder = Path(_VARIABLE.sub(lambda match: environ[match[1]], path))
     # False of a name that no folder can have, where `Path.is_dir` raises.
     if not os.path.isdir(folder):  # noqa: PTH112
-        yield ConfigFinding(WARNING, "dump.dump_path", f"{folder} is not there; make it before the program starts")
+        yield warning("dump.dump_path", f"{folder} is not there; make it before the program starts")
     elif not os.access(folder, os.W_OK | os.X_OK):
-        yield ConfigFinding(WARNING, "dump.dump_path", f"{folder} cannot be written to")
+        yield warning("dump.dump_path", f"{folder} cannot be written to")

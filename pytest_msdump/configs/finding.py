@@ -1,4 +1,4 @@
-"""What there is to say of a configuration."""
+"""Findings of the check of a dump configuration; what its `kernels` and layers select."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ __all__ = [
     "chosen",
     "kernel_findings",
     "parse_version",
+    "refused",
+    "warning",
     "would_dump",
 ]
 
@@ -35,31 +37,35 @@ class ConfigFinding:
     sentence: str
 
 
+def refused(key: str, sentence: str) -> ConfigFinding:
+    """Return a finding that stops the run."""
+    return ConfigFinding(REFUSED, key, sentence)
+
+
+def warning(key: str, sentence: str) -> ConfigFinding:
+    """Return a finding that does not stop the run."""
+    return ConfigFinding(WARNING, key, sentence)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a configuration is for: a version of MindSpore, and how the network runs; ``None`` = any mode."""
+    """The version of MindSpore that a configuration is for, and how the network runs; ``None`` for any mode."""
 
     version: tuple[int, ...] = (2, 10)
     mode: str | None = None
 
     @property
     def is_first(self) -> bool:
-        """Whether it is a release before 1.5, when iterations were numbers."""
+        """Whether it is a release before 1.5, where iterations were numbers."""
         return self.version < (1, 5)
 
     def runs(self, *modes: str) -> bool:
-        """Whether the mode is one of these; when it is not known, none of them is sure."""
+        """Whether the mode is known to be one of these."""
         return self.mode in modes
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Return a version such as ``2.10`` or ``r1.5``, as numbers.
-
-    Raises
-    ------
-    ConfigError
-        It is no version.
-    """
+    """Return a version such as ``2.10`` or ``r1.5`` as numbers; others are refused."""
     fields = text.strip().lower().removeprefix("r").removeprefix("v").split(".")
     if not fields or not all(field.isascii() and field.isdigit() and len(field) < 6 for field in fields):
         raise ConfigError(f"--version: {text!r} is no version; write e.g. 2.10 or r1.5")
@@ -67,19 +73,13 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def checked_mode(mode: str | None) -> str | None:
-    """Return a mode that is known.
-
-    Raises
-    ------
-    ConfigError
-        It is not.
-    """
+    """Return a mode; unknown ones are refused."""
     if mode is not None and mode not in MODES:
         raise ConfigError(f"--mode: unknown mode {mode!r}; known: {', '.join(MODES)}")
     return mode
 
 
-# -- What a configuration names of a graph's operators, and what is odd about its `kernels` lis ----------------------
+# -- Operators that a configuration selects --------------------------------------------------------------------------
 
 
 _KEY = "common_dump_settings.kernels"
@@ -88,15 +88,7 @@ _MOST_LISTED = 3
 
 
 def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """Return the operators that a configuration that is not refused makes a run dump.
-
-    Parameters
-    ----------
-    document : mapping
-        Of either kind.
-    names : sequence of str
-        Full names of all operators there are.
-    """
+    """Return the operators that a run dumps with a valid configuration, of the full names of all operators."""
     common = document.get("common_dump_settings")
     if isinstance(common, Mapping):
         kernels = [entry for entry in common.get("kernels") or () if isinstance(entry, str)]
@@ -112,20 +104,20 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> Iterator[ConfigFinding]:
-    """Yield what is odd about a `kernels` list; what it matches, where the operators' full names are known."""
+    """Yield findings of a `kernels` list; also of what it matches, where the operators' full names are known."""
     for entry in kernels:
         if not isinstance(entry, str):
-            yield ConfigFinding(WARNING, _KEY, f"{entry!r} is no text and matches no operator")
+            yield warning(_KEY, f"{entry!r} is no text and matches no operator")
             continue
         try:
             found = chosen(entry, names or ())
         except re.error as error:
-            yield ConfigFinding(REFUSED, _KEY, f"{entry!r} is no regular expression: {error}")
+            yield refused(_KEY, f"{entry!r} is no regular expression: {error}")
             continue
         if names is None:
             continue
         if not found:
-            yield ConfigFinding(WARNING, _KEY, f"{entry!r} matches no operator of the graph" + _hint(entry, names))
+            yield warning(_KEY, f"{entry!r} matches no operator of the graph" + _hint(entry, names))
         elif not any(part in entry for part in OF_FULL_NAMES) and not REGEX.fullmatch(entry):
             yield from _other_types(entry, found)
 
@@ -141,4 +133,4 @@ def _other_types(entry: str, found: Sequence[str]) -> Iterator[ConfigFinding]:
     others = sorted(one for one in types if one.lower() != entry.lower())
     if others and len(types) > 1:
         listed = ", ".join(others[:_MOST_LISTED]) + (" …" if len(others) > _MOST_LISTED else "")
-        yield ConfigFinding(WARNING, _KEY, f"{entry!r} also matches {listed}; name-regex(.*/{entry}-op[0-9]+) does not")
+        yield warning(_KEY, f"{entry!r} also matches {listed}; name-regex(.*/{entry}-op[0-9]+) does not")

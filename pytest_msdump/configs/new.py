@@ -1,4 +1,4 @@
-"""A new ``data_dump.json``, and what the script has to do for it."""
+"""New dump configurations, what the script has to do for them, and explanations of their keys."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str
         yield "        run_context.request_stop()"
 
 
-# -- What a configuration says, key by key, in sentences -------------------------------------------------------------
+# -- Explaining one --------------------------------------------------------------------------------------------------
 
 
 # (key, value as JSON has it, what the key means)
@@ -135,15 +135,7 @@ _STEP = re.compile(r"[0-9]{1,18}")
 
 
 def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained]:
-    """Yield every key that is there, and those that count by their default.
-
-    Parameters
-    ----------
-    document : mapping
-        The parsed JSON, of either kind.
-    setting : Setting
-        Version and mode.
-    """
+    """Yield every key that is there, and those whose default counts; `document` is of either kind."""
     keys = ACL_KEYS if is_acl(document) else DUMP_KEYS
     for key in keys:
         if not key.since <= setting.version < key.until or (setting.mode and setting.mode not in key.modes):
@@ -170,17 +162,17 @@ def _meaning(key: ConfigKey, value: object, setting: Setting) -> str:
 
 
 def _steps(text: str) -> str:
-    """The steps of a spec as people count them, from 1."""
-    told = []
+    """Return the steps of a spec as people count them, from 1."""
+    steps = []
     for part in text.split("|"):
         first, _, last = part.partition("-")
         if not all(map(_STEP.fullmatch, (first, last or first))):
-            told.append(f"{part!r:.60} (nothing)")
+            steps.append(f"{part!r:.60} (nothing)")
         elif last:
-            told.append(f"steps {int(first) + 1} to {int(last) + 1}")
+            steps.append(f"steps {int(first) + 1} to {int(last) + 1}")
         else:
-            told.append(f"step {int(first) + 1}")
-    return ", ".join(told) + " of the script"
+            steps.append(f"step {int(first) + 1}")
+    return ", ".join(steps) + " of the script"
 
 
 def _shown(value: object) -> str:
