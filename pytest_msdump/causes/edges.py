@@ -1,13 +1,13 @@
-"""Who feeds whom among the operators of a dump, as the graphs of its run or the compiled model's JSON tell it."""
+"""Which operator feeds which, by the graphs saved with a dump or the compiled model's JSON."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.model.dump import Dump
@@ -15,26 +15,25 @@ from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelli
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
 
-__all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations"]
+__all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations", "part_of"]
 
-# Types that write to parameters, where no table says to which: then to any that they take.
+# Types that write to parameters without being in the table of written inputs; any of their inputs may be written to.
 _WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter")
 _EVERY = range(1_000_000)
 # BatchNorm takes x, scale, bias, and the moving mean and variance, which it writes to while training.
 _MOVING = frozenset({3, 4})
 _PARAMETERS = ("parameter", "given")
 
-# How results.json says where edges come from.
+# Where edges come from, as results.json names it.
 BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"
 
 
 class Run(NamedTuple):
-    """One run of an operator, or a parameter: `kind` is one of six words.
+    """One run of an operator, or a parameter.
 
-    ``"op"`` is an operator; ``"rest"`` its outputs that were not compared, where others were; ``"update"`` what it
-    wrote to a parameter that was compared, where nothing else of it was. ``"parameter"`` is a parameter as it was
-    dumped, after the step; ``"given"`` the same before the step. ``"gap"`` are operators that ran
-    before the operator `name` and left nothing, `occurrence` of them.
+    `kind` is ``"op"``, an operator; ``"rest"``, those outputs of it that were not compared; ``"update"``, what it wrote
+    to a parameter that was compared; ``"parameter"``, a parameter as it was dumped, after the step; ``"given"``, the
+    same before the step; ``"gap"``, operators before `name` that left nothing, `occurrence` of them.
     """
 
     kind: str
@@ -52,89 +51,92 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class _Graph:
-    """Operators by name; and by the spelling of files where that is only one's."""
-
     by: str
     operators: Mapping[str, Operator]
 
-    def names_of(self, ops: Iterable[OpKey]) -> list[str | None]:
-        """What the graph calls operators of a dump; ``None`` of those that it does not know."""
-        known = self.operators
-        return [
-            label if (label := op.true_name or op.name) in known else self.spelled.get(file_spelling(op.name))
-            for op in ops
-        ]
-
     @cached_property
-    def spelled(self) -> Mapping[str, str]:
-        spelled: defaultdict[str, list[str]] = defaultdict(list)
+    def _by_file_name(self) -> Mapping[str, str]:
+        """Names by the spelling of dump files, where only one operator has that spelling."""
+        names: defaultdict[str, list[str]] = defaultdict(list)
         for name in self.operators:
-            spelled[file_spelling(name)].append(name)
-        return {spelling: names[0] for spelling, names in spelled.items() if len(names) == 1}
+            names[file_spelling(name)].append(name)
+        return {spelling: known[0] for spelling, known in names.items() if len(known) == 1}
+
+    def name_of(self, op: OpKey) -> str | None:
+        return op.label if op.label in self.operators else self._by_file_name.get(file_spelling(op.name))
 
 
-@dataclass(frozen=True)
 class Group:
-    """The operators of one rank, net, graph and iteration.
+    """The operators of one rank, net, graph and iteration, and their edges.
 
-    Parameters
-    ----------
-    at : Coordinates
-        Without an occurrence.
-    by : str
-        What tells who feeds whom: ``"graph"``, ``"fusion"``, or ``"execution order"`` where nothing does.
-    tensors : mapping of OpKey to sequence of TensorRef
-        In the dump's order.
-    namesakes : set of OpKey
-        Operators for which another one stands, that comes first and cannot be told from them.
-    before : dict
-        By parameter: the group of the iteration before, and the parameter there, which is what this one starts from.
-        Filled by `link_iterations`.
+    `by` says where the edges come from; `tensors` are in the dump's order. `namesakes` are operators with the name of
+    an earlier one, which stands for them. `before` gives for a parameter the group of the iteration before and the
+    parameter there, which this iteration starts from; `link_iterations` fills it.
     """
 
-    at: Coordinates
-    by: str
-    tensors: Mapping[OpKey, Sequence[TensorRef]]
-    namesakes: Set[OpKey] = frozenset()
-    _graph: _Graph | None = None
-    _runs: Mapping[OpKey, Run] = field(default_factory=dict)
-    _dumped: Mapping[str, Mapping[int, tuple[OpKey, int]]] = field(default_factory=dict)
-    _orders: Sequence[int] = ()
-    _inputs: dict[Run, list[Input] | None] = field(default_factory=dict, repr=False, compare=False)
-    before: dict[str, tuple[Group, OpKey]] = field(default_factory=dict, repr=False, compare=False)
+    def __init__(
+        self,
+        at: Coordinates,
+        tensors: Mapping[OpKey, Sequence[TensorRef]],
+        numbers: Mapping[OpKey, int],
+        graphs: Iterable[_Graph],
+    ) -> None:
+        named = [(graph, [graph.name_of(op) for op in tensors]) for graph in graphs]
+        # Of several that name as many operators, the first.
+        graph, names = max(named, key=lambda one: len(tensors) - one[1].count(None), default=(None, []))
+        if names.count(None) == len(names):
+            graph, names = None, [None] * len(tensors)
+        self.at = at
+        self.by = graph.by if graph else BY_ORDER
+        self.tensors = tensors
+        self.namesakes: set[OpKey] = set()
+        self.before: dict[str, tuple[Group, OpKey]] = {}
+        self._numbers = numbers
+        self._operators = graph.operators if graph else {}
+        self._runs: dict[OpKey, Run] = {}
+        self._dumped: dict[str, dict[int, OpKey]] = {}
+        self._inputs: dict[Run, list[Input] | None] = {}
+        for op, name in zip(tensors, names, strict=True):
+            run = (
+                Run("parameter", mangle(op.label))
+                if op.op_type == PARAMETER
+                else Run("op", name or op.label, op.at.occurrence or 0)
+            )
+            self._runs[op] = run
+            if self._dumped.setdefault(_dump_name(run), {}).setdefault(run.occurrence, op) is not op:
+                self.namesakes.add(op)
 
     def run_of(self, op: OpKey) -> Run:
-        """Who the operator is in the graph; under its own name where no graph knows it."""
+        """Return the operator as the graph names it, or under its own name."""
         return self._runs[op]
 
     def op_of(self, run: Run) -> OpKey | None:
-        """The operator in the dump; ``None`` of one that was not dumped."""
-        passes = self._dumped.get(_dumped_as(run))
-        found = None if passes is None else passes.get(run.occurrence)
-        return None if found is None else found[0]
+        """Return the operator in the dump; ``None`` if it was not dumped."""
+        return self._dumped.get(_dump_name(run), {}).get(run.occurrence)
+
+    def refs_of(self, run: Run) -> Sequence[TensorRef]:
+        """Return the dumped tensors of an operator."""
+        op = self.op_of(run)
+        return () if op is None else self.tensors[op]
 
     def type_of(self, run: Run) -> str:
-        """The operator's type, by the graph."""
-        operator = self._graph.operators.get(run.name) if self._graph and run.kind not in _PARAMETERS else None
+        """Return the operator's type by the graph, empty if unknown."""
+        operator = self._operators.get(run.name) if run.kind not in _PARAMETERS else None
         return operator.op_type if operator else ""
 
     def inputs(self, run: Run) -> list[Input] | None:
-        """What feeds an operator; ``None`` where nobody knows."""
-        found = self._inputs.get(run)
-        if found is None and run not in self._inputs:
-            found = self._inputs[run] = self._found_inputs(run)
-        return found
+        """Return what feeds an operator; ``None`` if the graph does not have it."""
+        if run not in self._inputs:
+            self._inputs[run] = self._find_inputs(run)
+        return self._inputs[run]
 
     def edges(self) -> Iterator[tuple[int, int]]:
-        """Pairs of operators that were dumped, producer first, by their number in the dump; each once."""
-        for run, order in zip(self._runs.values(), self._orders, strict=True):
-            entries = self.inputs(run) or ()
-            producers = [entry.producer for entry in entries]
-            for producer in sorted(set(producers)) if len(producers) > 1 else producers:
-                passes = self._dumped.get(_dumped_as(producer))
-                found = None if passes is None else passes.get(producer.occurrence)
-                if found is not None:
-                    yield found[1], order
+        """Yield the numbers of each producer and consumer that were dumped."""
+        for op, run in self._runs.items():
+            for producer in sorted({entry.producer for entry in self.inputs(run) or ()}):
+                dumped = self.op_of(producer)
+                if dumped is not None:
+                    yield self._numbers[dumped], self._numbers[op]
 
     @cached_property
     def writers(self) -> Mapping[str, Sequence[Run]]:
@@ -148,54 +150,66 @@ class Group:
         return found
 
     def reads_after_step(self, run: Run, parameter: str) -> bool:
-        """Whether an operator takes a parameter as it was dumped: nothing writes to it in this step, or ran before."""
+        """Whether an operator reads a parameter as it was dumped: every operator that writes to it ran before."""
         writers = self.writers.get(parameter, ())
         if run._replace(kind="op") in writers:
             return False
-        place, *written = map(self._place_of, (run, *writers))
+        place, *written = (refs[0].place if (refs := self.refs_of(one)) else None for one in (run, *writers))
         return all(place is not None and one is not None and one < place for one in written)
 
-    def _place_of(self, run: Run) -> int | None:
-        """Place of an operator in the execution order; ``None`` of one that was not dumped or has none."""
-        op = self.op_of(run)
-        return None if op is None else self.tensors[op][0].place
-
-    def _found_inputs(self, run: Run) -> list[Input] | None:
+    def _find_inputs(self, run: Run) -> list[Input] | None:
         if run.kind in _PARAMETERS:
             return []
-        operator = self._graph.operators.get(run.name) if self._graph else None
+        operator = self._operators.get(run.name)
         if operator is None:
             return None
+        edges = enumerate(operator.inputs)
         return [
-            Input(slot, self._producer(edge, run.occurrence), edge.slot)
-            for slot, edge in enumerate(operator.inputs)
-            if edge is not None
+            Input(slot, self._producer(edge, run.occurrence), edge.slot) for slot, edge in edges if edge is not None
         ]
 
     def _producer(self, edge: Edge, occurrence: int) -> Run:
         if edge.is_parameter:
             return Run("parameter", mangle(edge.producer))
-        dumped = self._dumped.get(edge.producer)
-        # What runs once feeds every pass of a loop.
-        if dumped is not None and len(dumped) == 1:
-            (occurrence,) = dumped
-        return Run("op", edge.producer, occurrence)
+        dumped = self._dumped.get(edge.producer, {})
+        # An operator that runs once feeds every pass of a loop.
+        return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else occurrence)
 
 
-def _written_slots(op_type: str) -> Container[int]:
-    """Return the inputs that an operator of this type may write to; nothing that is true where there are none."""
-    known = WRITTEN_INPUTS.get(op_type)
-    if known is None and "BatchNorm" in op_type:
-        return () if "Grad" in op_type else _MOVING
-    if known is None:
-        return _EVERY if _WRITES.search(op_type) else ()
-    return known
+def part_of(at: Coordinates) -> Coordinates:
+    """Return rank, net, graph and iteration alone."""
+    return Coordinates(at.rank, at.net, at.graph, at.iteration)
+
+
+def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
+    """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON.
+
+    The graph that names most of a group's operators counts.
+    """
+    parts: dict[Coordinates, dict[OpKey, list[TensorRef]]] = {}
+    numbers: dict[OpKey, int] = {}
+    for ref in left.refs:
+        op = ref.key.op
+        numbers.setdefault(op, len(numbers))
+        parts.setdefault(part_of(op.at), {}).setdefault(op, []).append(ref)
+    compiled = [_graph(BY_MODEL, [model])] if model else []
+    known: dict[tuple[int, ...], _Graph] = {}
+    found = []
+    for at, tensors in parts.items():
+        own = [graph for where, graph in left.graphs if _agree(where, at)]
+        # A graph of an earlier stage has operators that never ran under that name.
+        own = [graph for graph in own if graph.is_final] or own
+        identity = tuple(map(id, own))
+        if own and identity not in known:
+            known[identity] = _graph(BY_GRAPH, own)
+        found.append(Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])]))
+    return found
 
 
 def link_iterations(found: Iterable[Group]) -> None:
     """Fill `before` of each group with the parameters of the iteration before, of the same graph if it has them."""
-    dumped: defaultdict[tuple[Any, ...], dict[str, dict[int | None, tuple[Group, OpKey]]]] = defaultdict(dict)
     linked = [group for group in found if group.at.iteration is not None]
+    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[Group, OpKey]]]] = defaultdict(dict)
     for group in linked:
         at = group.at
         for op in group.tensors:
@@ -208,79 +222,7 @@ def link_iterations(found: Iterable[Group]) -> None:
             group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
 
 
-def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
-    """Divide a dump by rank, net, graph and iteration, and find the graph of each.
-
-    Parameters
-    ----------
-    left : Dump
-        With its graphs.
-    model : OperatorGraph, optional
-        The compiled model that it ran, by the fusion JSON.
-
-    Returns
-    -------
-    list of Group
-        In the dump's order. Where several graphs tell of a group, the one that names most of its operators counts.
-    """
-    members: dict[tuple[Any, ...], dict[OpKey, list[TensorRef]]] = {}
-    orders: dict[tuple[Any, ...], list[int]] = {}
-    count = 0
-    last: tuple[Any, ...] | None = None
-    for ref in left.refs:
-        op = ref.key.op
-        at = op.at
-        where = (at.rank, at.net, at.graph, at.iteration)
-        # Neighbours mostly are of one group.
-        if where != last:
-            tensors, numbers, last = members.setdefault(where, {}), orders.setdefault(where, []), where
-        refs = tensors.setdefault(op, [])
-        if not refs:
-            numbers.append(count)
-            count += 1
-        refs.append(ref)
-    known: dict[tuple[int, ...], _Graph] = {}
-    return [
-        _group(Coordinates(*where), tensors, orders[where], left, model, known) for where, tensors in members.items()
-    ]
-
-
-def _group(
-    at: Coordinates,
-    tensors: Mapping[OpKey, Sequence[TensorRef]],
-    orders: Sequence[int],
-    left: Dump,
-    model: OperatorGraph | None,
-    known: dict[tuple[int, ...], _Graph],
-) -> Group:
-    own = [graph for where, graph in left.graphs if _agree(where, at)]
-    # A graph of an earlier stage has operators that never ran under that name.
-    own = [graph for graph in own if graph.is_final] or own
-    candidates = []
-    for by, graphs in ((BY_MODEL, [model] if model else []), (BY_GRAPH, own)):
-        identity = tuple(map(id, graphs))
-        if graphs and identity not in known:
-            known[identity] = _indexed(by, graphs)
-        candidates += [known[identity]] if graphs else []
-    named = [(graph.names_of(tensors), graph) for graph in candidates]
-    # Of several that name as many, the first.
-    names, graph = max(named, key=lambda pair: len(tensors) - pair[0].count(None), default=([], None))
-    if names.count(None) == len(names):
-        names, graph = [None] * len(tensors), None
-    runs: dict[OpKey, Run] = {}
-    dumped: dict[str, dict[int, tuple[OpKey, int]]] = {}
-    namesakes: set[OpKey] = set()
-    for op, name, order in zip(tensors, names, orders, strict=True):
-        run = runs[op] = _run_of(op, name)
-        passes = dumped.setdefault(_dumped_as(run), {})
-        if run.occurrence in passes:
-            namesakes.add(op)
-        else:
-            passes[run.occurrence] = (op, order)
-    return Group(at, graph.by if graph else BY_ORDER, tensors, namesakes, graph, runs, dumped, orders)
-
-
-def _indexed(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
+def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
     operators: dict[str, Operator] = {}
     for graph in graphs:
         for operator in graph.operators:
@@ -288,15 +230,17 @@ def _indexed(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
     return _Graph(by, operators)
 
 
-def _run_of(op: OpKey, name: str | None) -> Run:
-    """Who the operator is; `name` is the graph's."""
-    if op.op_type == PARAMETER:
-        return Run("parameter", mangle(op.label))
-    return Run("op", name or op.label, op.at.occurrence or 0)
-
-
-def _dumped_as(run: Run) -> str:
+def _dump_name(run: Run) -> str:
     return f"{PARAMETER} {run.name}" if run.kind in _PARAMETERS else run.name
+
+
+def _written_slots(op_type: str) -> Container[int]:
+    """Return the inputs that an operator of this type may write to."""
+    if op_type in WRITTEN_INPUTS:
+        return WRITTEN_INPUTS[op_type]
+    if "BatchNorm" in op_type:
+        return () if "Grad" in op_type else _MOVING
+    return _EVERY if _WRITES.search(op_type) else ()
 
 
 def _agree(graph: Coordinates, tensors: Coordinates) -> bool:

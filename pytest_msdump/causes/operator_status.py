@@ -1,11 +1,11 @@
-"""What is known of every operator of a dump before roles are given: who was compared, who was not, and why not."""
+"""The status of every operator before roles are given: failed, passed, or not compared and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_msdump.causes.edges import Group, Input, Run
-from pytest_msdump.causes.frontier import Feed, Node
+from pytest_msdump.causes.roles import Feed, Node
 from pytest_msdump.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
@@ -13,12 +13,11 @@ from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.tensor import OpKey, TensorKey
 
-__all__ = ["Standings", "nodes_of"]
+__all__ = ["TensorStatus", "operator_nodes"]
 
-_FAILS, _PASSES = "fails", "passes"
 _BY_NAME = ("name", "mangled", "file")
 
-# Reasons of tensors whose operator is part of another one in the original model.
+# Why a tensor has no partner, where its operator is part of another one in the original model.
 _PARTS = frozenset(
     {
         "inserted",
@@ -33,171 +32,148 @@ _PARTS = frozenset(
     }
 )
 _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))
-_CLEAR = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
+_FORWARDING = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
 
 
-class Standings:
-    """Verdicts by tensor, and why the others have none.
-
-    Parameters
-    ----------
-    pairing : Pairing
-        Who was to be compared.
-    records : mapping of int to Record
-        Records by number of the pair; one that is missing was not run.
-    """
+class TensorStatus:
+    """The verdict of each left tensor, and why the others have none; a pair without a record was not run."""
 
     def __init__(self, pairing: Pairing, records: Mapping[int, Record]) -> None:
-        self.records: dict[TensorKey, list[Record]] = {}
-        # Where nothing does, nobody needs to know what is known of each operator.
-        self.fails = any(record.fails for record in records.values())
+        self._fails: dict[TensorKey, bool] = {}
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
             if record is None or not record.was_run:
                 self._not_run.add(pair.left.key.op)
             else:
-                self.records.setdefault(pair.left.key, []).append(record)
+                self._fails[pair.left.key] = record.fails or self._fails.get(pair.left.key, False)
         self._reasons = {entry.ref.key: entry.why.code for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
-        # Where most operators meet by their names, one without a partner is one that the other side did not dump.
+        # If most operators are paired by their names, the other side did not dump one without a partner.
         by_name = [pair.how in _BY_NAME for pair in pairing.pairs if pair.left.key.op.op_type != PARAMETER]
         self._has_names = sum(by_name) > len(by_name) / 2
 
+    @property
+    def any_fails(self) -> bool:
+        """Whether any tensor fails."""
+        return any(self._fails.values())
+
     def of(self, key: TensorKey) -> str | None:
-        """``"fails"`` or ``"passes"``; ``None`` where it was not compared."""
-        records = self.records.get(key)
-        if not records:
-            return None
-        return _FAILS if any(record.fails for record in records) else _PASSES
+        """Return ``"fails"`` or ``"passes"``; ``None`` if it was not compared."""
+        fails = self._fails.get(key)
+        return None if fails is None else "fails" if fails else "passes"
+
+    def of_outputs(self, group: Group, run: Run) -> dict[TensorKey, str | None]:
+        """Return the status of each output of an operator."""
+        return {ref.key: self.of(ref.key) for ref in group.refs_of(run) if ref.key.io == "output"}
 
     def is_part(self, key: TensorKey) -> bool:
-        """Whether the other side has no such operator because it is part of another there."""
+        """Whether the other side has no such operator because it is part of another one there."""
         why = self._reasons.get(key)
         if why is None or key.address in self._missing or key.op.label in self._missing or why in NOT_DUMPED:
             return False
         return why in _PARTS or not self._has_names
 
     def state(self, group: Group, run: Run) -> str:
-        """Why there is no verdict, in a word or two."""
+        """Return why an operator has no verdict."""
         op = group.op_of(run)
         if op is None:
             return "not dumped"
-        keys = [ref.key for ref in group.tensors[op] if ref.key.io == "output"]
+        keys = self.of_outputs(group, run)
         if op in self._not_run:
             return "not run"
         if any(key in self._reasons for key in keys):
             return "no partner"
-        return "compared in part" if any(key in self.records for key in keys) else "not selected"
+        return "compared in part" if any(keys.values()) else "not selected"
 
 
-def nodes_of(group: Group, standings: Standings) -> dict[Run, Node[Run]]:
-    """Return the operators of a group as localising takes them: those dumped, in their order, then what feeds them."""
-    book = _Book(group, standings)
+def operator_nodes(group: Group, status: TensorStatus) -> dict[Run, Node[Run]]:
+    """Return the operators of a group as nodes: those dumped, in their order, then others that feed them."""
     nodes: dict[Run, Node[Run]] = {}
     waiting = [group.run_of(op) for op in group.tensors]
     for run in waiting:
-        if run in nodes:
-            continue
-        node = book.node(run)
-        nodes[run] = node
-        if node.standing != _PASSES:
-            waiting += [feed.producer for feed in node.feeds or () if feed.producer and feed.producer not in nodes]
+        if run not in nodes:
+            node = nodes[run] = Node(_status(group, status, run), _feeds(group, status, run))
+            if node.status != "passes":
+                waiting += [feed.producer for feed in node.feeds or () if feed.producer]
     return nodes
 
 
-def _worst(standings: Iterable[str | None]) -> str | None:
-    """Return ``"fails"`` where one does, ``"passes"`` where none does and one passes."""
-    known = set(standings)
-    return next((one for one in (_FAILS, _PASSES) if one in known), None)
+def _worst(known: Iterable[str | None]) -> str | None:
+    """Return ``"fails"`` if one does, ``"passes"`` if none does and one passes."""
+    found = set(known)
+    return next((one for one in ("fails", "passes") if one in found), None)
 
 
-class _Book:
-    """Makes the node of a run."""
+def _status(group: Group, status: TensorStatus, run: Run) -> str:
+    if run.kind == "given":
+        return _before(group, status, run.name) or "given"
+    if run.kind == "update":
+        return "part"
+    outputs = status.of_outputs(group, run)
+    verdict = _worst(outputs.values())
+    if verdict is not None and run.kind != "rest":
+        return verdict
+    op = group.op_of(run)
+    if run.kind == "parameter" or group.type_of(run) in _GIVEN:
+        return "given"
+    if (op.op_type if op and op.op_type else group.type_of(run)) in _FORWARDING:
+        return "forwards"
+    keys = [key for key, known in outputs.items() if known is None]
+    return "part" if keys and all(map(status.is_part, keys)) else "unseen"
 
-    def __init__(self, group: Group, standings: Standings) -> None:
-        self._group = group
-        self._standings = standings
 
-    def node(self, run: Run) -> Node[Run]:
-        return Node(self._standing(run), self._feeds(run))
+def _before(group: Group, status: TensorStatus, parameter: str) -> str | None:
+    """Return the status of a parameter as the iteration before left it; ``None`` if it was not compared there."""
+    if parameter not in group.before:
+        return None
+    earlier, op = group.before[parameter]
+    return _worst(status.of_outputs(earlier, earlier.run_of(op)).values())
 
-    def _standing(self, run: Run) -> str:
-        if run.kind == "given":
-            return self._before(run.name) or "given"
-        if run.kind == "update":
-            return "within"
-        op = self._group.op_of(run)
-        outputs = self._outputs(op)
-        verdict = _worst(outputs.values())
-        if verdict is not None and run.kind != "rest":
-            return verdict
-        if run.kind == "parameter" or self._group.type_of(run) in _GIVEN:
-            return "given"
-        if (op.op_type if op and op.op_type else self._group.type_of(run)) in _CLEAR:
-            return "clear"
-        keys = [key for key, verdict in outputs.items() if verdict is None]
-        return "within" if keys and all(map(self._standings.is_part, keys)) else "unseen"
 
-    def _outputs(self, op: OpKey | None) -> Mapping[TensorKey, str | None]:
-        refs = self._group.tensors[op] if op is not None else ()
-        return {ref.key: self._standings.of(ref.key) for ref in refs if ref.key.io == "output"}
+def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] | None:
+    if run.kind == "parameter":
+        return list(_writers(group, status, run.name))
+    own = _own_inputs(group, status, run)
+    inputs = group.inputs(run)
+    if inputs is not None:
+        return [_feed(group, status, run, entry, own.get(entry.slot)) for entry in inputs]
+    # Without a graph, inputs that pass prove something only if all of them were compared.
+    known = set(own.values())
+    return [Feed(None, one) for one in own.values()] if "fails" in known or (own and None not in known) else None
 
-    def _before(self, parameter: str) -> str | None:
-        """What became of a parameter as the iteration before left it; ``None`` where it was not compared there."""
-        group, op = self._group.before.get(parameter, (None, None))
-        if group is None or op is None:
-            return None
-        return _worst(self._standings.of(ref.key) for ref in group.tensors[op] if ref.key.io == "output")
 
-    def _feeds(self, run: Run) -> Sequence[Feed[Run]] | None:
-        if run.kind == "parameter":
-            return list(self._writers(run.name))
-        inputs = self._group.inputs(run)
-        own = self._own_inputs(run)
-        if inputs is None:
-            # Only all inputs together can tell that nothing came from them.
-            told = set(own.values())
-            if _FAILS in told or (own and None not in told):
-                return [Feed(None, standing) for standing in own.values()]
-            return None
-        return [self._feed(run, entry, own.get(entry.slot)) for entry in inputs]
+def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Feed[Run]]:
+    """Yield what a parameter's value after the step comes from: what writes to it, else the iteration before."""
+    writers = group.writers.get(parameter, ())
+    for writer in writers:
+        # If the writer has no verdict, the parameter stands for what it wrote.
+        verdict = _worst(status.of_outputs(group, writer).values())
+        yield Feed(writer if verdict else writer._replace(kind="update"))
+    before = _before(group, status, parameter)
+    if not writers and before:
+        yield Feed(Run("given", parameter), before)
 
-    def _writers(self, parameter: str) -> Iterator[Feed[Run]]:
-        """Yield what made a parameter what it is after the step: what writes to it, else the iteration before."""
-        writers = self._group.writers.get(parameter, ())
-        for writer in writers:
-            outputs = self._outputs(self._group.op_of(writer))
-            # Of a writer without a verdict the parameter itself tells what came out.
-            yield Feed(writer if _worst(outputs.values()) else writer._replace(kind="update"))
-        if not writers and self._before(parameter):
-            yield Feed(Run("given", parameter), self._before(parameter))
 
-    def _own_inputs(self, run: Run) -> dict[int, str | None]:
-        """Verdicts of the operator's own inputs, but for those that it writes to."""
-        op = self._group.op_of(run)
-        refs = self._group.tensors[op] if op is not None and run.kind != "parameter" else ()
-        written = WRITTEN_INPUTS.get(op.op_type or "", frozenset()) if op is not None else frozenset()
-        return {
-            ref.key.slot: self._standings.of(ref.key)
-            for ref in refs
-            if ref.key.io == "input" and ref.key.slot not in written
-        }
+def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, str | None]:
+    """Return the status of an operator's own inputs by slot, without those that it writes to."""
+    op = group.op_of(run)
+    written = WRITTEN_INPUTS.get(op.op_type or "", frozenset()) if op is not None else frozenset()
+    keys = [ref.key for ref in group.refs_of(run) if ref.key.io == "input" and ref.key.slot not in written]
+    return {key.slot: status.of(key) for key in keys}
 
-    def _feed(self, run: Run, entry: Input, own: str | None) -> Feed[Run]:
-        producer = self._group.op_of(entry.producer)
-        if entry.producer.kind == "parameter":
-            # Parameters are dumped after the step: what was taken is the value before it, which only the iteration
-            # before can show.
-            before = self._before(entry.producer.name)
-            if before == _FAILS or not self._group.reads_after_step(run, entry.producer.name):
-                return Feed(entry.producer._replace(kind="given"), own or before)
-        if own is not None or producer is None:
-            return Feed(entry.producer, own)
-        outputs = self._outputs(producer)
-        standing = next((outputs[key] for key in outputs if key.slot == entry.output), None)
-        if standing is not None:
-            return Feed(entry.producer, standing)
-        if _PASSES in outputs.values() and _FAILS not in outputs.values():
-            return Feed(entry.producer._replace(kind="rest"), None)
-        return Feed(entry.producer, None)
+
+def _feed(group: Group, status: TensorStatus, run: Run, entry: Input, own: str | None) -> Feed[Run]:
+    producer = entry.producer
+    if producer.kind == "parameter":
+        # MindSpore dumps parameters after the step; the value before it is the one that the iteration before left.
+        before = _before(group, status, producer.name)
+        if before == "fails" or not group.reads_after_step(run, producer.name):
+            return Feed(producer._replace(kind="given"), own or before)
+    if own is not None:
+        return Feed(producer, own)
+    outputs = status.of_outputs(group, producer)
+    known = next((outputs[key] for key in outputs if key.slot == entry.output), None)
+    if known is None and _worst(outputs.values()) == "passes":
+        return Feed(producer._replace(kind="rest"))
+    return Feed(producer, known)

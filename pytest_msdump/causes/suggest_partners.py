@@ -1,23 +1,15 @@
-"""How well two tensors fit that were not paired, in a few words."""
+"""Suggestions for tensors without a partner: by their values, then by names, then by order of execution."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pytest_msdump.causes.suggest import (
-    Alone,
-    Fingerprint,
-    Fit,
-    Suggestion,
-    disagreement,
-    distances,
-    fingerprint,
-    is_named_after,
-    suggest,
-)
+from pytest_msdump.causes.fingerprint import Fingerprint, disagreement, distances, fingerprint
+from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
@@ -28,64 +20,44 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
-from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = [
     "USUAL_AXES",
-    "Meeting",
+    "Alignment",
+    "Fit",
     "Suggested",
-    "best_meeting",
-    "fit_text",
+    "Suggestion",
+    "Unpaired",
+    "best_alignment",
     "shape_word",
+    "suggest",
     "suggest_partners",
-    "what_speaks_for",
     "with_suggestions",
 ]
 
-
-def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> str:
-    """Return what speaks for two tensors.
-
-    Parameters
-    ----------
-    apart : float
-        How far their values are apart, over the norm of the right.
-    shape : str
-        ``"same"``, ``"transposed"`` or ``"reshaped"``.
-    by : str
-        Where something else decided: ``"names alone"``, ``"names"`` or ``"order"``.
-    say : Phrases
-        The language.
-
-    Examples
-    --------
-    >>> fit_text(2.1e-8, "transposed"), fit_text(0, "same", "order")[:30]
-    ('values agree to 2e-08, axes of the right in another order', 'values are equal, same shape; ')
-    """
-    shape = say(f"shape_{shape}")
-    if by == "names alone":
-        return say("fits_by_name", shape=shape, apart=f"{apart:.2g}")
-    text = say("fits_equal", shape=shape) if apart == 0 else say("fits", shape=shape, apart=f"{apart:.0e}")
-    return say.joined([text, say(f"decided_{by}")], "between_clauses") if by in ("names", "order") else text
-
-
-# -- Look for partners of tensors that have none ---------------------------------------------------------------------
-
-
-# Drift up to here leaves a tensor recognisable; what is compared element by element is bounded.
+# Drift up to here leaves a tensor recognisable.
 _MOST_APART = 0.02
+# Fingerprints further apart than this are of different tensors.
 _ALIKE = 0.1
 # Drift that the coarser data type explains. Neighbours in a residual stream differ by little more.
 _CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
+# How many tensors are compared element by element with each one.
 _MOST_TRIED = 6
 
 # Axes of the right side that lead from one usual order to another.
 USUAL_AXES = ((1, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
 
+# Another tensor may be the partner unless it fits so many times worse.
+_CLEARLY_WORSE = 10.0
+# What rounding alone does; below it no tensor fits better than another.
+_ROUNDING = 1e-6
+# So many clear pairs in the same order on both sides show that the sides ran in one order.
+_FEWEST_ANCHORS = 2
+
 
 @dataclass(frozen=True)
-class Meeting:
-    """How a right tensor meets a left one, how far apart they are then, and whether their data types explain that."""
+class Alignment:
+    """How a right tensor is brought to a left one, how far apart they are then, and whether types explain that."""
 
     transform: Transform
     apart: float
@@ -93,8 +65,54 @@ class Meeting:
 
 
 @dataclass(frozen=True)
+class Unpaired:
+    """A tensor without a partner: its operator's name, its place in its side, and whether that is execution order.
+
+    `is_distinctive` is whether another tensor hardly has the same values by chance.
+    """
+
+    name: str
+    place: int
+    is_ordered: bool = True
+    is_distinctive: bool = True
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A left and a right tensor, by number, that may be partners.
+
+    `apart` is the relative difference of their values, ``None`` if values prove nothing and only names may decide. If
+    it is not close, this may be another tensor that is like it.
+    """
+
+    left: int
+    right: int
+    apart: float | None
+    is_close: bool = True
+
+    @property
+    def distance(self) -> float:
+        """The difference, where rounding counts as none."""
+        return max(self.apart or 0.0, _ROUNDING)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The clear partner of one right tensor, or all that may be it.
+
+    `how` is ``"values"``, ``"names"`` or ``"order"`` (which chose among tensors whose values fit), or
+    ``"names alone"``.
+    """
+
+    right: int
+    fits: tuple[Fit, ...]
+    how: str
+    is_clear: bool = True
+
+
+@dataclass(frozen=True)
 class Unread:
-    """A tensor whose values nobody can look at: of which side, and why."""
+    """A tensor whose values cannot be looked at."""
 
     side: str
     address: str
@@ -103,91 +121,104 @@ class Unread:
 
 @dataclass(frozen=True)
 class Suggested:
-    """Suggestions for the right tensors without a partner.
+    """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`.
 
-    `meetings` tells of every pair that was tried, by the numbers of its tensors in `left` and `right`. `unread` are
-    tensors whose values cannot be looked at.
+    `alignments` has every pair that was tried, `unread` every tensor whose values cannot be looked at.
     """
 
     left: tuple[TensorRef, ...]
     right: tuple[TensorRef, ...]
     suggestions: tuple[Suggestion, ...]
-    meetings: dict[tuple[int, int], Meeting]
+    alignments: dict[tuple[int, int], Alignment]
     unread: tuple[Unread, ...]
+
+    def partner(self, one: Suggestion, fit: Fit, side: str) -> SuggestedPartner:
+        """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
+        alignment = self.alignments[fit.left, fit.right]
+        by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
+        apart = alignment.apart if fit.apart is None else fit.apart
+        shape = shape_word(alignment.transform)
+        ref = self.left[fit.left] if side == "left" else self.right[fit.right]
+        confidence = "clear" if one.is_clear else "ambiguous"
+        return SuggestedPartner(ref.key.address, confidence, fit_text(apart, shape, by), apart, shape, by)
+
+
+def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) -> Report:
+    """Return the report with `suggestions` in its unmatched tensors, which are read for it; verdicts stay."""
+    found = suggest_partners(plan, watch=watch)
+    partners: defaultdict[tuple[str, str], list[SuggestedPartner]] = defaultdict(list)
+    for one in found.suggestions:
+        for fit in one.fits:
+            for side, other in (("right", "left"), ("left", "right")):
+                ref = found.left[fit.left] if side == "left" else found.right[fit.right]
+                partners[side, ref.key.address].append(found.partner(one, fit, other))
+    unmatched = [
+        replace(entry, suggestions=tuple(partners.get((entry.side, entry.tensor.address), ())))
+        for entry in report.unmatched
+    ]
+    return replace(report, unmatched=tuple(unmatched))
 
 
 def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
-    """Find who may be whose partner among the tensors that `plan` leaves alone.
+    """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names.
 
-    Parameters
-    ----------
-    plan : Plan
-        What pairs already is left out, as is what a map entry names.
-    watch : Watch
-        Is told how many tensors of a side were read, and for how many partners were looked for.
+    `watch` gets the number of tensors read, and of partners looked for.
     """
-    unread: list[Unread] = []
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
-    met = [(pair.left.key.typed_address, pair.right.key.typed_address) for pair in plan.pairing.pairs]
-    left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in met}, named, unread, watch)
-    right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in met}, named, unread, watch)
+    paired = [(pair.left.key.typed_address, pair.right.key.typed_address) for pair in plan.pairing.pairs]
+    left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in paired}, named, watch)
+    right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in paired}, named, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     fits: list[Fit] = []
-    meetings: dict[tuple[int, int], Meeting] = {}
+    alignments: dict[tuple[int, int], Alignment] = {}
     for number in watch(range(len(right.refs)), "right tensors tried"):
         for other in _candidates(left, right, number):
-            meeting = best_meeting(left.refs[other], right.refs[number], formats)
-            if meeting is None:
-                continue
-            meetings[other, number] = meeting
-            apart = meeting.apart if meeting.apart <= _MOST_APART else None
-            fits.append(Fit(other, number, apart, is_close=meeting.is_close))
-    places = sorted({(left.places[one], right.places[other]) for one, other in met})
-    found = suggest(left.alone, right.alone, fits, met=places)
-    return Suggested(tuple(left.refs), tuple(right.refs), tuple(found), meetings, tuple(unread))
+            found = best_alignment(left.refs[other], right.refs[number], formats)
+            if found is not None:
+                alignments[other, number] = found
+                apart = found.apart if found.apart <= _MOST_APART else None
+                fits.append(Fit(other, number, apart, is_close=found.is_close))
+    places = sorted({(left.places[one], right.places[other]) for one, other in paired})
+    suggestions = suggest(left.unpaired, right.unpaired, fits, anchors=places)
+    return Suggested(tuple(left.refs), tuple(right.refs), tuple(suggestions), alignments, (*left.unread, *right.unread))
 
 
 class _Side:
-    """The tensors of a side that have no partner, each name once, and what their values are like."""
+    """The tensors of a side that have no partner, each name once, with their fingerprints."""
 
     def __init__(
-        self,
-        dump: Dump,
-        unmatched: Sequence[Unmatched],
-        paired: set[str],
-        named: set[tuple[str, str]],
-        unread: list[Unread],
-        watch: Watch,
+        self, dump: Dump, unmatched: Sequence[Unmatched], paired: set[str], named: set[tuple[str, str]], watch: Watch
     ) -> None:
         self.places: dict[str, int] = {}
         for place, ref in enumerate(dump.refs):
             self.places.setdefault(ref.key.typed_address, place)
         self.refs: list[TensorRef] = []
         self.prints: list[Fingerprint] = []
+        self.unread: list[Unread] = []
         seen = set(paired)
         for one in watch(unmatched, "tensors read"):
             ref, address = one.ref, one.ref.key.typed_address
-            if address in seen or address not in self.places or not named.isdisjoint(_names(one)):
+            if address in seen or address not in self.places or not named.isdisjoint(_map_names(one)):
                 continue
             seen.add(address)
             found = _fingerprint(ref)
             if isinstance(found, str):
-                unread.append(Unread(one.side, ref.key.address, found))
+                self.unread.append(Unread(one.side, ref.key.address, found))
             else:
                 self.refs.append(ref)
                 self.prints.append(found)
 
     @property
-    def alone(self) -> list[Alone]:
-        """What suggestions are made from."""
+    def unpaired(self) -> list[Unpaired]:
+        """These tensors as `suggest` takes them."""
         return [
-            Alone(ref.key.op.label, self.places[ref.key.typed_address], ref.place is not None, found.is_telling)
+            Unpaired(ref.key.op.label, self.places[ref.key.typed_address], ref.place is not None, found.is_distinctive)
             for ref, found in zip(self.refs, self.prints, strict=True)
         ]
 
 
-def _names(one: Unmatched) -> Iterator[tuple[str, str]]:
-    """What a map entry may call this tensor."""
+def _map_names(one: Unmatched) -> Iterator[tuple[str, str]]:
+    """Yield what a map entry may call this tensor."""
     key = one.ref.key
     for name in (key.op.label, f"{key.op.op_type}.{key.op.label}"):
         yield one.side, mangle(name)
@@ -195,7 +226,7 @@ def _names(one: Unmatched) -> Iterator[tuple[str, str]]:
 
 
 def _fingerprint(ref: TensorRef) -> Fingerprint | str:
-    """What the values are like, or why nobody knows."""
+    """Return what the values are like, or why they cannot be looked at."""
     try:
         ref.key.address.encode()
     except UnicodeEncodeError:
@@ -212,66 +243,51 @@ def _fingerprint(ref: TensorRef) -> Fingerprint | str:
 
 
 def _candidates(left: _Side, right: _Side, number: int) -> list[int]:
-    """Left tensors that may be the partner: the most alike by values, and those of as many elements by name."""
+    """Return left tensors that may be the partner: the most alike by values, then those of one size by name."""
     key, found = right.refs[number].key, right.prints[number]
     same = [other for other, ref in enumerate(left.refs) if ref.key.io == key.io]
     apart = distances(found, [left.prints[other] for other in same])
-    alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True))
-    tried = [other for distance, other in alike if distance <= _ALIKE][:_MOST_TRIED]
+    alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True) if distance <= _ALIKE)
     by_name = [
         other
         for other in same
         if left.prints[other].size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
     ]
-    return list(dict.fromkeys([*tried, *by_name[:_MOST_TRIED]]))
+    return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
 
 
-def best_meeting(left: TensorRef, right: TensorRef, formats: Transform) -> Meeting | None:
+def best_alignment(left: TensorRef, right: TensorRef, formats: Transform) -> Alignment | None:
     """Return the simplest way to bring the right to the left that no other one is clearly better than.
 
-    Parameters
-    ----------
-    left, right : TensorRef
-        Both are read whole, in blocks.
-    formats : Transform
-        The axis orders that the suite tells of.
-
-    Returns
-    -------
-    Meeting or None
-        ``None`` where their shapes do not meet, or a file cannot be read.
+    Both are read whole, in blocks. `formats` are the axis orders of the suite. ``None`` if their shapes cannot be
+    brought together, or a file cannot be read.
     """
     try:
         with closing(open_view(left)) as ours, closing(open_view(right)) as theirs:
             close = _CLOSE.get(coarser(ours.dtype, theirs.dtype), _MOST_APART)
-            best: Meeting | None = None
-            for transform in _ways(formats, len(ours.shape), len(theirs.shape)):
-                # Reshaping makes anything meet, so that it is only tried where nothing else does.
+            ranks = {len(ours.shape), len(theirs.shape)}
+            turned = [Transform(transpose=axes) for axes in USUAL_AXES if {len(axes)} == ranks]
+            best: Alignment | None = None
+            for transform in (formats, *turned, Transform(reshape=True)):
+                # Any two tensors of one size can be reshaped, so this is only tried if nothing else works.
                 if transform.reshape and best is not None:
                     continue
                 apart = _apart(Pair(left, right, "mapped", transform=transform), ours, theirs)
                 if apart is not None and (best is None or apart * 10 < best.apart):
-                    best = Meeting(transform, apart, apart <= close)
+                    best = Alignment(transform, apart, apart <= close)
             return best
     except (MsdumpError, OSError):
         return None
 
 
 def shape_word(transform: Transform) -> str:
-    """Return what is done to a shape, as `causes.suggest_partners.fit_text` takes it."""
+    """Return what is done to a shape, as `causes.reasons.fit_text` takes it."""
     if transform.transpose is not None:
         return "transposed"
     return "reshaped" if transform.reshape else "same"
 
 
-def _ways(formats: Transform, *ranks: int) -> Iterator[Transform]:
-    yield formats
-    yield from (Transform(transpose=axes) for axes in USUAL_AXES if {len(axes)} == {*ranks})
-    yield Transform(reshape=True)
-
-
 def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
-    """How far apart the two are, ``None`` where their shapes do not meet this way."""
     try:
         aligned = align(pair, left, right)
     except TensorShapeError:
@@ -279,63 +295,138 @@ def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
     return None if aligned.sampled else disagreement(aligned.left, aligned.right)
 
 
-# -- Suggestions as a report has them --------------------------------------------------------------------------------
+# -- Which of the tensors that fit is the partner --
 
 
-def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) -> Report:
-    """Return the report with `suggestions` in the entries of `unmatched`; reads the tensors without a partner.
+def suggest(
+    left: Sequence[Unpaired], right: Sequence[Unpaired], fits: Iterable[Fit], *, anchors: Sequence[tuple[int, int]] = ()
+) -> list[Suggestion]:
+    """Return partners of right tensors, in their order; no left tensor is the clear partner of two.
 
-    Parameters
-    ----------
-    plan : Plan
-        What the report is of.
-    report : Report
-        Its verdicts stay; a suggestion is no pair.
-    watch : Watch
-        See `causes.suggest_partners.suggest_partners`.
+    `anchors` are the places of pairs that exist.
     """
-    found = suggest_partners(plan, watch=watch)
-    told: defaultdict[tuple[str, str], list[SuggestedPartner]] = defaultdict(list)
-    for one in found.suggestions:
-        right = found.right[one.right].key.address
-        for fit in one.fits:
-            left = found.left[fit.left].key.address
-            meeting = found.meetings[fit.left, fit.right]
-            partner = _partner(one, fit, meeting)
-            told["right", right].append(replace(partner, address=left))
-            told["left", left].append(replace(partner, address=right))
-    unmatched = [
-        replace(entry, suggestions=tuple(told.get((entry.side, entry.tensor.address), ())))
-        for entry in report.unmatched
+    fits = list(fits)
+    groups = _connected(_best([fit for fit in fits if fit.apart is not None]))
+    found: dict[int, Suggestion] = {}
+    for group in groups:
+        if len(group) == 1 and _is_sure(group[0], left, right):
+            found[group[0].right] = Suggestion(group[0].right, (group[0],), "values")
+    clear = [(left[one.fits[0].left].place, right[one.right].place) for one in found.values()]
+    order = _Order(left, right, [*anchors, *clear])
+    for group in groups:
+        if group[0].right not in found:
+            found.update(_decide(group, left, right, order))
+    spoken_for = {fit.left for one in found.values() if one.is_clear for fit in one.fits}
+    rest = [fit for fit in fits if fit.apart is None and fit.left not in spoken_for and fit.right not in found]
+    for fit in _named(rest, left, right):
+        if not order.is_crossed(fit):
+            found[fit.right] = Suggestion(fit.right, (fit,), "names alone")
+    found |= _named_alike([fit for fit in rest if fit.right not in found], left, right, found)
+    return [found[number] for number in sorted(found)]
+
+
+def _is_sure(fit: Fit, left: Sequence[Unpaired], right: Sequence[Unpaired]) -> bool:
+    return fit.is_close and left[fit.left].is_distinctive and right[fit.right].is_distinctive
+
+
+def _best(fits: Sequence[Fit]) -> list[Fit]:
+    """Leave out fits that are clearly worse than another one of the same tensor."""
+    least: dict[tuple[str, int], float] = {}
+    for fit in fits:
+        for key in (("left", fit.left), ("right", fit.right)):
+            least[key] = min(least.get(key, fit.distance), fit.distance)
+    return [
+        fit for fit in fits if fit.distance <= _CLEARLY_WORSE * min(least["left", fit.left], least["right", fit.right])
     ]
-    return replace(report, unmatched=tuple(unmatched))
 
 
-def _partner(one: Suggestion, fit: Fit, meeting: Meeting) -> SuggestedPartner:
-    """What speaks for a pair; without an address."""
-    by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
-    apart = meeting.apart if fit.apart is None else fit.apart
-    shape = shape_word(meeting.transform)
-    return SuggestedPartner(
-        address="",
-        confidence="clear" if one.is_clear else "ambiguous",
-        why=fit_text(apart, shape, by),
-        apart=apart,
-        shape=shape,
-        by=by,
-    )
+def _connected(fits: Sequence[Fit]) -> list[list[Fit]]:
+    """Group fits that have a tensor in common, directly or through others."""
+    group_of: dict[tuple[str, int], int] = {}
+    groups: dict[int, list[Fit]] = {}
+    for number, fit in enumerate(fits):
+        keys = (("left", fit.left), ("right", fit.right))
+        joined = sorted({group_of[key] for key in keys if key in group_of})
+        groups[number] = [*(one for known in joined for one in groups.pop(known)), fit]
+        for one in groups[number]:
+            group_of["left", one.left] = group_of["right", one.right] = number
+    return [groups[number] for number in sorted(groups)]
 
 
-def what_speaks_for(one: Suggestion, fit: Fit, meeting: Meeting) -> str:
-    """Return what speaks for a pair, in a few words.
+def _decide(
+    group: Sequence[Fit], left: Sequence[Unpaired], right: Sequence[Unpaired], order: _Order
+) -> dict[int, Suggestion]:
+    """Let names choose among tensors with the same values, then order; the rest is ambiguous."""
+    found = {fit.right: Suggestion(fit.right, (fit,), "names") for fit in _named(group, left, right)}
+    taken = {one.fits[0].left for one in found.values()}
+    rest = [fit for fit in group if fit.right not in found and fit.left not in taken]
+    for fit in order.aligned(rest) if all(_is_sure(fit, left, right) for fit in rest) else ():
+        found[fit.right] = Suggestion(fit.right, (fit,), "order")
+    several: dict[int, list[Fit]] = defaultdict(list)
+    for fit in rest:
+        if fit.right not in found:
+            several[fit.right].append(fit)
+    for number, some in several.items():
+        best_first = tuple(sorted(some, key=lambda fit: (fit.distance, fit.left)))
+        found[number] = Suggestion(number, best_first, "values", is_clear=False)
+    return found
 
-    Parameters
-    ----------
-    one : Suggestion
-        For a right tensor.
-    fit : Fit
-        One of its partners.
-    meeting : Meeting
-        How the two meet.
+
+def _named(fits: Sequence[Fit], left: Sequence[Unpaired], right: Sequence[Unpaired]) -> list[Fit]:
+    """Return the fits whose names belong together, and to no other one of these."""
+    alike = [fit for fit in fits if is_named_after(left[fit.left].name, right[fit.right].name)]
+    lefts, rights = Counter(fit.left for fit in alike), Counter(fit.right for fit in alike)
+    return [fit for fit in alike if lefts[fit.left] == rights[fit.right] == 1]
+
+
+def _named_alike(
+    fits: Sequence[Fit], left: Sequence[Unpaired], right: Sequence[Unpaired], found: Mapping[int, Suggestion]
+) -> dict[int, Suggestion]:
+    """Return the right tensors that several left ones are named after."""
+    taken = {fit.left for one in found.values() for fit in one.fits}
+    several: dict[int, list[Fit]] = defaultdict(list)
+    for fit in fits:
+        if fit.left not in taken and is_named_after(left[fit.left].name, right[fit.right].name):
+            several[fit.right].append(fit)
+    return {number: Suggestion(number, tuple(some), "names alone", is_clear=False) for number, some in several.items()}
+
+
+def is_named_after(one: str, other: str) -> bool:
+    """Whether all words of the shorter name are in the longer one.
+
+    Examples
+    --------
+    >>> is_named_after("Default/conv1-Conv2d/BiasAdd-op0", "conv1"), is_named_after("conv1", "conv2")
+    (True, False)
     """
-    return _partner(one, fit, meeting).why
+    few, many = sorted((frozenset(re.findall(r"[^\W_]+", name.lower())) for name in (one, other)), key=len)
+    return any(len(word) > 1 for word in few) and few <= many
+
+
+class _Order:
+    """The order of both sides, as far as it is the same."""
+
+    def __init__(self, left: Sequence[Unpaired], right: Sequence[Unpaired], anchors: Sequence[tuple[int, int]]) -> None:
+        self._left, self._right = left, right
+        self._anchors = sorted(anchors)
+        theirs = [place for _, place in self._anchors]
+        self._holds = len(theirs) >= _FEWEST_ANCHORS and theirs == sorted(theirs)
+
+    def is_crossed(self, fit: Fit) -> bool:
+        """Whether both sides ran in one order, and this fit would break it."""
+        ours, theirs = self._left[fit.left], self._right[fit.right]
+        if not (self._holds and ours.is_ordered and theirs.is_ordered):
+            return False
+        return any((ours.place - a) * (theirs.place - b) < 0 for a, b in self._anchors)
+
+    def aligned(self, fits: Sequence[Fit]) -> list[Fit]:
+        """Return one partner for each, in order, if every tensor would do for every other one; else none."""
+        known = {(fit.left, fit.right): fit for fit in fits if not self.is_crossed(fit)}
+        lefts = sorted({left for left, _ in known}, key=lambda number: (self._left[number].place, number))
+        rights = sorted({right for _, right in known}, key=lambda number: (self._right[number].place, number))
+        is_ordered = all(self._left[number].is_ordered for number in lefts) and all(
+            self._right[number].is_ordered for number in rights
+        )
+        if not (self._holds and is_ordered and len(lefts) == len(rights) and len(known) == len(lefts) * len(rights)):
+            return []
+        return [known[pair] for pair in zip(lefts, rights, strict=True)]

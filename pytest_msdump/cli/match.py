@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_msdump.causes.suggest import Fit, Suggestion
-from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners, what_speaks_for
+from pytest_msdump.causes.suggest_partners import Fit, Suggested, Suggestion, suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.match_text import as_report, match_entry, match_lines
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
@@ -127,15 +126,15 @@ def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
 
 
 def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
-    meeting = found.meetings[fit.left, fit.right]
-    yield f"# {what_speaks_for(one, fit, meeting)}"
+    transform = found.alignments[fit.left, fit.right].transform
+    yield f"# {found.partner(one, fit, 'left').why}"
     entry: dict[str, Any] = {
         "left": _address(found.left[fit.left], types),
         "right": _address(found.right[fit.right], types),
     }
-    if meeting.transform.transpose is not None:
-        entry["transpose"] = list(meeting.transform.transpose)
-    if meeting.transform.reshape:
+    if transform.transpose is not None:
+        entry["transpose"] = list(transform.transpose)
+    if transform.reshape:
         entry["reshape"] = True
     yield from map_entry_lines(entry)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
+from pytest_msdump.causes.reasons import fit_text, reason_of
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.numbers import number
 from pytest_msdump.model.record import Record
@@ -80,8 +81,6 @@ def folded_line(records: Sequence[Record], say: Phrases = ENGLISH) -> str | None
 
 def role_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return a failing record's role with its reason; empty where nobody gave it one."""
-    from pytest_msdump.causes.role_reasons import reason_of
-
     if record.role is None:
         return ""
     text = say(f"role_{record.role}")
@@ -110,8 +109,6 @@ def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
 
 def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Each cause, and below it what it brought about."""
-    from pytest_msdump.causes.role_reasons import reason_of
-
     entries = list(operators)
     causes = [record for record in entries if record.role == "cause"]
     shown = causes if unfolded else causes[:_MOST_CAUSES]
@@ -153,8 +150,6 @@ def _inherited(followers: Sequence[Record], width: int, unfolded: bool, say: Phr
 
 def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Failures that may be causes, those of one reason together."""
-    from pytest_msdump.causes.role_reasons import reason_of
-
     entries = list(operators)
     by_reason: dict[str, list[Record]] = {}
     for record in entries:
@@ -230,8 +225,6 @@ def suspicious_line(record: Record, say: Phrases = ENGLISH) -> str:
     found = record.suspicious if record.fails else ()
     if not found:
         return ""
-    from pytest_msdump.causes.suggest_partners import fit_text
-
     names = [terminal_text(one.address) for one in found]
     first = found[0]
     fields = {"names": say.joined(names, "between_names"), "why": fit_text(first.apart, first.shape, say=say)}

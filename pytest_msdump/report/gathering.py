@@ -107,14 +107,14 @@ def _with_roles(plan: Plan, report: Report) -> Report:
     # Two files are no network.
     if not records or plan.left.root.is_file():
         return report
-    from pytest_msdump.causes.localise import localised
+    from pytest_msdump.causes.localise import localise
 
-    found = localised(plan, records)
+    found = localise(plan, records)
     placed = {**records, **found.records}
     if any(record.fails for record in records.values()):
-        from pytest_msdump.causes.mispaired import suspicious_pairs
+        from pytest_msdump.causes.mispaired import mispaired
 
-        suspicious = suspicious_pairs(plan, placed)
+        suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
     return replace(report, records=whole, localised_by=found.by, edges=found.edges)

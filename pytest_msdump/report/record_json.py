@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.model.comparison import (
     Comparison,
@@ -281,14 +282,14 @@ def _kernel_json(arguments: KernelArguments) -> dict[str, Any]:
 
 
 def _role_json(record: Record) -> dict[str, Any]:
+    why = record.role_why
     entry: dict[str, Any] = {
         "role": record.role,
         "causes": list(record.causes),
         "suspects": list(record.suspects),
-        "role_reason": record.role_reason,
+        "role_reason": reason_text(why) if why is not None and not record.role_reason else record.role_reason,
     }
-    if record.role_why is not None:
-        why = record.role_why
+    if why is not None:
         entry["role_why"] = {
             "why": why.why,
             "suspects": [

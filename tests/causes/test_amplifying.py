@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.amplification import Amplified
+from pytest_msdump.causes.amplification import Amplification
 from pytest_msdump.causes.edges import groups
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.dump import Dump
@@ -64,10 +64,10 @@ def test_each_is_the_largest_error_out_over_the_largest_in(
         for op, inputs in feeds.items()
     ]
     (group,) = groups(Dump(Path(), "npy-folder", tuple(refs)), OperatorGraph(operators=tuple(operators)))
-    amplified = Amplified(group)
+    amplified = Amplification(group)
     for (op, io, slot), found in errors.items():
         for error in found:
-            amplified.add(TensorKey(OpKey(f"op{op}"), io, slot), group.run_of(keys[op]), record(error))
+            amplified.add(TensorKey(keys[op], io, slot), record(error))
     assert amplified.is_compared is bool(errors)
     for op, inputs in feeds.items():
         told = amplified.of(group.run_of(keys[op]))
@@ -97,7 +97,7 @@ def test_of_two_operators_of_one_name_the_first_stands_for_it() -> None:
     refs = tuple(ref(key, "output", 0) for key in (above, first, second))
     (group,) = groups(Dump(Path(), "npy-folder", refs), model)
     assert group.run_of(first) == group.run_of(second)
-    amplified = Amplified(group)
+    amplified = Amplification(group)
     for key, error in ((second, 8.0), (above, 0.5), (first, 2.0)):
-        amplified.add(TensorKey(key, "output", 0), group.run_of(key), record(error))
+        amplified.add(TensorKey(key, "output", 0), record(error))
     assert amplified.of(group.run_of(first)) == 4.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.suggest import disagreement, distances, fingerprint
+from pytest_msdump.causes.fingerprint import disagreement, distances, fingerprint
 from pytest_msdump.comparison.opening import ArrayView
 
 
@@ -56,7 +56,7 @@ def test_neither_overflows_nor_underflows(factor):
 
 @pytest.mark.parametrize("values", [np.zeros(20), np.full(20, np.nan), np.ones(3), np.arange(20) % 2, np.zeros(0)])
 def test_what_many_tensors_hold_tells_nothing(values):
-    assert not print_of(values).is_telling
+    assert not print_of(values).is_distinctive
 
 
 def test_nan_and_inf_are_left_out():
@@ -94,7 +94,7 @@ def test_values_at_the_edge_of_float64_tell_as_much_as_their_like_in_the_middle(
     for values in (even, zeros, np.tile([1.0, -1.0], 50)):
         huge, small = print_of(random.permutation(values) * HUGEST), print_of(values)
         assert np.isfinite(huge.values).all()
-        assert huge.is_telling == small.is_telling
+        assert huge.is_distinctive == small.is_distinctive
         assert huge.values / HUGEST == pytest.approx(small.values, abs=1e-9)
         assert distances(huge, [print_of(values * HUGEST), print_of(values * HUGEST / 4)]) == pytest.approx(
             distances(small, [print_of(values), print_of(values / 4)]), abs=1e-9

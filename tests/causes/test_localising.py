@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from plugin.suites import write_suite
 
+from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.report.gathering import gathered, measured
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import START, Tensor, write_mindspore
+from pytest_msdump.text import ENGLISH
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
@@ -309,7 +311,7 @@ def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
     report = gathered(planned, {2: measured(planned)[2]})
     assert report.records[2].role == "unknown"
-    assert "Default/b (not run)" in report.records[2].role_reason
+    assert "Default/b (not run)" in reason_of(report.records[2], ENGLISH)
     assert report.records[0].role is None
     narrowed = records(tmp_path, select=["Default/c"])
     assert "Default/b (not selected)" in narrowed["Default/c:output:0"]["role_reason"]

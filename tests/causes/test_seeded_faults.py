@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from causes.networks import SIZE, above, computed, network, write, write_ge, write_ir
 
+from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.gathering import gathered, measured
 from pytest_msdump.suite import load_suite
+from pytest_msdump.text import ENGLISH
 
 
 def compared(folder: Path, **options: Any) -> Report:
@@ -92,7 +94,7 @@ def test_with_operators_missing_no_innocent_operator_is_called_a_cause(tmp_path:
         # The fault is named as what was not compared, or it is itself one that may have inherited.
         told = {name for record in unknown for name in [record.left.true_name, *record.suspects]}
         assert fault in told
-        assert all(record.suspects and record.suspects[0] in record.role_reason for record in unknown)
+        assert all(record.suspects and record.suspects[0] in reason_of(record, ENGLISH) for record in unknown)
 
 
 def test_without_a_graph_only_the_first_failure_is_a_cause(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_without_a_graph_an_operator_that_was_not_dumped_may_be_the_cause(tmp_pa
     assert not roles(report, "cause")
     first = next(record for record in report.records if record.verdict.outcome == "fail")
     assert first.role == "unknown"
-    assert "1 operator before" in first.role_reason
+    assert "1 operator before" in reason_of(first, ENGLISH)
 
 
 def test_edges_are_those_of_the_graph(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from pytest_msdump.causes.suggest import Alone, Fit, suggest
+from pytest_msdump.causes.suggest_partners import Fit, Unpaired, suggest
 
 
 def side(*names, **facts):
-    return [Alone(name, place, **facts) for place, name in enumerate(names)]
+    return [Unpaired(name, place, **facts) for place, name in enumerate(names)]
 
 
 def clear(found):
@@ -98,7 +98,7 @@ def test_order_does_not_choose_between_unequal_numbers():
 
 
 def test_values_that_many_tensors_hold_need_a_name():
-    plain = {"is_telling": False}
+    plain = {"is_distinctive": False}
     assert clear(suggest(side("op1", **plain), side("mask", **plain), [Fit(0, 0, 0.0)])) == {}
     assert clear(suggest(side("net/mask", **plain), side("mask", **plain), [Fit(0, 0, 0.0)])) == {0: (0, "names")}
 

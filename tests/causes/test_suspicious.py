@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pytest
 
 from pytest_msdump.causes import mispaired
-from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, _sample, better_fits, sample, sampled_distance
+from pytest_msdump.causes.fingerprint import sample, sample_of, sampled_distance
+from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.comparison import Verdict
@@ -260,14 +261,14 @@ def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
 
 def test_the_least_effort_wins_and_standing_decides() -> None:
     rivals = [Rival(0, 1e-7, FAR), Rival(1, 0.0, FAR, effort=2)]
-    clear = better_fits(rivals, is_telling=True, was_asked_for=False)
+    clear = better_fits(rivals, is_distinctive=True, is_mapped=False)
     assert ([rival.number for rival in clear.rivals], clear.doubt) == ([0], "")
-    assert better_fits([Rival(0, 0.0, TAKEN)], is_telling=True, was_asked_for=True).rivals == ()
-    assert better_fits([Rival(0, 0.0, FREE)], is_telling=True, was_asked_for=True).doubt == ""
-    assert better_fits([Rival(0, 0.0, FREE)], is_telling=True, was_asked_for=False).doubt == "names"
-    assert better_fits([Rival(0, 0.0, FAR)], is_telling=False, was_asked_for=True).doubt == "values"
+    assert better_fits([Rival(0, 0.0, TAKEN)], is_distinctive=True, is_mapped=True).rivals == ()
+    assert better_fits([Rival(0, 0.0, FREE)], is_distinctive=True, is_mapped=True).doubt == ""
+    assert better_fits([Rival(0, 0.0, FREE)], is_distinctive=True, is_mapped=False).doubt == "names"
+    assert better_fits([Rival(0, 0.0, FAR)], is_distinctive=False, is_mapped=True).doubt == "values"
     many = better_fits(
-        [Rival(number, 0.1 / (number + 1), FAR) for number in range(9)], is_telling=True, was_asked_for=True
+        [Rival(number, 0.1 / (number + 1), FAR) for number in range(9)], is_distinctive=True, is_mapped=True
     )
     assert ([rival.number for rival in many.rivals], many.doubt) == ([8, 7, 6], "several")
 
@@ -293,7 +294,7 @@ def test_a_sample_is_small_and_reaches_both_ends() -> None:
 
 def test_samples_of_huge_numbers_and_of_nan() -> None:
     def distance(one: Array, other: Array) -> float:
-        return sampled_distance(_sample(one), _sample(other))
+        return sampled_distance(sample_of(one), sample_of(other))
 
     big = np.array([1e300, -2e300])
     assert distance(big, big) == pytest.approx(0, abs=1e-7)
@@ -314,7 +315,7 @@ def test_the_distance_of_samples_is_that_of_their_elements() -> None:
     for scale in (1e-3, 1.0, 7.0):
         one, other = numbers.standard_normal(50), scale * numbers.standard_normal(50)
         norms = [float(np.linalg.norm(part)) for part in (one, other, one - other)]
-        assert sampled_distance(_sample(one), _sample(other)) == pytest.approx(norms[2] / max(norms[:2]), rel=1e-12)
+        assert sampled_distance(sample_of(one), sample_of(other)) == pytest.approx(norms[2] / max(norms[:2]), rel=1e-12)
 
 
 # -- what is said ----------------------------------------------------------------------------------------------------

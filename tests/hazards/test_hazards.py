@@ -17,7 +17,7 @@ import pytest
 from semantics.gate import ask
 
 from pytest_msdump import open_dump
-from pytest_msdump.causes.mispaired import sample
+from pytest_msdump.causes.fingerprint import sample
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.convert.array_files import text_bytes

@@ -13,7 +13,7 @@ from report import samples
 from report.test_reporting_failure import RERUN, a_report, nothing_met, overflowed
 
 import pytest_msdump
-from pytest_msdump.causes.role_reasons import reason_of, reason_text
+from pytest_msdump.causes.reasons import reason_of, reason_text
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.diagnoses import DIAGNOSES
@@ -174,7 +174,7 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
 
 def test_no_line_of_code_has_words_of_its_own():
     """Whatever is said stands in the table: these modules hold no two words in a row, and no label."""
-    said_by = ("report/failure", "report/summary", "report/coverage", "report/causes", "causes/role_reasons")
+    said_by = ("report/failure", "report/summary", "report/coverage", "report/causes", "causes/reasons")
     known = {"execution order", " and ", "[[msdump.map]]", "names alone"}
     for name in said_by:
         tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))

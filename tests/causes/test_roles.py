@@ -5,21 +5,21 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.frontier import MOST_LISTED, Feed, Node, Role, by_order, components, frontier
+from pytest_msdump.causes.roles import MOST_LISTED, Feed, Node, Role, components, roles_by_graph, roles_by_order
 
 MANY = 40_000
 
 
-def node(standing: str, *producers: str) -> Node[str]:
-    return Node(standing, [Feed(producer) for producer in producers])
+def node(status: str, *producers: str) -> Node[str]:
+    return Node(status, [Feed(producer) for producer in producers])
 
 
 def names(**nodes: Node[str]) -> dict[str, str]:
-    return {op: role.name for op, role in frontier(nodes).items()}
+    return {op: role.name for op, role in roles_by_graph(nodes).items()}
 
 
 def test_a_failure_below_a_failure_is_inherited_and_names_it() -> None:
-    roles = frontier(
+    roles = roles_by_graph(
         {
             "a": node("passes"),
             "b": node("fails", "a"),
@@ -32,30 +32,32 @@ def test_a_failure_below_a_failure_is_inherited_and_names_it() -> None:
 
 
 def test_what_was_not_compared_is_walked_through() -> None:
-    roles = frontier({"a": node("fails"), "u": node("unseen", "a"), "v": node("within", "u"), "x": node("fails", "v")})
+    roles = roles_by_graph(
+        {"a": node("fails"), "u": node("unseen", "a"), "v": node("part", "u"), "x": node("fails", "v")}
+    )
     assert roles["x"] == Role("inherited", causes=("a",))
 
 
 def test_an_operator_that_nobody_saw_may_be_the_cause() -> None:
-    roles = frontier({"a": node("passes"), "u": node("unseen", "a"), "x": node("fails", "a", "u")})
+    roles = roles_by_graph({"a": node("passes"), "u": node("unseen", "a"), "x": node("fails", "a", "u")})
     assert roles["x"] == Role("unknown", suspects=("u",), why="unseen")
-    assert frontier({"x": node("fails", "gone")})["x"].suspects == ("gone",)
-    assert frontier({"x": Node("fails", None)})["x"].why == "feeds"
+    assert roles_by_graph({"x": node("fails", "gone")})["x"].suspects == ("gone",)
+    assert roles_by_graph({"x": Node("fails", None)})["x"].why == "feeds"
 
 
 def test_what_follows_an_unknown_failure_goes_back_to_it() -> None:
-    roles = frontier({"x": node("fails", "gone"), "y": node("fails", "x")})
+    roles = roles_by_graph({"x": node("fails", "gone"), "y": node("fails", "x")})
     assert roles["y"] == Role("inherited", causes=("x",))
 
 
 def test_a_part_of_an_operator_is_named_beside_the_cause() -> None:
-    roles = frontier({"a": node("passes"), "u": node("within", "a"), "x": node("fails", "u")})
+    roles = roles_by_graph({"a": node("passes"), "u": node("part", "a"), "x": node("fails", "u")})
     assert roles["x"] == Role("cause", suspects=("u",))
 
 
 def test_a_part_that_feeds_two_failures_makes_both_unknown() -> None:
-    shared = {"u": node("within"), "v": node("within", "u"), "x": node("fails", "v"), "y": node("fails", "u")}
-    roles = frontier(shared)
+    shared = {"u": node("part"), "v": node("part", "u"), "x": node("fails", "v"), "y": node("fails", "u")}
+    roles = roles_by_graph(shared)
     assert roles["x"] == roles["y"] == Role("unknown", suspects=("u",), why="shared")
     assert names(**{**shared, "y": node("passes", "u")}) == {"x": "cause"}
     # What inherits from one of them makes no second beginning.
@@ -63,59 +65,59 @@ def test_a_part_that_feeds_two_failures_makes_both_unknown() -> None:
 
 
 def test_weights_are_no_suspects_but_named() -> None:
-    assert frontier({"w": node("given"), "x": node("fails", "w")})["x"] == Role("cause", given=("w",))
+    assert roles_by_graph({"w": node("given"), "x": node("fails", "w")})["x"] == Role("cause", given=("w",))
 
 
 def test_own_inputs_win_over_edges() -> None:
     nodes = {"a": node("fails"), "x": Node("fails", [Feed("a", "passes")])}
-    assert frontier(nodes)["x"] == Role("cause")
+    assert roles_by_graph(nodes)["x"] == Role("cause")
     nodes = {"a": node("passes"), "x": Node("fails", [Feed("a", "fails")])}
-    assert frontier(nodes)["x"] == Role("inherited", suspects=("a",))
-    assert frontier({"x": Node("fails", [Feed("gone", "fails")])})["x"] == Role("inherited", suspects=("gone",))
+    assert roles_by_graph(nodes)["x"] == Role("inherited", suspects=("a",))
+    assert roles_by_graph({"x": Node("fails", [Feed("gone", "fails")])})["x"] == Role("inherited", suspects=("gone",))
 
 
 def test_operators_in_a_circle_do_not_hang_and_blame_nobody() -> None:
-    circle = {"a": node("fails", "b"), "b": node("fails", "u"), "u": node("within", "a"), "c": node("fails", "b")}
-    roles = frontier(circle)
+    circle = {"a": node("fails", "b"), "b": node("fails", "u"), "u": node("part", "a"), "c": node("fails", "b")}
+    roles = roles_by_graph(circle)
     assert roles["a"] == Role("unknown", suspects=("b",), why="circle")
     assert roles["c"] == Role("inherited", causes=("a", "b"))
     entered = {**circle, "start": node("fails"), "a": node("fails", "b", "start")}
-    assert {role.causes for op, role in frontier(entered).items() if op != "start"} == {("start",)}
+    assert {role.causes for op, role in roles_by_graph(entered).items() if op != "start"} == {("start",)}
     assert names(x=node("fails", "x")) == {"x": "cause"}
     known = {"a": Node("fails", [Feed("b", "fails")]), "b": Node("fails", [Feed("a", "fails")])}
-    assert {role.why for role in frontier(known).values()} == {"circle"}
+    assert {role.why for role in roles_by_graph(known).values()} == {"circle"}
 
 
 def test_of_many_causes_the_first_are_named() -> None:
     nodes = {f"c{number}": node("fails") for number in range(50)} | {
         "sum": node("fails", *(f"c{number}" for number in reversed(range(50))))
     }
-    assert frontier(nodes)["sum"].causes == tuple(f"c{number}" for number in range(MOST_LISTED))
+    assert roles_by_graph(nodes)["sum"].causes == tuple(f"c{number}" for number in range(MOST_LISTED))
 
 
 def test_many_operators_in_a_line_or_in_one_circle() -> None:
     line = {0: Node("fails")} | {
-        number: Node("fails" if number % 3 else "within", [Feed(number - 1), Feed(number // 2)])
+        number: Node("fails" if number % 3 else "part", [Feed(number - 1), Feed(number // 2)])
         for number in range(1, MANY)
     }
-    roles = frontier(line)
+    roles = roles_by_graph(line)
     assert len(roles) == 1 + sum(number % 3 > 0 for number in range(1, MANY))
     assert {role.causes for number, role in roles.items() if number} == {(0,)}
     circle = {number: Node("fails", [Feed((number - 1) % MANY)]) for number in range(MANY)}
-    assert {role.why for role in frontier(circle).values()} == {"circle"}
+    assert {role.why for role in roles_by_graph(circle).values()} == {"circle"}
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_roles_agree_with_a_search_from_each_failure(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 12))
-    standings = [data.draw(st.sampled_from(("fails", "passes", "unseen", "clear"))) for _ in range(count)]
+    statuss = [data.draw(st.sampled_from(("fails", "passes", "unseen", "forwards"))) for _ in range(count)]
     feeds = [
         sorted(data.draw(st.sets(st.integers(0, number - 1), max_size=3)) if number else ()) for number in range(count)
     ]
-    roles = frontier({n: Node(standings[n], [Feed(f) for f in feeds[n]]) for n in range(count)})
+    roles = roles_by_graph({n: Node(statuss[n], [Feed(f) for f in feeds[n]]) for n in range(count)})
     for number in range(count):
-        if standings[number] != "fails":
+        if statuss[number] != "fails":
             assert number not in roles
             continue
         met, waiting = set(), list(feeds[number])
@@ -123,8 +125,8 @@ def test_roles_agree_with_a_search_from_each_failure(data: st.DataObject) -> Non
             producer = waiting.pop()
             if producer not in met:
                 met.add(producer)
-                waiting += feeds[producer] if standings[producer] in ("unseen", "clear") else ()
-        found = {standings[producer] for producer in met}
+                waiting += feeds[producer] if statuss[producer] in ("unseen", "forwards") else ()
+        found = {statuss[producer] for producer in met}
         wanted = "inherited" if "fails" in found else "unknown" if "unseen" in found else "cause"
         assert roles[number].name == wanted
         assert (roles[number].causes != ()) == (wanted == "inherited")
@@ -155,13 +157,13 @@ def test_components_are_mutual_reach_producers_first(above: list[list[int]]) -> 
 
 
 def test_by_order_the_first_failure_is_the_cause_and_the_others_may_be() -> None:
-    nodes = {"a": node("passes"), "u": node("within"), "x": Node("fails", None), "y": Node("fails", None)}
-    assert by_order(nodes) == {"x": Role("cause", suspects=("u",)), "y": Role("unknown", why="order")}
+    nodes = {"a": node("passes"), "u": node("part"), "x": Node("fails", None), "y": Node("fails", None)}
+    assert roles_by_order(nodes) == {"x": Role("cause", suspects=("u",)), "y": Role("unknown", why="order")}
 
 
 def test_by_order_what_was_not_seen_before_may_be_the_cause() -> None:
     nodes = {"u": node("unseen"), "a": node("passes"), "x": Node("fails", None)}
-    assert by_order(nodes) == {"x": Role("unknown", suspects=("u",), why="unseen")}
+    assert roles_by_order(nodes) == {"x": Role("unknown", suspects=("u",), why="unseen")}
 
 
 def test_by_order_own_inputs_tell() -> None:
@@ -170,4 +172,8 @@ def test_by_order_own_inputs_tell() -> None:
         "y": Node("fails", [Feed(None, "passes")]),
         "z": Node("fails", [Feed(None, "fails")]),
     }
-    assert {op: role.name for op, role in by_order(nodes).items()} == {"x": "cause", "y": "cause", "z": "inherited"}
+    assert {op: role.name for op, role in roles_by_order(nodes).items()} == {
+        "x": "cause",
+        "y": "cause",
+        "z": "inherited",
+    }

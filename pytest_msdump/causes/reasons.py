@@ -1,0 +1,63 @@
+"""Why an operator has its role, and what speaks for a pair, as sentences of either language."""
+
+from __future__ import annotations
+
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.model.record import Record, RoleReason, Suspect
+from pytest_msdump.text import ENGLISH, Phrases
+
+__all__ = ["fit_text", "reason_of", "reason_text"]
+
+_MOST_NAMED = 4
+
+
+def reason_of(record: Record, say: Phrases) -> str:
+    """Return why a failing record has its role; a record of another version may only have the English sentence."""
+    why = record.role_why
+    if why is None or not say.knows(f"why_{why.why}") or (say == ENGLISH and record.role_reason):
+        return terminal_text(record.role_reason)
+    return terminal_text(reason_text(why, say))
+
+
+def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
+    """Return a reason as a sentence.
+
+    Examples
+    --------
+    >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
+    'what feeds it was not all compared: conv3 (not dumped)'
+    """
+    suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
+    text = say(f"why_{why.why}", suspects=suspects)
+    if why.why not in ("first", "passing"):
+        return text
+    parts = [text]
+    parts += [say("or_before", suspects=suspects)] if suspects else []
+    parts += [say("given_unseen", names=say.named(why.given, _MOST_NAMED))] if why.given else []
+    parts += [say("given_before", names=say.named(why.before, _MOST_NAMED))] if why.before else []
+    return say.joined(parts, "between_clauses")
+
+
+def _suspect_text(suspect: Suspect, say: Phrases) -> str:
+    operator, state, before = suspect
+    code = f"state_{state.replace(' ', '_')}"
+    name = operator if before is None else say("operators_before", n=before, operator=operator)
+    return say("in_brackets", text=name, aside=say(code) if say.knows(code) else state)
+
+
+def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> str:
+    """Return what speaks for a pair of tensors.
+
+    `apart` is how far their values are apart, over the norm of the right; `shape` is ``"same"``, ``"transposed"`` or
+    ``"reshaped"``; `by` is ``"names alone"``, ``"names"`` or ``"order"`` if something else than the values decided.
+
+    Examples
+    --------
+    >>> fit_text(2.1e-8, "transposed"), fit_text(0, "same", "order")[:30]
+    ('values agree to 2e-08, axes of the right in another order', 'values are equal, same shape; ')
+    """
+    shape = say(f"shape_{shape}")
+    if by == "names alone":
+        return say("fits_by_name", shape=shape, apart=f"{apart:.2g}")
+    text = say("fits_equal", shape=shape) if apart == 0 else say("fits", shape=shape, apart=f"{apart:.0e}")
+    return say.joined([text, say(f"decided_{by}")], "between_clauses") if by in ("names", "order") else text
