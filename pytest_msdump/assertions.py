@@ -18,7 +18,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.check_text import check_lines
 from pytest_msdump.inspect.checks import Checked, check_dump
 from pytest_msdump.inspect.hits import parse_settings
-from pytest_msdump.inspect.overflow_scan import OneSide, scan, scanned
+from pytest_msdump.inspect.overflow import OneSide, scan, scan_ref
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Transform
@@ -293,7 +293,7 @@ def _reported(dump: Dump) -> Iterator[str]:
 def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
     """Open, scan and close one tensor after the other."""
     for ref in refs:
-        yield ref.key.address, scanned(ref)
+        yield ref.key.address, scan_ref(ref)
 
 
 def _overflow_text(side: OneSide) -> str:

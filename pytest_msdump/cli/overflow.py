@@ -11,8 +11,7 @@ from pytest_msdump.cli.output import Progress, add_quiet, print_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.inspect.overflow import OperatorOverflow, Overflows, find_overflows, write_overflow_files
-from pytest_msdump.inspect.overflow_scan import OneSide
+from pytest_msdump.inspect.overflow import OneSide, OperatorOverflow, Overflows, find_overflows, write_overflow_files
 from pytest_msdump.model.describe import counted, frame_lines, where_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 

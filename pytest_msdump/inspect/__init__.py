@@ -1,1 +1,1 @@
-"""What can be said of one dump without a reference: signs of trouble in its tensors, one by one and over iterations."""
+"""One dump alone: its contents, checks without a reference, overflow, and single files."""

@@ -1,4 +1,4 @@
-"""What checks of one dump found, as text: for the command, and for a test that fails."""
+"""The result of the checks of one dump as text, for the command and for a failing test."""
 
 from __future__ import annotations
 
@@ -20,16 +20,10 @@ _MOST_REPEATS = 4
 
 
 def check_lines(checked: Checked, *, width: int = 100, everything: bool = False) -> Iterator[str]:
-    """Yield what was looked at, the hits of each operator in order of execution, and what could not be checked.
+    """Yield what was checked, the hits of each operator in execution order, and what could not be checked.
 
-    Parameters
-    ----------
-    checked : Checked
-        Of one dump.
-    width : int
-        Columns for sentences; names and paths are never cut.
-    everything : bool
-        Whether to tell the hits of all operators, not of the first 20.
+    Sentences are wrapped at `width` columns; names and paths are never cut. Without `everything`, only the first 20
+    operators are shown.
     """
     dump = checked.dump
     yield f"msdump inspect --check: {dump.root} (reader {dump.reader})"
@@ -46,7 +40,9 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
     yield from _summary(checked)
     groups: dict[OpKey, list[Hit]] = {}
     for hit in checked.hits:
-        groups.setdefault(_in_any_iteration(hit.ref.key.op), []).append(hit)
+        op, at = hit.ref.key.op, hit.ref.key.op.at
+        # An operator that iterations, or loops in them, run again is shown once.
+        groups.setdefault(replace(op, at=Coordinates(at.rank, at.net, at.graph)), []).append(hit)
     shown = list(groups.items())
     for op, hits in shown if everything else shown[:_MOST_OPERATORS]:
         yield ""
@@ -71,17 +67,12 @@ def _summary(checked: Checked) -> Iterator[str]:
     elif not counts:
         yield "  no check hit" + (", but not every tensor could be read" if checked.unreadable else "")
     else:
-        told = ", ".join(f"{check} {counts[check]}" for check in CHECKS if counts[check])
-        yield f"  {counted(len(checked.hits), 'hit')}: {told}"
+        by_check = ", ".join(f"{check} {counts[check]}" for check in CHECKS if counts[check])
+        yield f"  {counted(len(checked.hits), 'hit')}: {by_check}"
 
 
 def _name(op: OpKey) -> tuple[str, str | None]:
     return (op.label, op.op_type)
-
-
-def _in_any_iteration(op: OpKey) -> OpKey:
-    """The operator that an iteration, or a loop in it, runs again."""
-    return replace(op, at=Coordinates(rank=op.at.rank, net=op.at.net, graph=op.at.graph))
 
 
 def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterator[str]:
@@ -102,13 +93,10 @@ def _operator(op: OpKey, hits: Sequence[Hit], place: str, width: int) -> Iterato
 
 
 def _repeated(same: Sequence[Hit]) -> str:
-    """Say when the hit that is told was, and where it came again."""
-    times = [_time(hit.ref.key.op.at) for hit in same]
+    """Say when the first of several equal hits was, and when the others."""
+    ats = [hit.ref.key.op.at for hit in same]
+    times = [where_text(Coordinates(iteration=at.iteration, occurrence=at.occurrence)) for at in ats]
     if not times[0]:
         return ""
     again = f", again in {listed(times[1:], _MOST_REPEATS)}" if len(times) > 1 else ""
     return f"; in {times[0]}{again}"
-
-
-def _time(at: Coordinates) -> str:
-    return where_text(Coordinates(iteration=at.iteration, occurrence=at.occurrence))

@@ -1,10 +1,10 @@
-"""Check one dump by itself: every tensor once, and every weight against the iteration before."""
+"""All checks of one dump: every tensor by itself, and every weight against the iteration before."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from pytest_msdump.inspect.hits import (
     is_weight,
     ranges_of,
 )
-from pytest_msdump.inspect.measure import Contents, change, contents, contents_of_statistics
+from pytest_msdump.inspect.measure import change, contents, contents_of_statistics
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
@@ -37,7 +37,7 @@ __all__ = ["Checked", "check_dump"]
 
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
 _OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")
-# Statistics that tell of NaN and Inf.
+# Statistics that show NaN and Inf.
 _OF_OVERFLOW = frozenset({"nan_count", "negative_inf_count", "positive_inf_count", "l2_norm"})
 _DEFAULT = CheckSettings()
 _WITHOUT_TRAINING = (
@@ -48,22 +48,22 @@ _WITHOUT_TRAINING = (
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of the checks of one dump.
+    """The result of all checks of one dump.
 
     Parameters
     ----------
     dump : Dump
-        Which one.
+        The dump.
     hits : tuple of Hit
         In the order of the dump's tensors.
     tensors, weights, steps : int
-        Tensors that were looked through, weights among them, and weights that were held against an iteration before.
+        Tensors that were checked, weights among them, and pairs of a weight and its value an iteration before.
     unreadable : tuple of (TensorRef, str)
-        Tensors that could not be looked through, and why.
+        Tensors that could not be read, and why.
     notes : tuple of str
         Sentences about what was not checked.
     reports : tuple of (Path, str)
-        Overflow files of the device whose operator was not dumped, or that cannot be read, and what they say.
+        Overflow files of the device that cannot be read or whose operator was not dumped, and their content.
     """
 
     dump: Dump
@@ -77,28 +77,16 @@ class Checked:
 
     @property
     def is_clean(self) -> bool:
-        """Whether there was something to look at, everything could be looked at, and nothing was hit."""
+        """Whether there was a tensor, all could be read, and no check hit."""
         return bool(self.tensors) and not (self.hits or self.unreadable or self.reports)
 
 
 def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch = unwatched) -> Checked:
     """Run all checks on one dump.
 
-    Parameters
-    ----------
-    dump : Dump
-        Its index, in execution order.
-    settings : CheckSettings
-        Which checks, with which thresholds.
-    watch : Watch
-        Is told how many tensors and weights were looked at.
-
-    Returns
-    -------
-    Checked
-        Every tensor is looked through for NaN and Inf; the other checks look at outputs, and at inputs of operators
-        that have none in the dump. Weights are held against the iteration before in the same rank, net and graph, in
-        runs that train.
+    Overflow is checked in every tensor; the other checks look at outputs, and at inputs of operators that have no
+    output in the dump. Weights are compared with the iteration before in the same rank, net and graph, in runs that
+    train. `watch` gets the number of tensors and weights checked.
 
     Raises
     ------
@@ -140,11 +128,11 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
 
 
 def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> list[Hit]:
-    """Leave out zeros of the backward pass, and scalars, that end in a sum with something else.
+    """Leave out zeros of the backward pass, and zero scalars, that are added to something else in the end.
 
-    The gradient of a maximum that is subtracted again is 0, and so is all that is computed of it, until it is added to
-    the gradient that counts; a term of a loss whose factor is 0 is a scalar. What is 0 up to an optimizer stays, and so
-    does what no graph tells the readers of.
+    The gradient of a maximum that is subtracted again is 0, and so is everything computed from it, until it is added to
+    the gradient that counts; a term of a loss whose factor is 0 is a scalar. Zeros up to an optimizer stay, and so do
+    zeros whose consumers no graph names.
     """
     zeros = {
         hit.ref.key.op.label
@@ -159,7 +147,7 @@ def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> 
         for edge, inputs in consumers(graph).items():
             readers[edge.producer].update(name for name, _ in inputs)
     cancelled: set[str] = set()
-    # From the last operator to the first, each is settled before what it reads.
+    # From the last operator to the first: what reads an operator is decided before the operator itself.
     for name, operator in reversed(operators.items()):
         following = readers[name]
         is_scalar = bool(operator.host_outputs) and all(spec and spec.shape == () for spec in operator.host_outputs)
@@ -187,7 +175,7 @@ def _unseen_note(dump: Dump) -> Iterator[str]:
 
 
 def _reported(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
-    """Yield what the device's own check says, once for each operator and report."""
+    """Yield a hit for each operator and entry of the device's own check."""
     if settings.parameters("operator_overflow") is None:
         return
     operators = {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}
@@ -197,7 +185,7 @@ def _reported(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
 
 
 def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
-    """Yield what the device's own check says of operators that were not dumped."""
+    """Yield entries of the device's own check without a dumped operator, and files that cannot be read."""
     if settings.parameters("operator_overflow") is None:
         return
     files = overflow_files(dump.root) if dump.root.is_dir() else ()
@@ -212,13 +200,15 @@ def _entry_text(entry: OverflowEntry) -> str:
 
 
 def _hits_of(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
-    """Check one tensor, or say why it cannot be read."""
+    """Return the hits of one tensor, or why it cannot be read."""
     is_initial = ref.key.op.at.iteration == 0
     if ref.is_unseen:
-        found = _saved(ref)
-        if found is None:
+        values = ref.statistics.values if ref.statistics else {}
+        elements = None if ref.spec.shape is None else math.prod(ref.spec.shape)
+        saved = contents_of_statistics(values, elements=elements, dtype=ref.spec.dtype or "undefined")
+        if saved is None:
             return "the table of statistics does not tell how many elements it has"
-        return tuple(hits_of_contents(ref, found, settings, is_initial=is_initial))
+        return tuple(hits_of_contents(ref, saved, settings, is_initial=is_initial))
     try:
         with closing(open_logical(ref)) as view:
             found = contents(view, ranges=ranges_of(ref.key, settings))
@@ -229,36 +219,28 @@ def _hits_of(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
         return str(error)
 
 
-def _saved(ref: TensorRef) -> Contents | None:
-    values = ref.statistics.values if ref.statistics else {}
-    elements = None if ref.spec.shape is None else math.prod(ref.spec.shape)
-    return contents_of_statistics(values, elements=elements, dtype=ref.spec.dtype or "undefined")
-
-
 def _steps(
     dump: Dump, weights: Sequence[TensorRef], settings: CheckSettings
 ) -> tuple[Sequence[tuple[TensorRef, TensorRef]], tuple[str, ...]]:
-    """List each weight with itself an iteration before; say why there is none to look at."""
+    """Return each weight with its ref an iteration before, or why there is none to check."""
     if all(settings.parameters(check) is None for check in _OF_CHANGES):
         return (), ()
     if not weights:
         return (), ("no tensor of a weight is in this dump: changes of weights were not checked",)
-    steps = [pair for refs in _histories(weights).values() for pair in zip(refs[1:], refs, strict=False)]
+    histories: defaultdict[tuple[object, ...], list[TensorRef]] = defaultdict(list)
+    for ref in weights:
+        key, at = ref.key, ref.key.op.at
+        if at.iteration is not None:
+            histories[key.op.name, key.io, key.slot, at.rank, at.net, at.graph, at.occurrence].append(ref)
+    steps: list[tuple[TensorRef, TensorRef]] = []
+    for refs in histories.values():
+        refs.sort(key=lambda ref: ref.key.op.at.iteration or 0)
+        steps += zip(refs[1:], refs, strict=False)
     if not steps:
         return (), ("every weight is here in one iteration only: changes of weights were not checked",)
     if not is_training(_operators(dump)) and not any(map(settings.is_asked_for, _OF_CHANGES)):
         return (), (_WITHOUT_TRAINING,)
     return steps, ()
-
-
-def _histories(weights: Iterable[TensorRef]) -> Mapping[tuple[object, ...], Sequence[TensorRef]]:
-    """Group weights by all but the iteration, each group in the order of iterations."""
-    groups: defaultdict[tuple[object, ...], list[TensorRef]] = defaultdict(list)
-    for ref in weights:
-        key, at = ref.key, ref.key.op.at
-        if at.iteration is not None:
-            groups[key.op.name, key.io, key.slot, at.rank, at.net, at.graph, at.occurrence].append(ref)
-    return {key: sorted(refs, key=lambda ref: ref.key.op.at.iteration or 0) for key, refs in groups.items()}
 
 
 def _operators(dump: Dump) -> Iterator[tuple[str, str | None]]:
@@ -284,7 +266,7 @@ def _changes_of(ref: TensorRef, previous: TensorRef, settings: CheckSettings) ->
 
 
 def _in_order_of(dump: Dump, hits: Iterable[Hit]) -> Sequence[Hit]:
-    """Sort hits as the dump has its operators, then by check."""
+    """Sort hits by the dump's order of operators, then by check."""
     places: dict[OpKey, int] = {}
     for ref in dump.refs:
         places.setdefault(ref.key.op, len(places))

@@ -1,4 +1,4 @@
-"""What is in one file: its tensors with their numbers, or its graph, table or overflow records; and whose they are."""
+"""The contents of one file of a dump: its tensors with their numbers, or its graph, table or overflow records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_msdump.comparison.graph_operators import PlacedOperator, operator_of
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
-from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
+from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES
 from pytest_msdump.dumps.file_names import parse_opdebug
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
 from pytest_msdump.dumps.npy import parse_header
@@ -24,12 +24,12 @@ from pytest_msdump.errors import DumpNotFoundError, MsdumpError, TensorFileError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import DUMP_DATA
 from pytest_msdump.inspect.measure import Histogram, histogram
-from pytest_msdump.inspect.overflow_scan import OneSide, scan
+from pytest_msdump.inspect.overflow import OneSide, scan
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import KernelArguments, OperatorGraph
 from pytest_msdump.model.statistics import Statistic, StatisticTables
-from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
+from pytest_msdump.model.tensor import TensorRef, TensorSpec
 from pytest_msdump.storage.files import open_regular
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "tensors_of",
 ]
 
-_ARRAY, _RAW = ".npy", ".bin"
 # More than any npy header may have.
 _NPY_HEAD_BYTES = 2**17
 _LENGTH_BYTES = 8
@@ -56,9 +55,10 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class TensorHeader:
-    """What a dump file's header says of one tensor; `first_byte` is where its data begins, `bytes` how many there are.
+    """One tensor by the header of its dump file.
 
-    `address` is where it was on the device, 0 where nobody says; `groups` those of a convolution.
+    `first_byte` is where its data begins, `bytes` how many there are. `address` is where it was on the device, 0 if
+    unknown; `groups` are those of a convolution.
     """
 
     io: str
@@ -75,16 +75,9 @@ class TensorHeader:
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """What a file is, and what its header says of the whole of it.
+    """The header of a tensor file: its `kind` in words, names and values of its `fields`, and its tensors.
 
-    Parameters
-    ----------
-    kind : str
-        For people: ``an npy file``, ``a nano dump file of Ascend``.
-    fields : tuple of (str, str or int)
-        Name and value, as the file has them.
-    tensors : tuple of TensorHeader
-        Of a dump file; an npy file has one array, of which `fields` tell.
+    An npy file has one array, which `fields` describe.
     """
 
     kind: str
@@ -92,96 +85,8 @@ class FileHeader:
     tensors: tuple[TensorHeader, ...] = ()
 
     def of(self, io: str, slot: int) -> TensorHeader | None:
-        """Return what is said of one tensor."""
+        """Return the header of one tensor."""
         return next((one for one in self.tensors if (one.io, one.slot) == (io, slot)), None)
-
-
-def file_header(path: Path) -> FileHeader | None:
-    """Read the header of a tensor file again.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    FileHeader or None
-        ``None`` when it has none that can be read; opening its tensors says why.
-    """
-    if path.suffix == _RAW:
-        return FileHeader("raw bytes, of which its name tells")
-    try:
-        if path.suffix == _ARRAY:
-            return _of_npy(path)
-        opened = open_dump_file(path)
-        try:
-            return _of_dump(opened)
-        finally:
-            opened.file.close()
-    except (TensorFileError, OSError):
-        return None
-
-
-def _of_npy(path: Path) -> FileHeader:
-    with open_regular(path) as file:
-        header = parse_header(file.read(_NPY_HEAD_BYTES), where=str(path))
-    fields = (
-        ("version", ".".join(map(str, header.version))),
-        ("descr", str(header.descr)),
-        ("order", "Fortran" if header.fortran_order else "C"),
-        ("first_byte", header.data_offset),
-    )
-    return FileHeader("an npy file", fields)
-
-
-def _of_dump(opened: DumpFile) -> FileHeader:
-    header = opened.header
-    fields: list[tuple[str, str | int]] = [("container", header.container)]
-    if header.container != "nano":
-        fields += _whole(opened)
-    if header.op_name:
-        fields.append(("op_name", header.op_name))
-    if header.raw:
-        fields.append(("buffers_and_spaces", len(header.raw)))
-    return FileHeader(_KINDS[header.container], tuple(fields), tuple(map(_tensor, header.tensors)))
-
-
-def _whole(opened: DumpFile) -> list[tuple[str, str | int]]:
-    """Version and time of a `DumpData`."""
-    source = opened.source
-    span = Span(0, source.size)
-    if opened.header.container == "2.0":
-        length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
-        span = Span(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
-    found: dict[str, str | int] = {}
-    for name, entry in named_fields(source, span, DUMP_DATA):
-        if name == "version":
-            found[name] = opened.text(span_of(source, entry), _LONGEST_VERSION)
-        elif name == "dump_time":
-            found[name] = varint_of(source, entry)
-    return sorted(found.items(), reverse=True)
-
-
-def _tensor(tensor: StoredTensor) -> TensorHeader:
-    return TensorHeader(
-        io=tensor.io,
-        slot=tensor.slot,
-        data_type=tensor.data_type.label,
-        memory_format=tensor.memory_format,
-        shape=tensor.shape,
-        original_shape=tensor.original_shape,
-        groups=tensor.groups,
-        first_byte=tensor.start,
-        bytes=tensor.size,
-        address=tensor.address,
-    )
-
-
-# -- What is in one file ---------------------------------------------------------------------------------------------
-
-
-_TABLE = ".csv"
 
 
 @dataclass(frozen=True)
@@ -191,13 +96,11 @@ class InspectedTensor:
     Parameters
     ----------
     ref : TensorRef
-        Which one.
+        The tensor.
     spec : TensorSpec, optional
         What the file really holds.
-    shape : tuple of int, optional
-        Logical shape.
-    dtype : str, optional
-        Logical type.
+    shape, dtype : tuple of int and str, optional
+        Logical shape and type.
     side : OneSide, optional
         NaN, Inf and saturated elements, and the first of them.
     statistics : mapping of str to number
@@ -205,7 +108,7 @@ class InspectedTensor:
     histogram : Histogram, optional
         Of real tensors with finite elements.
     problem : str
-        Why it cannot be read; empty when it can.
+        Why it cannot be read; empty if it can.
     """
 
     ref: TensorRef
@@ -225,17 +128,17 @@ class InspectedFile:
     Parameters
     ----------
     path : Path
-        Which file.
+        The file.
     size : int
         In bytes.
     dump : Dump, optional
         The index of its directory, which knows its operator.
     operator : PlacedOperator, optional
-        Who made it, when a graph of the run tells.
+        The operator that made it, if a graph of the run has it.
     arguments : KernelArguments, optional
-        What the operator's kernel was initialised with, where the run saved that.
+        What the operator's kernel was initialised with, if the run saved that.
     header : FileHeader, optional
-        What kind of tensor file it is, and what it says of itself.
+        Of a tensor file.
     """
 
     path: Path
@@ -263,18 +166,18 @@ class InspectedFile:
 def inspect_file(
     path: Path, *, bins: int = 10, graph_files: Sequence[Path] = (), root: Path | None = None
 ) -> InspectedFile:
-    """Look at one file of a dump.
+    """Read one file of a dump: a tensor file, a graph, a table of statistics or an overflow file.
 
     Parameters
     ----------
     path : Path
-        A tensor file, a graph, a table of statistics or an overflow file.
+        The file.
     bins : int
         Bars of each histogram.
     graph_files : sequence of Path
         Graphs that a user keeps outside of the dump.
     root : Path, optional
-        The dump that the file is in, where its own directory does not tell its coordinates.
+        The dump that the file is in, if its own directory does not give its coordinates.
 
     Raises
     ------
@@ -290,18 +193,17 @@ def inspect_file(
     report = parse_opdebug(path.name)
     if report is not None:
         return InspectedFile(path, size, overflow=read_overflow_file(path, report))
-    if path.suffix == _TABLE:
+    if path.suffix == ".csv":
         table = read_statistics(path)
         if table.rows:
             return InspectedFile(path, size, table=table)
     dump, refs = tensors_of(path, graph_files=graph_files, root=root)
     if not refs:
         return InspectedFile(path, size, graph=read_graph(path))
-    tensors = tuple(inspect_tensor(ref, bins=bins) for ref in refs)
     return InspectedFile(
         path,
         size,
-        tensors,
+        tuple(_inspect_tensor(ref, bins=bins) for ref in refs),
         dump=dump,
         operator=operator_of(dump, refs[0].key.op),
         arguments=kernel_args_of(dump, refs[0]),
@@ -312,21 +214,9 @@ def inspect_file(
 def tensors_of(
     path: Path, *, graph_files: Sequence[Path] = (), root: Path | None = None
 ) -> tuple[Dump, tuple[TensorRef, ...]]:
-    """Index a file's dump, and return the tensors of the file, those of an earlier run, too.
+    """Index the dump of a file, and return it with the tensors of the file, those of an earlier run included.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    graph_files : sequence of Path
-        Graphs that a user keeps outside of the dump.
-    root : Path, optional
-        The dump that the file is in; its own directory is enough for most.
-
-    Raises
-    ------
-    ConfigError
-        No reader knows the file, by itself either, and its name is not a graph's; or a graph cannot be read.
+    Arguments are as `inspect_file`'s; ConfigError is raised if no reader knows the file and its name is not a graph's.
     """
     try:
         # A file of a recording that was broken off is whole itself.
@@ -338,7 +228,7 @@ def tensors_of(
     found = tuple(ref for ref in refs if wanted in map(_absolute, (ref.source.path, *ref.source.pieces)))
     if found or is_graph_file(path):
         return dump, found
-    # Says what each reader looks for.
+    # Indexing the file alone gives the error that lists what each reader looks for.
     dump = index(path, graph_files=graph_files)
     return dump, dump.refs
 
@@ -348,21 +238,87 @@ def _absolute(path: Path) -> str:
     return os.path.abspath(path)  # noqa: PTH100
 
 
-def inspect_tensor(ref: TensorRef, *, bins: int = 10) -> InspectedTensor:
-    """Read one tensor through. What is wrong with its file is in `problem`."""
+def _inspect_tensor(ref: TensorRef, *, bins: int) -> InspectedTensor:
     try:
         with closing(open_logical(ref)) as view:
-            statistics = statistics_of(view)
-            side = scan(view)
-            return InspectedTensor(
-                ref, view.spec, view.shape, view.dtype, side, statistics, _bars(view, side.minimum, side.maximum, bins)
-            )
+            statistics, side, bars = statistics_of(view), scan(view), None
+            kind = DTYPES[view.dtype].kind
+            if kind != "complex" and side.minimum is not None and side.maximum is not None:
+                whole = kind in ("integer", "bool")
+                bars = histogram(view, side.minimum, side.maximum, bins=bins, whole=whole)
+            return InspectedTensor(ref, view.spec, view.shape, view.dtype, side, statistics, bars)
     except (MsdumpError, OSError) as error:
         return InspectedTensor(ref, problem=str(error))
 
 
-def _bars(view: TensorView, low: float | None, high: float | None, bins: int) -> Histogram | None:
-    kind = DTYPES[view.dtype].kind
-    if kind == "complex" or low is None or high is None:
+# -- Headers --
+
+
+def file_header(path: Path) -> FileHeader | None:
+    """Read the header of a tensor file; ``None`` if it cannot be read, and opening its tensors says why."""
+    if path.suffix == ".bin":
+        return FileHeader("raw bytes, of which its name tells")
+    try:
+        if path.suffix == ".npy":
+            return _npy_header(path)
+        opened = open_dump_file(path)
+        try:
+            return _dump_header(opened)
+        finally:
+            opened.file.close()
+    except (TensorFileError, OSError):
         return None
-    return histogram(view, low, high, bins=bins, whole=kind in ("integer", "bool"))
+
+
+def _npy_header(path: Path) -> FileHeader:
+    with open_regular(path) as file:
+        header = parse_header(file.read(_NPY_HEAD_BYTES), where=str(path))
+    fields = (
+        ("version", ".".join(map(str, header.version))),
+        ("descr", str(header.descr)),
+        ("order", "Fortran" if header.fortran_order else "C"),
+        ("first_byte", header.data_offset),
+    )
+    return FileHeader("an npy file", fields)
+
+
+def _dump_header(opened: DumpFile) -> FileHeader:
+    header = opened.header
+    fields: list[tuple[str, str | int]] = [("container", header.container)]
+    if header.container != "nano":
+        fields += _version_and_time(opened)
+    if header.op_name:
+        fields.append(("op_name", header.op_name))
+    if header.raw:
+        fields.append(("buffers_and_spaces", len(header.raw)))
+    tensors = [
+        TensorHeader(
+            io=tensor.io,
+            slot=tensor.slot,
+            data_type=tensor.data_type.label,
+            memory_format=tensor.memory_format,
+            shape=tensor.shape,
+            original_shape=tensor.original_shape,
+            groups=tensor.groups,
+            first_byte=tensor.start,
+            bytes=tensor.size,
+            address=tensor.address,
+        )
+        for tensor in header.tensors
+    ]
+    return FileHeader(_KINDS[header.container], tuple(fields), tuple(tensors))
+
+
+def _version_and_time(opened: DumpFile) -> list[tuple[str, str | int]]:
+    source = opened.source
+    span = Span(0, source.size)
+    if opened.header.container == "2.0":
+        length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
+        span = Span(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
+    found: dict[str, str | int] = {}
+    for name, entry in named_fields(source, span, DUMP_DATA):
+        if name == "version":
+            found[name] = opened.text(span_of(source, entry), _LONGEST_VERSION)
+        elif name == "dump_time":
+            found[name] = varint_of(source, entry)
+    return sorted(found.items(), reverse=True)

@@ -1,4 +1,4 @@
-"""Which checks run, with which thresholds."""
+"""The checks of one dump: which run with which thresholds, what they apply to, and what they find in the numbers."""
 
 from __future__ import annotations
 
@@ -43,40 +43,34 @@ __all__ = [
 
 _SWITCHES = {"on": True, "off": False}
 
+_WEIGHT = re.compile(rf"(?:.*[._])?(?:{'|'.join(WEIGHT_ENDINGS)})", re.DOTALL)
+_SHIFT = re.compile(rf"(?:.*[._])?(?:{'|'.join(SHIFT_ENDINGS)})", re.DOTALL)
+_STATE = re.compile(rf"(?:{'|'.join(OPTIMIZER_STATES)})[._].*", re.DOTALL)
+_GRADIENT = re.compile(rf"(?:{'|'.join(GRADIENT_SCOPES)})[/_].*", re.DOTALL)
+
+_IS_CROSSED: Mapping[str, Callable[[float, float], bool]] = {"gt": gt, "ge": ge, "lt": lt}
+_ENDS = ("range_start_inclusive", "range_end_inclusive")
+_RANGE_CHECKS = tuple(name for name, fact in CHECKS.items() if fact.family == "range")
+
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """What a user set; everything else is `facts.checks`' default.
+    """What a user set; everything else is the default of `facts.checks`.
 
-    Parameters
-    ----------
-    values : mapping of (str, str) to float
-        Thresholds by check and parameter.
-    switches : mapping of str to bool
-        Checks that were turned on or off. A check is off until it has a threshold.
+    `values` are thresholds by check and parameter, `switches` the checks that were turned on or off.
     """
 
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
 
     def is_asked_for(self, check: str) -> bool:
-        """Whether the user turned a check on, or set something of it."""
+        """Whether the user turned a check on, or set a threshold of it."""
         return self.switches.get(check) is True or any(name == check for name, _ in self.values)
 
     def parameters(self, check: str, op_type: str | None = None) -> Mapping[str, float] | None:
-        """Return the parameters that a check runs with.
+        """Return the parameters that a check runs with; activations have their own by `op_type`.
 
-        Parameters
-        ----------
-        check : str
-            An id of `facts.checks.CHECKS`.
-        op_type : str, optional
-            Whose output is checked; activations have parameters of their own.
-
-        Returns
-        -------
-        mapping of str to float, or None
-            ``None`` when the check is off, or has parameters and not one of them is set.
+        ``None`` if the check is off, or has parameters and none of them is set.
         """
         if self.switches.get(check) is False:
             return None
@@ -89,12 +83,7 @@ class CheckSettings:
 
 
 def parse_settings(texts: Iterable[str]) -> CheckSettings:
-    """Read what was typed.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        ``CHECK.PARAMETER=NUMBER``, ``CHECK=on`` or ``CHECK=off``; of two about one thing the later one holds.
+    """Read ``CHECK.PARAMETER=NUMBER``, ``CHECK=on`` and ``CHECK=off``; of two about one thing the later one holds.
 
     Raises
     ------
@@ -120,8 +109,10 @@ def parse_settings(texts: Iterable[str]) -> CheckSettings:
             raise UnknownNameError(f"'{text}': there is no check '{check}'; {nearest(check, CHECKS)}")
         if parameter:
             values[check, parameter] = _threshold(text, check, parameter, value)
+        elif value in _SWITCHES:
+            switches[check] = _SWITCHES[value]
         else:
-            switches[check] = _switch(text, check, value)
+            raise ConfigError(f"'{text}': write {check}=on, {check}=off or {check}.PARAMETER={value}")
     return CheckSettings(values, switches)
 
 
@@ -139,40 +130,32 @@ def _threshold(text: str, check: str, parameter: str, value: str) -> float:
     return number
 
 
-def _switch(text: str, check: str, value: str) -> bool:
-    if value not in _SWITCHES:
-        raise ConfigError(f"'{text}': write {check}=on, {check}=off or {check}.PARAMETER={value}")
-    return _SWITCHES[value]
-
-
-# -- What a tensor is to the checks ----------------------------------------------------------------------------------
-
-
-_WEIGHT = re.compile(rf"(?:.*[._])?(?:{'|'.join(WEIGHT_ENDINGS)})", re.DOTALL)
-_SHIFT = re.compile(rf"(?:.*[._])?(?:{'|'.join(SHIFT_ENDINGS)})", re.DOTALL)
-_STATE = re.compile(rf"(?:{'|'.join(OPTIMIZER_STATES)})[._].*", re.DOTALL)
-_GRADIENT = re.compile(rf"(?:{'|'.join(GRADIENT_SCOPES)})[/_].*", re.DOTALL)
+# -- What checks apply to --
 
 
 def is_weight(op: OpKey) -> bool:
-    """Tell a weight from a network's inputs and an optimizer's states, which are Parameters as well."""
+    """Whether a Parameter is a weight, and not a network's input or an optimizer's state."""
     name = op.label.lower()
     return op.op_type == PARAMETER and bool(_WEIGHT.fullmatch(name)) and not _STATE.fullmatch(name)
 
 
-def is_shift(op: OpKey) -> bool:
-    """Tell weights that are added from those that are multiplied."""
-    return is_weight(op) and _SHIFT.fullmatch(op.label.lower()) is not None
+def is_gradient(name: str) -> bool:
+    """Whether an operator computes gradients, by its name."""
+    return _GRADIENT.fullmatch(name.lower()) is not None
 
 
-def is_auxiliary(key: TensorKey) -> bool:
-    """Tell an output that an operator keeps for its own gradient, and may leave at 0."""
-    first = AUXILIARY_OUTPUTS.get((key.op.op_type or "").lower())
-    return first is not None and key.io == "output" and key.slot >= first
+def is_optimizer(op_type: str | None) -> bool:
+    """Whether an operator changes weights, by its type."""
+    return (op_type or "").lower().startswith(OPTIMIZERS)
+
+
+def is_training(operators: Iterable[tuple[str, str | None]]) -> bool:
+    """Whether a run's weights are expected to change, by names and types of its operators."""
+    return any(is_gradient(name) or is_optimizer(kind) for name, kind in operators)
 
 
 def targets_of(key: TensorKey) -> tuple[str, ...]:
-    """List what checks a tensor is a target of, the most specific first; the last is always ``"tensor"``.
+    """Return what a tensor is to the checks, the most specific first; the last is always ``"tensor"``.
 
     Examples
     --------
@@ -188,28 +171,18 @@ def targets_of(key: TensorKey) -> tuple[str, ...]:
     return (*(name for name, applies in kinds if applies), "tensor")
 
 
-def is_training(operators: Iterable[tuple[str, str | None]]) -> bool:
-    """Tell by names and types of a run's operators whether weights are expected to change in it."""
-    return any(is_gradient(name) or is_optimizer(kind) for name, kind in operators)
+def _is_shift(op: OpKey) -> bool:
+    """Whether a weight is added, not multiplied."""
+    return is_weight(op) and _SHIFT.fullmatch(op.label.lower()) is not None
 
 
-def is_optimizer(op_type: str | None) -> bool:
-    """Tell by its type whether an operator changes weights."""
-    return (op_type or "").lower().startswith(OPTIMIZERS)
+def _may_be_zero(key: TensorKey) -> bool:
+    """Whether a tensor may be all zeros: a weight that is added, or an output kept only for the operator's gradient."""
+    first = AUXILIARY_OUTPUTS.get((key.op.op_type or "").lower())
+    return _is_shift(key.op) or (first is not None and key.io == "output" and key.slot >= first)
 
 
-def is_gradient(name: str) -> bool:
-    """Tell by its name whether an operator computes gradients."""
-    return _GRADIENT.fullmatch(name.lower()) is not None
-
-
-# -- What checks make of numbers -------------------------------------------------------------------------------------
-
-
-_WHOLE = -float("inf"), float("inf")
-_IS_CROSSED: Mapping[str, Callable[[float, float], bool]] = {"gt": gt, "ge": ge, "lt": lt}
-_ENDS = ("range_start_inclusive", "range_end_inclusive")
-_RANGE_CHECKS = tuple(name for name, fact in CHECKS.items() if fact.family == "range")
+# -- What checks find --
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,17 +194,17 @@ class Hit:
     check : str
         An id of `facts.checks.CHECKS`.
     ref : TensorRef
-        The tensor, with the line of the program that made it where one is known.
+        The tensor.
     sentence : str
         What was found, with numbers.
     parameter : str, optional
-        Which threshold was crossed; ``None`` for checks that have none.
+        The threshold that was crossed; ``None`` for checks that have none.
     value, threshold : float, optional
-        What was measured, and what it was held against.
+        The number measured, and its limit.
     where : tuple of int, optional
-        Logical index of the first element that is meant.
+        Logical index of the first such element.
     previous : TensorRef, optional
-        What the tensor was compared with.
+        The tensor of the iteration before.
     """
 
     check: str
@@ -245,7 +218,7 @@ class Hit:
 
 
 def ranges_of(key: TensorKey, settings: CheckSettings) -> tuple[tuple[float, float], ...]:
-    """List the ranges whose elements `hits_of_contents` wants counted, in its order.
+    """Return the ranges whose elements `hits_of_contents` needs counted, in its order.
 
     Raises
     ------
@@ -253,7 +226,7 @@ def ranges_of(key: TensorKey, settings: CheckSettings) -> tuple[tuple[float, flo
         A threshold of a range was set without the range.
     """
     return tuple(
-        (parameters.get(_ENDS[0], _WHOLE[0]), parameters.get(_ENDS[1], _WHOLE[1]))
+        (parameters.get(_ENDS[0], -math.inf), parameters.get(_ENDS[1], math.inf))
         for _, parameters in _range_checks(key, settings)
     )
 
@@ -273,25 +246,11 @@ def _range_checks(key: TensorKey, settings: CheckSettings) -> Iterator[tuple[str
 
 
 def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *, is_initial: bool) -> Iterator[Hit]:
-    """Check one tensor by itself.
+    """Yield the hits of one tensor by itself, in the order of `facts.checks.CHECKS`; none if it is empty.
 
-    Parameters
-    ----------
-    ref : TensorRef
-        Which one.
-    found : Contents
-        Its numbers, with the counts that `ranges_of` asks for.
-    settings : CheckSettings
-        Which checks, with which thresholds.
-    is_initial : bool
-        Whether it is from the first iteration of the run.
-
-    Yields
-    ------
-    Hit
-        In the order of `facts.checks.CHECKS`. Nothing of an empty tensor. Of overflow only the check that fits best
-        speaks. Bools and single integers may be zero: masks, axes and counters often are. So may weights that are
-        added, and outputs that an operator keeps for its gradient, unless the check was asked for.
+    `found` has the counts that `ranges_of` asks for; `is_initial` says that it is from the run's first iteration. Of
+    overflow only the most specific check hits. Bools and single integers may be zero, as masks, axes and counters often
+    are, and so may weights that are added and outputs kept for the gradient, unless the check was asked for.
     """
     if not found.elements:
         return
@@ -299,28 +258,27 @@ def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *
     quantities = _quantities(found)
     overflows = False
     for check, fact in CHECKS.items():
-        if fact.target not in targets:
-            continue
-        parameters = settings.parameters(check, ref.key.op.op_type)
+        parameters = settings.parameters(check, ref.key.op.op_type) if fact.target in targets else None
         if parameters is None:
             continue
         if fact.family == "overflow" and not overflows and found.nan + found.inf:
             overflows = True
             yield _overflow(check, ref, found)
         elif _applies(fact.family, found, is_initial=is_initial) and (
-            settings.is_asked_for(check) or not _may_be_zero(fact.family, ref.key)
+            fact.family == "bounds" or settings.is_asked_for(check) or not _may_be_zero(ref.key)
         ):
             yield from _crossings(check, ref, quantities, parameters)
-    yield from _range_hits(ref, found, quantities, settings)
-
-
-def _may_be_zero(family: str, key: TensorKey) -> bool:
-    """Whether zeros are in order here, as a family of checks would not have them."""
-    return family in ("initial", "zero") and (is_shift(key.op) or is_auxiliary(key))
+    for place, (check, parameters) in enumerate(_range_checks(ref.key, settings)):
+        share = {} if found.within is None else {"range_percentage": 100.0 * found.within[place] / found.elements}
+        for hit in _crossings(check, ref, {**quantities, **share}, parameters):
+            if (hit.parameter or "").startswith("range_percentage"):
+                ends = (number(parameters[name], 9) for name in _ENDS)
+                hit = replace(hit, sentence=f"{hit.sentence}; the range is {' to '.join(ends)}")
+            yield hit
 
 
 def _applies(family: str, found: Contents, *, is_initial: bool) -> bool:
-    """Whether thresholds of a family are held against this tensor's numbers."""
+    """Whether thresholds of a family of checks are held against this tensor's numbers."""
     if family == "initial":
         return is_initial
     if family == "zero":
@@ -349,20 +307,6 @@ def _overflow(check: str, ref: TensorRef, found: Contents) -> Hit:
     return Hit(check, ref, sentence, value=float(found.nan + found.inf), threshold=0.0, where=found.first)
 
 
-def _range_hits(
-    ref: TensorRef, found: Contents, quantities: Mapping[str, float], settings: CheckSettings
-) -> Iterator[Hit]:
-    for place, (check, parameters) in enumerate(_range_checks(ref.key, settings)):
-        share = {}
-        if found.within is not None:
-            share["range_percentage"] = 100.0 * found.within[place] / found.elements
-        for hit in _crossings(check, ref, {**quantities, **share}, parameters):
-            if (hit.parameter or "").startswith("range_percentage"):
-                ends = (number(parameters[name], 9) for name in _ENDS)
-                hit = replace(hit, sentence=f"{hit.sentence}; the range is {' to '.join(ends)}")
-            yield hit
-
-
 def _crossings(
     check: str, ref: TensorRef, quantities: Mapping[str, float], parameters: Mapping[str, float]
 ) -> Iterator[Hit]:
@@ -373,54 +317,32 @@ def _crossings(
             continue
         value = quantities[quantity]
         if _IS_CROSSED[suffix](value, threshold):
-            told, limit = beside(value, threshold)
+            shown, limit = beside(value, threshold)
             unit = " %" if quantity.endswith("percentage") else ""
-            sentence = f"{QUANTITIES[quantity]}: {told}{unit} ({name}={limit})"
-            yield Hit(check, ref, sentence, name, value, threshold)
+            yield Hit(check, ref, f"{QUANTITIES[quantity]}: {shown}{unit} ({name}={limit})", name, value, threshold)
 
 
-def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterable[Hit]:
-    """Check a weight against what it was an iteration before.
+def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterator[Hit]:
+    """Yield the hits of a weight against its value an iteration before.
 
-    Returns
-    -------
-    iterable of Hit
-        Of a weight that did not change, only that; that it hardly changed is no news then. The first step away from the
-        values that a run began with may be of any size, and so may any step of weights that are added and begin at 0,
-        unless the check was asked for.
+    Of a weight that did not change only that. The first step away from initial values may be of any size, and so may
+    any step of weights that are added, since these begin at 0; unless the check was asked for.
     """
     if not found.elements:
-        return ()
+        return
+    since = f"since iteration {previous.key.op.at.iteration}"
     unchanged = settings.parameters("weight_not_changed")
     if unchanged is not None and not found.moved:
-        return (_unchanged(ref, previous, found, unchanged),)
-    return tuple(_change_hits(ref, previous, found, settings))
-
-
-def _unchanged(ref: TensorRef, previous: TensorRef, found: Change, parameters: Mapping[str, float]) -> Hit:
-    moved = "nothing of it changed" if found.largest == 0.0 else f"no element changed by more than {found.largest:.3g}"
-    tolerance = f"rtol={number(parameters['rtol'])}, atol={number(parameters['atol'])}"
-    return Hit(
-        "weight_not_changed",
-        ref,
-        f"{moved} {_since(previous)} ({counted(found.elements, 'element')}; {tolerance})",
-        "rtol",
-        found.largest,
-        parameters["rtol"],
-        previous=previous,
-    )
-
-
-def _change_hits(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterator[Hit]:
-    free = previous.key.op.at.iteration == 0 or is_shift(ref.key.op)
+        size = f"no element changed by more than {found.largest:.3g}" if found.largest else "nothing of it changed"
+        tolerance = f"rtol={number(unchanged['rtol'])}, atol={number(unchanged['atol'])}"
+        sentence = f"{size} {since} ({counted(found.elements, 'element')}; {tolerance})"
+        yield Hit("weight_not_changed", ref, sentence, "rtol", found.largest, unchanged["rtol"], previous=previous)
+        return
+    is_free = previous.key.op.at.iteration == 0 or _is_shift(ref.key.op)
     for check, fact in CHECKS.items():
         parameters = settings.parameters(check) if fact.family == "change" else None
         ratio = found.ratio(parameters["epsilon"]) if parameters else None
-        if parameters is None or ratio is None or (free and not settings.is_asked_for(check)):
+        if parameters is None or ratio is None or (is_free and not settings.is_asked_for(check)):
             continue
         for hit in _crossings(check, ref, {"abs_mean_update_ratio": ratio}, parameters):
-            yield replace(hit, sentence=f"{hit.sentence}, {_since(previous)}", previous=previous)
-
-
-def _since(previous: TensorRef) -> str:
-    return f"since iteration {previous.key.op.at.iteration}"
+            yield replace(hit, sentence=f"{hit.sentence}, {since}", previous=previous)

@@ -1,33 +1,83 @@
-"""Which operators overflowed: by the device's own check where it left files, by the values themselves always."""
+"""Which operators overflowed: by the device's own check if it left files, and by the values of every tensor."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
 from pytest_msdump.comparison.device_overflow import Culprit, culprits_of
-from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dumps.npy import write_npy
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.inspect.overflow_scan import OneSide, scan, scanned
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.layouts.converters import Converters
 from pytest_msdump.layouts.device_layout import logical, target
+from pytest_msdump.metrics.definitions import unravel
+from pytest_msdump.metrics.sums import EMPTY, Moments, moments
+from pytest_msdump.metrics.values import Array, Workspace, components, magnitudes, numbers
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.tensor import OpKey, TensorRef
+from pytest_msdump.model.statistics import Statistics, is_printed_as
+from pytest_msdump.model.tensor import OpKey, TensorRef, TensorView
 from pytest_msdump.storage.files import write_file
 
-__all__ = ["OperatorOverflow", "Overflows", "find_overflows", "with_overflow", "write_overflow_files"]
+__all__ = [
+    "OneSide",
+    "OperatorOverflow",
+    "Overflows",
+    "find_overflows",
+    "scan",
+    "scan_ref",
+    "with_overflow",
+    "write_overflow_files",
+]
+
+_INFINITE = ("negative_inf_count", "positive_inf_count")
+
+
+@dataclass(frozen=True, slots=True)
+class OneSide:
+    """NaN, Inf, saturation and range of one tensor.
+
+    Parameters
+    ----------
+    elements, nan, inf : int
+        Counts; a complex number is NaN if either part is, else Inf if either part is.
+    saturated : int
+        Finite elements at their dtype's maximum magnitude (of a complex number: either part). 0 for integers and bools.
+    first : tuple of int, optional
+        Logical index of the first element that is NaN, Inf or saturated.
+    minimum, maximum : float or int, optional
+        Range of the finite elements, exact for integers; of the moduli for complex numbers. ``None`` without any.
+    mean : float, optional
+        Mean of the finite elements (of the moduli for complex numbers).
+    """
+
+    elements: int
+    nan: int
+    inf: int
+    saturated: int
+    first: tuple[int, ...] | None
+    minimum: float | int | None
+    maximum: float | int | None
+    mean: float | None
+
+    @property
+    def overflows(self) -> bool:
+        """Whether any element is NaN, Inf or saturated."""
+        return bool(self.nan or self.inf or self.saturated)
 
 
 @dataclass(frozen=True)
@@ -37,16 +87,16 @@ class OperatorOverflow:
     Parameters
     ----------
     op : OpKey
-        Who.
+        The operator.
     order : int
         Its 0-based place among all operators of the dump.
     role : str
         ``"origin"``: its dumped inputs are finite; ``"propagated"``: an input overflows already; ``"unknown"``: its
         inputs were not dumped.
     reported : tuple of Culprit
-        What the device's own check says of it.
+        The entries of the device's own check.
     tensors : tuple of (TensorRef, OneSide)
-        Its tensors that hold NaN, Inf, or values at their dtype's maximum.
+        Its tensors that overflow.
     """
 
     op: OpKey
@@ -58,7 +108,10 @@ class OperatorOverflow:
 
 @dataclass(frozen=True)
 class Overflows:
-    """All that was found in one dump: `operators` in execution order, entries without a dump, what cannot be read."""
+    """The overflows of one dump: `operators` in execution order, `unplaced` entries of operators that were not dumped.
+
+    `unreadable` are addresses or files that cannot be read, and why.
+    """
 
     dump: Dump
     files: tuple[OverflowFile, ...]
@@ -68,59 +121,41 @@ class Overflows:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing overflowed, and everything could be looked at."""
+        """Whether nothing overflowed, and everything could be read."""
         return not (self.operators or self.unplaced or self.unreadable)
 
 
+# -- One dump --
+
+
 def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
-    """Look through one dump.
+    """Look for overflow in every tensor of a dump, and in the files of the device's own check.
 
-    Parameters
-    ----------
-    dump : Dump
-        Its index, in execution order.
-    watch : Watch
-        Is told how many operators were looked at.
-
-    Returns
-    -------
-    Overflows
-        An entry whose status is 0 is no overflow and is left out.
+    `watch` gets the number of operators looked at. An entry whose status is 0 is no overflow.
     """
     files = overflow_files(dump.root)
     reported: defaultdict[OpKey, list[Culprit]] = defaultdict(list)
     unplaced: list[Culprit] = []
     for culprit in culprits_of(dump, files):
-        if culprit.refs:
-            reported[culprit.refs[0].key.op].append(culprit)
-        else:
-            unplaced.append(culprit)
+        (reported[culprit.refs[0].key.op] if culprit.refs else unplaced).append(culprit)
     unreadable = [(str(file.path), file.problem) for file in files if file.problem]
+    members: defaultdict[OpKey, list[TensorRef]] = defaultdict(list)
+    for ref in dump.refs:
+        members[ref.key.op].append(ref)
     operators = []
-    for order, (op, refs) in enumerate(watch(list(_by_operator(dump.refs).items()), "operators")):
-        seen = dict(_scanned(refs, unreadable))
-        bad = {ref: side for ref, side in seen.items() if side.nan or side.inf or side.saturated}
+    for order, (op, refs) in enumerate(watch(list(members.items()), "operators")):
+        seen: dict[TensorRef, OneSide] = {}
+        for ref in refs:
+            side = scan_ref(ref)
+            if isinstance(side, str):
+                unreadable.append((ref.key.address, side))
+            elif side.elements:
+                seen[ref] = side
+        bad = {ref: side for ref, side in seen.items() if side.overflows}
         if bad or reported[op]:
-            operators.append(
-                OperatorOverflow(op, order, _role(seen, bad), tuple(reported[op]), tuple(bad.items())),
-            )
+            role = _role(seen, bad)
+            operators.append(OperatorOverflow(op, order, role, tuple(reported[op]), tuple(bad.items())))
     return Overflows(dump, files, tuple(operators), tuple(unplaced), tuple(unreadable))
-
-
-def _by_operator(refs: Iterable[TensorRef]) -> Mapping[OpKey, Sequence[TensorRef]]:
-    operators: dict[OpKey, list[TensorRef]] = {}
-    for ref in refs:
-        operators.setdefault(ref.key.op, []).append(ref)
-    return operators
-
-
-def _scanned(refs: Iterable[TensorRef], unreadable: list[tuple[str, str]]) -> Iterator[tuple[TensorRef, OneSide]]:
-    for ref in refs:
-        side = scanned(ref)
-        if isinstance(side, str):
-            unreadable.append((ref.key.address, side))
-        elif side.elements:
-            yield ref, side
 
 
 def _role(seen: Mapping[TensorRef, OneSide], bad: Mapping[TensorRef, OneSide]) -> str:
@@ -129,32 +164,131 @@ def _role(seen: Mapping[TensorRef, OneSide], bad: Mapping[TensorRef, OneSide]) -
     return "origin" if any(ref.key.io == "input" for ref in seen) else "unknown"
 
 
-# -- Files of ``msdump overflow -out`` -------------------------------------------------------------------------------
+# -- One tensor --
 
 
-_RULE = "="
+def scan_ref(ref: TensorRef) -> OneSide | str:
+    """Look for overflow in one tensor of a dump; return why if it cannot be read.
+
+    If only statistics were saved, `first` is unknown, a norm that is NaN or infinite counts as one such element, and an
+    extreme at the end of the type's range as one saturated element.
+    """
+    if ref.is_unseen:
+        return _of_statistics(ref)
+    try:
+        with closing(open_logical(ref)) as view:
+            return scan(view)
+    except (MsdumpError, OSError) as error:
+        return str(error)
+
+
+def _of_statistics(ref: TensorRef) -> OneSide | str:
+    saved = ref.statistics or Statistics()
+    known = {name: value for name, value in saved.values.items() if isinstance(value, int | float)}
+    nan, inf = known.get("nan_count"), [known[name] for name in _INFINITE if name in known]
+    norm = known.get("l2_norm")
+    if norm is None and (nan is None or len(inf) < len(_INFINITE)):
+        names = ", ".join(known) or "nothing"
+        return f"it was saved as statistics only, and these ({names}) do not tell whether it holds NaN or Inf"
+    count = {"nan": int(nan or 0), "inf": int(sum(inf))}
+    if norm is not None and not math.isfinite(norm) and not any(count.values()):
+        count["nan" if math.isnan(norm) else "inf"] = 1
+    shape, fact = ref.spec.shape, DTYPES.get(ref.spec.dtype or "")
+    extremes = [abs(known[name]) for name in ("minimum", "maximum") if name in known]
+    largest = None if fact is None else fact.maximum
+    return OneSide(
+        elements=int(known["count"] if "count" in known else 1 if shape is None else math.prod(shape)),
+        nan=count["nan"],
+        inf=count["inf"],
+        saturated=sum(
+            largest is not None and is_printed_as(one, largest, digits=saved.digits or 17) for one in extremes
+        ),
+        first=None,
+        minimum=known.get("minimum"),
+        maximum=known.get("maximum"),
+        mean=known.get("mean"),
+    )
+
+
+def scan(view: TensorView, *, block_elements: int = 131072) -> OneSide:
+    """Look through one tensor for NaN, Inf and saturation, in one pass of blocks of `block_elements`.
+
+    Raises
+    ------
+    ValueError
+        `block_elements` is below 1.
+    """
+    if block_elements < 1:
+        raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
+    tally = _Tally(DTYPES[view.dtype].maximum)
+    with np.errstate(all="ignore"):
+        for start in range(0, view.size, block_elements):
+            tally.add(numbers(view.read(start, min(start + block_elements, view.size))), start)
+    return OneSide(
+        elements=view.size,
+        nan=tally.nan,
+        inf=tally.inf,
+        saturated=tally.saturated,
+        first=None if tally.first is None else unravel(tally.first, view.shape),
+        minimum=tally.minimum,
+        maximum=tally.maximum,
+        mean=tally.values.mean if tally.values.elements else None,
+    )
+
+
+class _Tally:
+    """Counts over the blocks seen; `largest` is the dtype's maximum, ``None`` if it has neither NaN nor Inf."""
+
+    def __init__(self, largest: float | None) -> None:
+        self.largest = largest
+        self.nan = self.inf = self.saturated = 0
+        self.first: int | None = None
+        self.values: Moments = EMPTY
+        self.minimum: float | int | None = None
+        self.maximum: float | int | None = None
+        self._workspace = Workspace()
+
+    def add(self, block: Array, start: int) -> None:
+        parts = components(block, "left", self._workspace)
+        if self.largest is None:
+            self._extend(parts[0], block.min().item(), block.max().item())
+            return
+        # A largest part below the dtype's maximum shows in one comparison that there is nothing to count.
+        if not all(float(np.abs(part).max()) < self.largest for part in parts):
+            self._count(parts, start, self.largest)
+        values = magnitudes(parts) if len(parts) > 1 else parts[0]
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            self._extend(finite, float(finite.min()), float(finite.max()))
+
+    def _extend(self, values: Array, minimum: float | int, maximum: float | int) -> None:
+        self.minimum = minimum if self.minimum is None else min(self.minimum, minimum)
+        self.maximum = maximum if self.maximum is None else max(self.maximum, maximum)
+        self.values = self.values.merge(moments(values, float(values.min()), float(values.max()), self._workspace))
+
+    def _count(self, parts: tuple[Array, ...], start: int, largest: float) -> None:
+        nan = np.isnan(parts).any(axis=0)
+        inf = np.isinf(parts).any(axis=0) & ~nan
+        saturated = (np.abs(parts) == largest).any(axis=0) & ~nan & ~inf
+        bad = nan | inf | saturated
+        self.nan += int(np.count_nonzero(nan))
+        self.inf += int(np.count_nonzero(inf))
+        self.saturated += int(np.count_nonzero(saturated))
+        place = int(bad.argmax())
+        if self.first is None and bad[place]:
+            self.first = start + place
+
+
+# -- Files of ``msdump overflow -out`` --
+
 _RULE_WIDTH = 102
 
 
 def write_overflow_files(found: Overflows, directory: Path, *, first: int, now: datetime) -> list[Path]:
-    """Write what the first overflow files say.
+    """Write the contents of the first overflow files and the tensors of their operators; return the files written.
 
-    Parameters
-    ----------
-    found : Overflows
-        What was found in a dump.
-    directory : Path
-        Is made when it is not there.
-    first : int
-        How many overflow files, the earliest first.
-    now : datetime
-        For the summary's name.
-
-    Returns
-    -------
-    list of Path
-        ``{overflow file}.output.{k}.json`` with the vendor's keys, ``{dump file}.{io}.{k}.npy`` of each culprit in its
-        stored shape, and ``overflow_summary_{time}.txt``.
+    ``{overflow file}.output.{k}.json`` has the vendor's keys, ``{dump file}.{io}.{k}.npy`` a tensor in its stored
+    shape, and ``overflow_summary_{now}.txt`` both.
 
     Raises
     ------
@@ -167,106 +301,73 @@ def write_overflow_files(found: Overflows, directory: Path, *, first: int, now: 
         for slot, document in file.documents.items():
             name = file.path.name if file.name.is_json else f"{file.path.name}.output.{slot}.json"
             written.append(write_file(directory, name, json.dumps(document, indent=4).encode()))
-        summary += [f"[{number}]".center(_RULE_WIDTH, _RULE), *_told(found, file, directory, written)]
+        summary += [f"[{number}]".center(_RULE_WIDTH, "="), *_file_lines(found.dump, file, directory, written)]
     name = f"overflow_summary_{now:%Y%m%d%H%M%S}.txt"
     return [*written, write_file(directory, name, ("\n".join(summary) + "\n").encode())]
 
 
-def _told(found: Overflows, file: OverflowFile, directory: Path, written: list[Path]) -> Iterator[str]:
-    """Yield the summary's lines about one overflow file, and write its culprits' tensors."""
+def _file_lines(dump: Dump, file: OverflowFile, directory: Path, written: list[Path]) -> Iterator[str]:
+    """Yield the summary's lines of one overflow file, and write the tensors of its operators."""
     if file.problem:
         yield f" {file.problem}"
         return
-    culprits = list(culprits_of(found.dump, [file]))
+    culprits = list(culprits_of(dump, [file]))
     if not culprits:
         yield " [no unit reports an overflow: every status is 0]"
-    refs: dict[TensorRef, None] = {}
     for culprit in culprits:
-        refs.update(dict.fromkeys(culprit.refs))
-        yield from _head(culprit)
+        if culprit.refs:
+            op = culprit.refs[0].key.op
+            yield f"[{op.op_type}] {op.label}"
+        entry = culprit.entry
+        status = str(entry.status[0]) if len(entry.status) == 1 else str(list(entry.status))
+        yield f" [{entry.unit}][TaskId:{entry.task_id}][StreamId:{entry.stream_id}][Status:{status}]"
     yield f" [timestamp:{file.name.timestamp}]"
-    for ref in refs:
-        yield from _tensor(ref, directory, written)
+    for ref in dict.fromkeys(ref for culprit in culprits for ref in culprit.refs):
+        yield from _tensor_lines(ref, directory, written)
 
 
-def _head(culprit: Culprit) -> Iterator[str]:
-    if culprit.refs:
-        op = culprit.refs[0].key.op
-        yield f"[{op.op_type}] {op.label}"
-    entry = culprit.entry
-    status = str(entry.status[0]) if len(entry.status) == 1 else str(list(entry.status))
-    yield f" [{entry.unit}][TaskId:{entry.task_id}][StreamId:{entry.stream_id}][Status:{status}]"
-
-
-def _tensor(ref: TensorRef, directory: Path, written: list[Path]) -> Iterator[str]:
+def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Iterator[str]:
     name = f"{ref.source.path.name}.{ref.key.io}.{ref.key.slot}.npy"
+    yield f" {name}"
     try:
         with closing(open_view(ref)) as view:
             written.append(write_npy(view, directory / name))
-            side = scan(view)
-            spec = view.spec
+            side, spec = scan(view), view.spec
     except (MsdumpError, OSError) as error:
-        yield f" {name}"
         yield f" -[{error}]"
         return
-    yield f" {name}"
+    counts = (("NaN", side.nan), ("Inf", side.inf), ("Saturated", side.saturated))
     yield (
         f" -[Format: {spec.memory_format or 'ND'}] [Shape: {spec.shape}] [Dtype: {spec.dtype}] [Max: {side.maximum}] "
-        f"[Min: {side.minimum}] [Mean: {side.mean}]{_classes(side)}"
+        f"[Min: {side.minimum}] [Mean: {side.mean}]" + "".join(f" [{name}: {count}]" for name, count in counts if count)
     )
 
 
-def _classes(side: OneSide) -> str:
-    """What range and mean, which are of finite elements, do not say."""
-    counts = (("NaN", side.nan), ("Inf", side.inf), ("Saturated", side.saturated))
-    return "".join(f" [{name}: {count}]" for name, count in counts if count)
+# -- The vendor's column OverFlow --
 
-
-# -- Whether each left tensor holds an overflow, for the vendor's column OverFlow ------------------------------------
-
-
-# The vendor's column says nothing of other data types, so they are not read.
+# The vendor's column is about this data type only, so others are not read.
 _DTYPE = "float16"
 
 
 def with_overflow(plan: Plan, report: Report) -> Report:
-    """Mark each left tensor of a report, compared or not, that may have overflowed.
+    """Mark each left tensor of a report of this plan, compared or not, that may have overflowed.
 
-    Parameters
-    ----------
-    plan : Plan
-        What `report` was made of.
-    report : Report
-        Its records are in the order of the plan's pairs.
-
-    Returns
-    -------
-    Report
-        `has_overflow` of a float16 left tensor is whether a NaN, an Inf or 65504 of either sign is in it; ``None``
-        where it cannot be read, or its padding cannot be told from its values.
+    `has_overflow` of a float16 tensor is whether it holds NaN, Inf or 65504 of either sign; ``None`` if it cannot be
+    read, or its padding cannot be told from its values.
     """
     converters = plan.extras.converters
     alone = iter(plan.pairing.unmatched_left)
-    return replace(
-        report,
-        records=tuple(
-            _marked(record, _has_overflow(pair.left, pair.transform, converters))
-            for record, pair in zip(report.records, plan.pairing.pairs, strict=True)
-        ),
-        unmatched=tuple(
-            replace(
-                one,
-                tensor=replace(one.tensor, has_overflow=_has_overflow(next(alone).ref, Transform(), converters)),
-            )
-            if one.side == "left"
-            else one
-            for one in report.unmatched
-        ),
-    )
-
-
-def _marked(record: Record, has_overflow: bool | None) -> Record:
-    return replace(record, left=replace(record.left, has_overflow=has_overflow))
+    records = [
+        replace(record, left=replace(record.left, has_overflow=_has_overflow(pair.left, pair.transform, converters)))
+        for record, pair in zip(report.records, plan.pairing.pairs, strict=True)
+    ]
+    unmatched = [
+        replace(one, tensor=replace(one.tensor, has_overflow=_has_overflow(next(alone).ref, Transform(), converters)))
+        if one.side == "left"
+        else one
+        for one in report.unmatched
+    ]
+    return replace(report, records=tuple(records), unmatched=tuple(unmatched))
 
 
 def _has_overflow(ref: TensorRef, transform: Transform, converters: Converters) -> bool | None:
@@ -279,8 +380,7 @@ def _has_overflow(ref: TensorRef, transform: Transform, converters: Converters) 
             shape, axes = target(
                 view.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape
             )
-            found = scan(logical(view, logical_shape=shape, logical_format=axes, converters=converters))
+            return scan(logical(view, logical_shape=shape, logical_format=axes, converters=converters)).overflows
     except (MsdumpError, OSError):
-        # Why it cannot be read is told by its record.
+        # Its record says why it cannot be read.
         return None
-    return bool(found.nan or found.inf or found.saturated)

@@ -1,4 +1,4 @@
-"""What is in one dump: its operators, coordinates and sizes, and what is odd about it. Reads headers, no data."""
+"""The contents of one dump: operators, coordinates, sizes, and what is odd about it. Reads headers, no data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.errors import MsdumpError
@@ -16,7 +17,7 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFr
 
 __all__ = ["Survey", "SurveyedOperator", "survey"]
 
-# Stands among the memory formats for tensors of which only numbers were saved.
+# Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"
 
 
@@ -27,14 +28,14 @@ class SurveyedOperator:
     Parameters
     ----------
     label, op_type : str
-        Its true name where one is known, and its type.
+        Its true name if known, and its type.
     inputs, outputs : int
         Input and output slots that were dumped.
     tensors, size : int
         Its tensors, and the bytes of their files.
     dtype, shape : str and tuple of int, optional
-        Of its first output, or of its first input where there is none. ``None`` when they differ between coordinates,
-        or cannot be read.
+        Of its first output, or of its first input if it has none. ``None`` if they differ between coordinates, or
+        cannot be read.
     line : SourceFrame, optional
         The line of the program that made it.
     """
@@ -52,16 +53,16 @@ class SurveyedOperator:
 
 @dataclass(frozen=True)
 class Survey:
-    """One dump.
+    """The contents of one dump.
 
     Parameters
     ----------
     dump : Dump
-        Which one.
+        The dump.
     operators : tuple of SurveyedOperator
         In execution order.
     coordinates : mapping of str to tuple
-        The values that each coordinate takes; those that the dump does not have are left out.
+        The values of each coordinate that the dump has.
     files, size : int
         Tensor files and their bytes.
     dtypes, memory_formats : mapping of str to int
@@ -83,21 +84,14 @@ class Survey:
     odd: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Header:
+class _Header(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     memory_format: str
 
 
 def survey(dump: Dump) -> Survey:
-    """Look through a dump without reading its data.
-
-    Parameters
-    ----------
-    dump : Dump
-        Its index, in execution order.
-    """
+    """Look through a dump, whose index is in execution order, without reading its data."""
     headers: dict[TensorRef, _Header] = {}
     unreadable: list[tuple[TensorRef, str]] = []
     for ref in dump.refs:
@@ -122,8 +116,7 @@ def survey(dump: Dump) -> Survey:
 
 def _header(ref: TensorRef) -> _Header | str:
     if ref.is_unseen:
-        spec = ref.spec
-        return _Header(spec.dtype or "unknown", spec.shape or (), _STATISTICS_ONLY)
+        return _Header(ref.spec.dtype or "unknown", ref.spec.shape or (), _STATISTICS_ONLY)
     try:
         with closing(open_logical(ref)) as view:
             return _Header(view.dtype, view.shape, ref.spec.memory_format or view.spec.memory_format or "none told")
@@ -142,17 +135,14 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _coordinates(refs: Iterable[TensorRef]) -> Mapping[str, tuple[int | str, ...]]:
-    values: dict[str, set[int | str]] = {name: set() for name in COORDINATES}
-    for ref in refs:
-        for name in COORDINATES:
-            value = getattr(ref.key.op.at, name)
-            if value is not None:
-                values[name].add(value)
-    # Every dump has occurrence 0; that is no news.
-    if values["occurrence"] == {0}:
-        values["occurrence"] = set()
-    return {name: tuple(sorted(found)) for name, found in values.items() if found}
+def _coordinates(refs: Sequence[TensorRef]) -> Mapping[str, tuple[int | str, ...]]:
+    found: dict[str, tuple[int | str, ...]] = {}
+    for name in COORDINATES:
+        values = {getattr(ref.key.op.at, name) for ref in refs} - {None}
+        # Every dump has occurrence 0, so that alone is not worth a line.
+        if values and (name, values) != ("occurrence", {0}):
+            found[name] = tuple(sorted(values))
+    return found
 
 
 def _operators(
@@ -180,7 +170,7 @@ def _operators(
 
 
 def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:
-    """Say what is not as a whole dump of one run has it."""
+    """Yield what a whole dump of one run does not have."""
     yield from dump.notes
     if dump.unexplained:
         names = [path.as_posix() for path in dump.unexplained]
@@ -198,16 +188,11 @@ def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:
     found: defaultdict[OpKey, set[int | None]] = defaultdict(set)
     of_graph: defaultdict[Coordinates, set[int | None]] = defaultdict(set)
     for ref in refs:
-        op = _anywhere(ref.key.op)
-        found[op].add(ref.key.op.at.iteration)
-        of_graph[op.at].add(ref.key.op.at.iteration)
+        op, at = ref.key.op, ref.key.op.at
+        graph = Coordinates(at.rank, at.net, at.graph)
+        found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
+        of_graph[graph].add(at.iteration)
     for op, iterations in found.items():
         lacking = sorted(map(str, of_graph[op.at] - iterations))
         if lacking:
             yield f"{op.label} (not in {listed(lacking)})"
-
-
-def _anywhere(op: OpKey) -> OpKey:
-    """The operator without what varies from step to step."""
-    at = op.at
-    return OpKey(op.name, Coordinates(at.rank, at.net, at.graph), op.op_type, op.true_name)

@@ -1,4 +1,4 @@
-"""A dump held against its own statistics: whether its tensors are those that the run computed numbers of."""
+"""A dump against its own statistics: whether its tensors are those that the run computed statistics of."""
 
 from __future__ import annotations
 
@@ -22,34 +22,20 @@ _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "dige
 
 
 def verifiable(dump: Dump) -> tuple[TensorRef, ...]:
-    """Return the tensors of which both the tensor and statistics were saved."""
+    """Return the tensors of which both the values and statistics were saved."""
     return tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
 
 
 def verify(dump: Dump) -> tuple[StatisticDifference, ...]:
-    """Compute the statistics of every tensor that a table has a row of, and compare. Bounded memory.
+    """Compute the statistics of every verifiable tensor and return where they differ from the saved ones.
 
-    Parameters
-    ----------
-    dump : Dump
-        As `comparison.indexing.index` gives it.
-
-    Returns
-    -------
-    tuple of StatisticDifference
-        In the order of the dump, none where all agree. Tensors without a row, and rows without a tensor, have nothing
-        to be compared with; `verifiable` returns the others. A cell that the writer left empty is no difference.
-
-    Notes
-    -----
     Numbers have to agree as far as they were printed; means and norms to a millionth, since a device adds up in
-    float32.
+    float32. A cell that the writer left empty is no difference; a tensor that cannot be read is one.
     """
     return tuple(difference for ref in verifiable(dump) for difference in _differences(ref))
 
 
 def _differences(ref: TensorRef) -> Iterator[StatisticDifference]:
-    """Compare one tensor with its row; one that cannot be read is a difference, too."""
     saved = ref.statistics or Statistics()
     try:
         with closing(_view(ref, saved)) as view:
@@ -62,7 +48,7 @@ def _differences(ref: TensorRef) -> Iterator[StatisticDifference]:
 
 
 def _view(ref: TensorRef, saved: Statistics) -> TensorView:
-    """Open the tensor as its row describes it: in its stored axes where these have the row's shape, else without."""
+    """Open the tensor in its stored axes if these have the row's shape, else in its logical ones."""
     view = open_view(ref)
     if saved.spec is None or saved.spec.shape in (None, view.shape):
         return view
@@ -78,18 +64,11 @@ def _of_view(ref: TensorRef, saved: Statistics, view: TensorView) -> Iterator[St
     if claimed is not None and claimed.dtype not in (None, view.dtype):
         yield StatisticDifference(ref, "data type", claimed.dtype, view.dtype)
         return
-    held = math.ceil(view.size * DTYPES[view.dtype].bits / 8)
-    if saved.data_bytes not in (None, held):
-        yield StatisticDifference(ref, "data size", saved.data_bytes, held)
+    data_bytes = math.ceil(view.size * DTYPES[view.dtype].bits / 8)
+    if saved.data_bytes not in (None, data_bytes):
+        yield StatisticDifference(ref, "data size", saved.data_bytes, data_bytes)
     wanted = [name for name in _DIGESTS if saved.values.get(name) is not None]
     computed = Statistics(statistics_of(view, digests=wanted), digits=None)
-    yield from _of_values(ref, saved, computed, view)
-
-
-def _of_values(
-    ref: TensorRef, saved: Statistics, computed: Statistics, view: TensorView
-) -> Iterator[StatisticDifference]:
-    """Compare number by number."""
     found = distance(
         saved,
         computed,

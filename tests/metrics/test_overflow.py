@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.inspect.overflow_scan import OneSide, scan
+from pytest_msdump.inspect.overflow import OneSide, scan
 
 NAN, INF = math.nan, math.inf
 
