@@ -1,4 +1,7 @@
-"""The vendor's grammar of options: one dash, long words, a value in the next word, and nothing unknown passed over."""
+"""The vendor's command lines: options of one dash with a value in the next word, and what they choose.
+
+An unknown option is refused, never ignored.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NoReturn
 
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.escape import terminal_lines
+from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.matching.rules import Group, combined, group_operators
 from pytest_msdump.model.pairing import Pair, Unmatched
+from pytest_msdump.settings import OPTIONS
+from pytest_msdump.storage.files import in_utf8
+from pytest_msdump.suite import Suite, load_suite
 
 __all__ = [
     "Arguments",
@@ -24,8 +32,13 @@ __all__ = [
     "chosen_algorithms",
     "chosen_groups",
     "narrowed",
+    "new_spelling",
+    "output_folder",
     "passed_arguments",
     "run_program",
+    "say",
+    "vendor_suite",
+    "write_text",
 ]
 
 # pytest's numbers (INTERFACE 3).
@@ -34,25 +47,20 @@ _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 _HELP = ("-h", "--help")
 _NARROWEST = 60
 
+# Options that both of the vendor's programs have, and their flags of ``msdump compare``.
+_NEW_FLAGS = {
+    "fusion": "--fusion",
+    "quant_fusion": "--quant-fusion",
+    "close_fusion": "--close-fusion",
+    "custom": "-custom",
+}
+
 
 @dataclass(frozen=True)
 class Flag:
-    """One option.
+    """One option: its spellings, the usual one first, and the name that the code uses.
 
-    Parameters
-    ----------
-    names : tuple of str
-        All spellings, the usual one first.
-    name : str
-        What the code calls it.
-    help : str
-        One clause.
-    metavar : str
-        What stands for the value; empty for an option without one.
-    many : bool
-        Whether several words may follow; they are joined by commas.
-    required : bool
-        Whether there is nothing to do without it.
+    `metavar` is empty for an option without a value. If `many`, several words may follow; they are joined by commas.
     """
 
     names: tuple[str, ...]
@@ -65,13 +73,13 @@ class Flag:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What was typed: values by name, and the options without a value."""
+    """What was typed: values by name, and the names of options without a value."""
 
     values: Mapping[str, str]
     switches: frozenset[str]
 
     def get(self, name: str) -> str | None:
-        """Return what was typed, ``None`` when nothing was."""
+        """Return the value of an option; ``None`` if it was not typed."""
         return self.values.get(name)
 
     def __contains__(self, name: str) -> bool:
@@ -80,24 +88,15 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Grammar:
-    """A program's options.
+    """A program's command line and help.
 
-    Parameters
-    ----------
-    program : str
-        How it is called.
-    summary : str
-        What it does.
-    flags : tuple of Flag
-        What it takes.
-    refused : mapping
-        Options that the vendor's program has and this one has not → what to do instead.
+    `refused` are options that the vendor's program has and this one does not, each with what to do instead.
     """
 
     program: str
     summary: str
     flags: tuple[Flag, ...]
-    refused: Mapping[str, str]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def parse(self, words: Sequence[str]) -> Arguments:
         """Read a command line.
@@ -118,7 +117,9 @@ class Grammar:
         rest = list(words)
         while rest:
             word = rest.pop(0)
-            flag = known.get(word) or self._refuse(word, known)
+            if word not in known:
+                self._refuse(word, known)
+            flag = known[word]
             if flag.name in values or flag.name in switches:
                 raise ConfigError(f"{word}: given twice; give it once")
             if flag.metavar:
@@ -130,7 +131,7 @@ class Grammar:
                 raise ConfigError(f"{flag.names[0]} {flag.metavar} is missing: {flag.help}")
         return Arguments(values, frozenset(switches))
 
-    def _refuse(self, word: str, known: Mapping[str, Flag]) -> Flag:
+    def _refuse(self, word: str, known: Mapping[str, Flag]) -> NoReturn:
         if word in self.refused:
             raise ConfigError(f"{word}: {self.refused[word]}")
         if not word.startswith("-"):
@@ -141,8 +142,8 @@ class Grammar:
         """Return what ``--help`` prints."""
         lines = [f"usage: {self.program} OPTIONS", "", *_wrapped(self.summary), "", "options:"]
         for flag in self.flags:
-            told = f"{flag.help} (required)" if flag.required else flag.help
-            lines += [f"  {', '.join(flag.names)} {flag.metavar}".rstrip(), *_wrapped(told, indent=8)]
+            text = f"{flag.help} (required)" if flag.required else flag.help
+            lines += [f"  {', '.join(flag.names)} {flag.metavar}".rstrip(), *_wrapped(text, indent=8)]
         return "\n".join(lines)
 
 
@@ -155,7 +156,7 @@ def _wrapped(text: str, *, indent: int = 0) -> list[str]:
 
 
 def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) -> str:
-    """Take the value of an option off the rest of the line. It may begin with a dash, as in ``-r -1``."""
+    """Take the value of an option off the rest of the line; it may begin with a dash, as in ``-r -1``."""
     if not rest or rest[0] in known:
         raise ConfigError(f"{word}: {flag.metavar} is missing after it")
     parts = [rest.pop(0)]
@@ -165,12 +166,9 @@ def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) ->
 
 
 def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
-    """Run a command line; what is wrong with it is one line on standard error.
+    """Run a command line (the process's by default) and return its exit code; an error is one line on standard error.
 
-    Returns
-    -------
-    int
-        What `run` returned; 4 for a usage or configuration error, 1 for any other of ours.
+    4 is a usage or configuration error, 1 any other of this package.
     """
     try:
         code = run(sys.argv[1:] if argv is None else argv)
@@ -183,7 +181,7 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
         print(terminal_lines(f"{program}: {error}"), file=sys.stderr)  # noqa: T201 - as above
         return _FAILED
     except BrokenPipeError:
-        # As in `cli.main`: who reads has seen enough.
+        # As in `cli.main`: the reader has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except OSError as error:
@@ -196,8 +194,49 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
         return _INTERRUPTED
 
 
-# -- Which numbers are wanted (``-alg``), and what is passed to a user's algorithms (``-a``) -------------------------
+def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
+    """Return the suite of a vendor's command line: inputs and outputs, the default limits, no suite file.
 
+    `options` are values by option of `settings`, `spelled` the flags of this command line, for messages.
+    """
+    names = {option.name: option.cli_flags[-1] for option in OPTIONS}
+    return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
+
+
+def new_spelling(arguments: Arguments, *more: str) -> str:
+    """Return the command line of ``msdump`` that compares the same, with `more` at its end."""
+    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
+    for name, flag in _NEW_FLAGS.items():
+        if name in arguments:
+            words += [flag, arguments.values[name]]
+    return shell_line([*words, *more])
+
+
+def say(program: str, sentence: str) -> None:
+    """Print a sentence that is no result to standard error."""
+    print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
+
+
+def output_folder(text: str | None, flag: str = "-out") -> Path:
+    """Return the folder that a flag names, made if it was not there; the current one by default."""
+    folder = Path(text or ".").absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{flag}: the folder {folder} cannot be made: {error.strerror or error}") from error
+    return folder
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file below ``-out`` and return its path."""
+    try:
+        path.write_bytes(in_utf8(text))
+    except OSError as error:
+        raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+    return path
+
+
+# -- Algorithms: ``-alg`` and ``-a`` --
 
 _ALL = "all"
 
@@ -206,26 +245,15 @@ _BUILT_IN = {str(fact.vendor_title): name for name, fact in METRICS.items() if f
 
 
 def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...]:
-    """Read what follows ``-alg``.
+    """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas.
 
-    Parameters
-    ----------
-    text : str, optional
-        ``all``, or numbers 0 to 9 and names, separated by commas; ``None`` means all.
-    custom : iterable of str
-        Names of the user's own algorithms. They are part of all, and win over built-in ones of the same name.
-
-    Returns
-    -------
-    tuple of str
-        In the order asked for, each once: ids of `facts.metrics`, and names of the user's algorithms as they are.
+    `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
+    `facts.metrics` and names of the user's algorithms, in the order asked for, each once.
 
     Raises
     ------
-    UnknownNameError
-        There is no such algorithm; the text lists those there are.
     ConfigError
-        None is named.
+        No algorithm is named, or an unknown one; the text lists those there are.
 
     Examples
     --------
@@ -240,7 +268,7 @@ def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...
 
 
 def _known(custom: Iterable[str]) -> dict[str, str]:
-    """Name → what it stands for; the user's own in the place of built-in ones of their name, else after them."""
+    """Return algorithms by name; the user's own replace built-in ones of their name, others follow."""
     return _BUILT_IN | {name: name for name in custom}
 
 
@@ -257,26 +285,14 @@ def _meant(word: str, known: Mapping[str, str], flag: str = "-alg") -> Iterator[
 
 
 def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
-    """Read what follows ``-a``.
+    """Read the value of ``-a``, ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
 
-    Parameters
-    ----------
-    text : str, optional
-        ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
-    custom : iterable of str
-        Names of the user's own algorithms.
-
-    Returns
-    -------
-    arguments, notes
-        By name; and a sentence for each built-in algorithm that something was passed to, since none takes anything.
+    Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
 
     Raises
     ------
     ConfigError
-        It is not of that form.
-    UnknownNameError
-        There is no such algorithm.
+        It is not of that form, or there is no such algorithm.
 
     Examples
     --------
@@ -288,9 +304,10 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
     notes = []
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):
         name, colon, pairs = part.partition(":")
-        values = dict(_pair(pair, part) for pair in pairs.split(","))
-        if not colon:
+        split = [pair.partition("=") for pair in pairs.split(",")]
+        if not colon or not all(equals and key.strip() for key, equals, _ in split):
             raise ConfigError(f"-a: {part!r} is not NAME:KEY=VALUE,KEY=VALUE")
+        values = {key.strip(): value for key, _, value in split}
         (meant,) = _meant(name.strip(), _known(own), "-a")
         arguments.setdefault(meant, {}).update(values)
         if meant not in own:
@@ -298,15 +315,7 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
     return {name: values for name, values in arguments.items() if name in own}, tuple(notes)
 
 
-def _pair(text: str, whole: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"-a: {whole!r} is not NAME:KEY=VALUE,KEY=VALUE")
-    return key.strip(), value
-
-
-# -- Operators by their number in the compiled model -----------------------------------------------------------------
-
+# -- Operators by their number in the compiled model: ``-r`` and ``-s`` --
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _LAST = -1
@@ -316,22 +325,16 @@ _MOST_LISTED = 20
 def chosen_groups(
     plan: Plan, *, span: str | None, numbers: str | None
 ) -> tuple[tuple[Group, ...] | None, tuple[str, ...]]:
-    """Read ``-r`` or ``-s``.
+    """Return the groups of the operators that ``-r`` or ``-s`` chooses, and notes about numbers that no operator has.
 
     Parameters
     ----------
     plan : Plan
-        Its rule files tell the numbers.
+        Its rule files number the operators.
     span : str, optional
-        ``start,end,step``; what is left blank is 1, the last operator, and 1; ``-1`` is the last one as well.
+        ``start,end,step``; a blank is 1, the last operator, and 1; ``-1`` is the last one as well.
     numbers : str, optional
-        ``i,j,…``
-
-    Returns
-    -------
-    groups, notes
-        Every group that an operator so chosen is in, ``None`` where neither option was given; and what is to be said
-        of numbers that no operator has.
+        ``i,j,…``; without either option the groups are ``None``.
 
     Raises
     ------
@@ -389,23 +392,9 @@ def _number(text: str, flag: str, whole: str) -> int:
 
 
 def narrowed(plan: Plan, groups: Iterable[Group]) -> Plan:
-    """Return the plan for the operators of some groups alone.
+    """Return the plan for the operators of some groups alone; coverage is of the right tensors paired with them.
 
-    Parameters
-    ----------
-    plan : Plan
-        For the whole model.
-    groups : iterable of Group
-        From `chosen_groups`.
-
-    Returns
-    -------
-    Plan
-        Its coverage is that of the right tensors that these operators have as partners.
-
-    Notes
-    -----
-    Globs would not do: they look at both sides, and what feeds the next operator has this one's name on the right.
+    Globs would not do: they look at both sides, and the next operator's input has this one's name on the right.
     """
     names = {operator.name for group in groups for operator in group.operators}
 

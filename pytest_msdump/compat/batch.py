@@ -1,4 +1,4 @@
-"""Several models dumped at one time, each against its own rule file: ``-f`` names a folder of JSON files.
+"""Several models dumped at one time, each compared by its own rule file: ``-f`` names a folder of JSON files.
 
 References
 ----------
@@ -8,21 +8,16 @@ Ascend "Accuracy Comparison Tool", batch comparison: ``dump_path/time/device_id/
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_msdump.compat.arguments import Arguments
 from pytest_msdump.dumps.graphs.ge_model import MAX_BYTES
 from pytest_msdump.dumps.graphs.json_fields import checked, document, need
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line, terminal_lines
-from pytest_msdump.settings import OPTIONS
 from pytest_msdump.storage.files import read_user_file
-from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["Job", "find_jobs", "new_spelling", "said", "vendor_suite"]
+__all__ = ["Job", "find_jobs"]
 
 _LAYOUT = "TIME/DEVICE/MODEL/MODEL_ID/STEP"
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
@@ -31,7 +26,7 @@ _MOST_LISTED = 5
 
 @dataclass(frozen=True)
 class Job:
-    """One model of a batch: where it was dumped, its rule file, and how its results are called."""
+    """One model of a batch: its dump, its rule file, and the names of its results and its report."""
 
     dump: Path
     rules: Path
@@ -49,21 +44,11 @@ class _Dumped:
 
 
 def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]]:
-    """Bring the models of a dump together with their rule files.
+    """Return the models of a dump with their rule files, and notes about models and graphs without the other.
 
-    Parameters
-    ----------
-    root : Path
-        A dump's folder of one time, whose name is digits.
-    rules : Path
-        A folder of JSON files, each of which names its graphs.
-
-    Returns
-    -------
-    jobs, notes
-        For every device, model and model id its last step. A model and a graph belong together when they have one name,
-        or when each has two numbers in it, of which the second is the same: then a note says so. Models and graphs that
-        stay alone are notes as well.
+    `root` is a dump's folder of one time, whose name is digits; `rules` a folder of JSON files, each of which names its
+    graphs. Of every device, model and model id the last step counts. A model belongs to the graph of its name, or to
+    the only graph with the same second of two numbers in its name, which is a note.
 
     Raises
     ------
@@ -79,19 +64,6 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
     dumped = list(_dumped(root))
     if not dumped:
         raise ConfigError(f"-m: {root} holds no {_LAYOUT.split('/', 1)[1]} with files; is it the right folder?")
-    jobs, notes = _matched(dumped, graphs, rules)
-    if not jobs:
-        raise ConfigError(
-            f"no model below {root} ({_some(one.model for one in dumped)}) is named by a rule file in {rules} "
-            f"({_some(graphs)})"
-        )
-    return jobs, notes
-
-
-def _matched(
-    dumped: Iterable[_Dumped], graphs: Mapping[str, Path], rules: Path
-) -> tuple[tuple[Job, ...], tuple[str, ...]]:
-    """The jobs, and what is to be said of who stays alone."""
     jobs, notes, met = [], [], set()
     for one in dumped:
         graph, note = _graph_of(one.model, graphs)
@@ -103,26 +75,27 @@ def _matched(
         name = f"{one.device}_{one.model}_{one.step}"
         jobs.append(Job(one.path, graphs[graph], name, f"{one.device}_{one.model}_{one.model_id}_{one.step}"))
     notes += [f"{graphs[graph]}: nothing was dumped of {graph}" for graph in graphs if graph not in met]
+    if not jobs:
+        raise ConfigError(
+            f"no model below {root} ({_some(one.model for one in dumped)}) is named by a rule file in {rules} "
+            f"({_some(graphs)})"
+        )
     return tuple(jobs), tuple(dict.fromkeys(notes))
 
 
 def _graphs(rules: Path) -> dict[str, Path]:
-    """Graph's name → its rule file."""
+    """Return the rule file of each graph by its name."""
     found: dict[str, Path] = {}
     for path in sorted(rules.glob("*.json")):
-        for name in _graph_names(path):
+        data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
+        for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
+            place = f"{path}: graph[{number}]"
+            name = str(need(checked(graph, dict, place, "it"), "name", str, place))
             if found.setdefault(name, path) != path:
                 raise ConfigError(f"-f: {found[name]} and {path} both name the graph {name}; take one away")
     if not found:
         raise ConfigError(f"-f: there is no rule file (*.json) with a named graph in {rules}")
     return found
-
-
-def _graph_names(path: Path) -> Iterator[str]:
-    data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
-    for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
-        place = f"{path}: graph[{number}]"
-        yield str(need(checked(graph, dict, place, "it"), "name", str, place))
 
 
 def _dumped(root: Path) -> Iterator[_Dumped]:
@@ -141,7 +114,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _graph_of(model: str, graphs: Mapping[str, Path]) -> tuple[str | None, str]:
-    """The graph that a dumped model is, and what is to be said of that."""
+    """Return the graph of a dumped model, and a note if it has another name."""
     if model in graphs:
         return model, ""
     numbers = _DIGITS.findall(model)
@@ -156,48 +129,3 @@ def _some(names: Iterable[str]) -> str:
     listed = list(dict.fromkeys(names))
     more = len(listed) - _MOST_LISTED
     return ", ".join(listed[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-# -- From the vendor's words to the one engine -----------------------------------------------------------------------
-
-
-# What both of the vendor's programs can say → flag of ``msdump compare``.
-_NEW_FLAGS = {
-    "fusion": "--fusion",
-    "quant_fusion": "--quant-fusion",
-    "close_fusion": "--close-fusion",
-    "custom": "-custom",
-}
-
-
-def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
-    """Return the suite of a vendor's command line: inputs and outputs, the default limits, no suite file.
-
-    Parameters
-    ----------
-    options : mapping
-        Option of `settings` → what was typed; paths start from the current folder.
-    spelled : mapping
-        Option → how it is spelled on this command line, for messages.
-
-    Raises
-    ------
-    ConfigError
-        As `suite.load_suite`.
-    """
-    names = {option.name: option.cli_flags[-1] for option in OPTIONS}
-    return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
-
-
-def new_spelling(arguments: Arguments, *more: str) -> str:
-    """Return the command line of ``msdump`` that compares the same; `more` follows it."""
-    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
-    for name, flag in _NEW_FLAGS.items():
-        if name in arguments:
-            words += [flag, arguments.values[name]]
-    return shell_line([*words, *more])
-
-
-def said(program: str, sentence: str) -> None:
-    """Tell a person something that is no result."""
-    print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import table_file
+from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
-from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.batch import new_spelling, said, vendor_suite
+from pytest_msdump.compat.arguments import Flag, Grammar, new_spelling, run_program, say, vendor_suite
 from pytest_msdump.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
 
 __all__ = ["GRAMMAR", "main"]
@@ -37,29 +37,15 @@ GRAMMAR = Grammar(
         Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
         *OLDER_FLAGS,
     ),
-    refused={},
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        The gate's: 0 within limits, 1 something drifted or nothing was compared, 4 a usage error.
-    """
+    """Run the command; return the exit code of ``msdump compare``."""
     return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
-    from pytest_msdump.comparison.planning import plan
-
     arguments = GRAMMAR.parse(words)
     check_older(arguments)
     as_csv = "csv" in arguments
@@ -72,14 +58,14 @@ def _run(words: Sequence[str]) -> int:
         {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"},
     )
     if "ffts" in arguments:
-        said(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")
+        say(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")
     custom = arguments.get("custom")
     extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
     write = None if single else nine_columns_writer(table, as_csv=as_csv)
     planned = replace(plan(suite), extras=extras)
     written = new_words(arguments) if single else ["-csv"] if as_csv else []
     written += ["-o", table, "--report-dir", str(reports)]
-    said(_PROGRAM, f"the same as: {new_spelling(arguments, *written)}")
+    say(_PROGRAM, f"the same as: {new_spelling(arguments, *written)}")
     return run_older(planned, arguments) if write is None else gate(planned, write)
 
 

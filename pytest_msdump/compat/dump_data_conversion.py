@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_msdump.cli import convert
-from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.batch import said
+from pytest_msdump.compat.arguments import Flag, Grammar, run_program, say
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line
 
@@ -33,7 +32,6 @@ GRAMMAR = Grammar(
         Flag(("-i",), "source", "a file, or a folder", "PATH", required=True),
         Flag(("-o",), "out", "folder for the files", "DIR", required=True),
     ),
-    refused={},
 )
 
 _TYPES = ("caffe", "tf", "quant", "offline", "sim")
@@ -41,18 +39,7 @@ _TARGETS = ("dump", "numpy")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        0; 1 when something could not be converted, 4 for a usage error.
-    """
+    """Run the command; return 0, 1 if something could not be converted, or 4 for a usage error."""
     return run_program(_PROGRAM, _run, argv)
 
 
@@ -72,7 +59,7 @@ def _run(words: Sequence[str]) -> int:
     parsed = parser.parse_args(["SRC", f"--out={out}", *more])
     parsed.sources = [source]
     code = convert.run(parsed)
-    said(_PROGRAM, f"the same as: {shell_line(['msdump', 'convert', source, '--out', out, *more])}")
+    say(_PROGRAM, f"the same as: {shell_line(['msdump', 'convert', source, '--out', out, *more])}")
     return code
 
 

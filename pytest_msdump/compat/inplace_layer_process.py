@@ -11,8 +11,7 @@ import argparse
 from collections.abc import Sequence
 
 from pytest_msdump.cli import prototxt
-from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.batch import said
+from pytest_msdump.compat.arguments import Flag, Grammar, run_program, say
 from pytest_msdump.escape import shell_line
 
 __all__ = ["GRAMMAR", "main"]
@@ -23,30 +22,18 @@ GRAMMAR = Grammar(
     program=f"python -m pytest_msdump.compat.{_PROGRAM}",
     summary="Write new_NAME.prototxt beside a Caffe network: without in-place layers. Exit code 4: usage error.",
     flags=(Flag(("-i",), "file", "the network", "FILE", required=True),),
-    refused={},
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        0; 4 for a usage error, 1 when the file cannot be written.
-    """
+    """Run the command; return 0, 1 if the file cannot be written, or 4 for a usage error."""
     return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
     file = GRAMMAR.parse(words).values["file"]
     code = prototxt.run(argparse.Namespace(file=file, out=None, phase="TEST", reference=None))
-    said(_PROGRAM, f"the same as: {shell_line(['msdump', 'prototxt', file])}")
+    say(_PROGRAM, f"the same as: {shell_line(['msdump', 'prototxt', file])}")
     return code
 
 

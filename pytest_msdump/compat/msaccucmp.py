@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.cli.gate import gate
+from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras, load_extras
-from pytest_msdump.compat import convert, file_compare, overflow
 from pytest_msdump.compat.arguments import (
     Arguments,
     Flag,
@@ -21,16 +21,20 @@ from pytest_msdump.compat.arguments import (
     chosen_algorithms,
     chosen_groups,
     narrowed,
+    new_spelling,
+    output_folder,
     passed_arguments,
     run_program,
+    say,
+    vendor_suite,
 )
-from pytest_msdump.compat.batch import Job, find_jobs, new_spelling, said, vendor_suite
-from pytest_msdump.compat.convert import run_convert
-from pytest_msdump.compat.file_compare import run_file_compare
-from pytest_msdump.compat.outputs import Outputs, output_folder
-from pytest_msdump.compat.overflow import run_overflow
+from pytest_msdump.compat.batch import Job, find_jobs
+from pytest_msdump.compat.msaccucmp_commands import COMMANDS
+from pytest_msdump.compat.outputs import Outputs
 from pytest_msdump.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.inspect.overflow import with_overflow
+from pytest_msdump.report.gathering import gathered
 from pytest_msdump.report.vendor_table import Columns
 
 __all__ = ["GRAMMAR", "main"]
@@ -81,7 +85,7 @@ _NO_EFFECT = {
     "ffts": "-ffts changes nothing: the slices of a tensor are joined with or without it",
     "version": "-v changes nothing: dump files tell what they are",
 }
-# With one of these there is no command line of ``msdump`` that does just the same; what the nearest one does.
+# No command line of ``msdump`` does just the same as these; what the nearest one does.
 _ONLY_HERE = {
     "range": "all operators are compared by",
     "select": "all operators are compared by",
@@ -98,17 +102,9 @@ _SPELLED = {
 }
 
 
-# The other commands: their options, and what runs them.
-_OTHERS = {
-    "convert": (convert.GRAMMAR, run_convert),
-    "overflow": (overflow.GRAMMAR, run_overflow),
-    "file_compare": (file_compare.GRAMMAR, run_file_compare),
-}
-
-
 @dataclass(frozen=True)
 class _Wanted:
-    """What all comparisons of one command line have in common."""
+    """What was typed, for all comparisons of the command line."""
 
     arguments: Arguments
     folder: Path
@@ -117,18 +113,7 @@ class _Wanted:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name, ``compare`` first; those of the process by default.
-
-    Returns
-    -------
-    int
-        The gate's: 0 within limits, 1 something drifted or nothing was compared, 4 a usage error; of a batch the worst.
-    """
+    """Run the command, ``compare`` first; return its exit code, of a batch the worst."""
     return run_program(_PROGRAM, _run, argv)
 
 
@@ -137,15 +122,15 @@ def _run(words: Sequence[str]) -> int:
     if command in ("-h", "--help"):
         print(_overview())  # noqa: T201 - what was asked for
         return 0
-    if command in _OTHERS:
-        return _OTHERS[command][1](_PROGRAM, rest)
+    if command in COMMANDS:
+        return COMMANDS[command][1](_PROGRAM, rest)
     if command != "compare":
-        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare', *_OTHERS))}")
+        raise UnknownNameError(f"unknown command '{command}'; {nearest(command, ('compare', *COMMANDS))}")
     arguments = GRAMMAR.parse(rest)
     check_newer(arguments)
     for name, sentence in _NO_EFFECT.items():
         if name in arguments:
-            said(_PROGRAM, sentence)
+            say(_PROGRAM, sentence)
     wanted = _wanted(arguments)
     fusion = arguments.get("fusion")
     if fusion is not None and Path(fusion).is_dir():
@@ -156,14 +141,14 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _wanted(arguments: Arguments) -> _Wanted:
-    """Read what does not depend on the dumps. A user's code runs here, since its names are among the algorithms'."""
+    """Read what does not depend on the dumps. A user's code runs here, since it names algorithms."""
     custom = arguments.get("custom")
     first = _count(arguments.get("first"))
     extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
     algorithms = chosen_algorithms(arguments.get("algorithms"), extras.algorithms)
     passed, notes = passed_arguments(arguments.get("arguments"), extras.algorithms)
     for note in notes:
-        said(_PROGRAM, note)
+        say(_PROGRAM, note)
     run = {name: extras.algorithms[name] for name in algorithms if name in extras.algorithms}
     return _Wanted(
         arguments=arguments,
@@ -172,7 +157,7 @@ def _wanted(arguments: Arguments) -> _Wanted:
         columns=Columns(
             algorithms=algorithms,
             sequence="range" in arguments or "select" in arguments,
-            # The vendor's advice is given from the table, so that it brings this column along.
+            # The advice is given from the table, so it needs this column.
             overflow="overflow" in arguments or "advisor" in arguments,
         ),
     )
@@ -188,27 +173,23 @@ def _count(text: str | None) -> int | None:
 
 
 def _run_batch(wanted: _Wanted, rules: Path) -> int:
-    """Compare model by model; what is wrong with one does not stop the others. Return the worst exit code."""
+    """Compare model by model, whatever is wrong with one, and return the worst exit code."""
     jobs, notes = find_jobs(Path(wanted.arguments.values["left"]).absolute(), rules)
     for note in notes:
-        said(_PROGRAM, note)
+        say(_PROGRAM, note)
     codes = []
     for job in jobs:
-        said(_PROGRAM, f"{job.dump} by {job.rules}")
+        say(_PROGRAM, f"{job.dump} by {job.rules}")
         try:
             codes.append(_compared(wanted, job))
         except MsdumpError as error:
-            said(_PROGRAM, f"{job.name}: {error}")
+            say(_PROGRAM, f"{job.name}: {error}")
             codes.append(4 if isinstance(error, ConfigError) else 1)
     return max(codes)
 
 
 def _compared(wanted: _Wanted, job: Job | None) -> int:
-    """Compare one model, or only write who would be compared with whom."""
-    from pytest_msdump.comparison.planning import plan
-    from pytest_msdump.inspect.overflow import with_overflow
-    from pytest_msdump.report.gathering import gathered
-
+    """Compare one model, or only write which tensors would be compared."""
     arguments = wanted.arguments
     options = {name: arguments.get(name) for name in _SPELLED if name in arguments}
     reports = wanted.folder / _REPORTS
@@ -219,14 +200,12 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     planned = replace(plan(suite), extras=wanted.extras)
     if "operator" in arguments:
         if not any(name in arguments for name in _ONLY_HERE):
-            told = new_spelling(
-                arguments, *new_words(arguments), "-o", str(wanted.folder), "--report-dir", str(reports)
-            )
-            said(_PROGRAM, f"the same gate as: {told}")
+            more = [*new_words(arguments), "-o", str(wanted.folder), "--report-dir", str(reports)]
+            say(_PROGRAM, f"the same gate as: {new_spelling(arguments, *more)}")
         return run_newer(planned, arguments)
     groups, notes = chosen_groups(planned, span=arguments.get("range"), numbers=arguments.get("select"))
     for note in notes:
-        said(_PROGRAM, note)
+        say(_PROGRAM, note)
     if groups is not None:
         planned = narrowed(planned, groups)
     outputs = Outputs(
@@ -236,10 +215,12 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
         with_advice="advisor" in arguments,
         prefix="" if job is None else f"{job.name}_",
     )
-    given = {name: value for name, value in options.items() if value is not None}
-    _say_new_spelling(replace(arguments, values={**arguments.values, **given}), reports)
+    typed = {name: value for name, value in options.items() if value is not None}
+    same = next((words for name, words in _ONLY_HERE.items() if name in arguments), "the same gate as")
+    more = ["--io", "all", "--report", "json,csv", "--report-dir", str(reports)]
+    say(_PROGRAM, f"{same}: {new_spelling(replace(arguments, values={**arguments.values, **typed}), *more)}")
     if "mapping" in arguments:
-        said(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(gathered(planned, {}))}")
+        say(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(gathered(planned, {}))}")
         return int(not planned.pairing.pairs)
     if not wanted.columns.overflow:
         return gate(planned, outputs.result)
@@ -248,15 +229,9 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
 
 def _overview() -> str:
     """Return what ``--help`` prints without a command."""
-    grammars = (GRAMMAR, *(grammar for grammar, _ in _OTHERS.values()))
+    grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
     usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
     return "\n".join((*usages, "", "--help behind a command tells its options."))
-
-
-def _say_new_spelling(arguments: Arguments, reports: Path) -> None:
-    told = new_spelling(arguments, "--io", "all", "--report", "json,csv", "--report-dir", str(reports))
-    same = next((words for name, words in _ONLY_HERE.items() if name in arguments), "the same gate as")
-    said(_PROGRAM, f"{same}: {told}")
 
 
 if __name__ == "__main__":

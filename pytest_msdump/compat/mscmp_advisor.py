@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.compat.batch import said
-from pytest_msdump.compat.outputs import advice, output_folder, written
+from pytest_msdump.compat.arguments import Flag, Grammar, output_folder, run_program, say, write_text
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["GRAMMAR", "main"]
+__all__ = ["GRAMMAR", "Advice", "advice", "main"]
 
 _PROGRAM = "mscmp_advisor"
 _LARGEST_BYTES = 512 * 2**20
 _NEEDED = ("Index", "OpType", "NPUDump", "CosineSimilarity")
 _REPORTS = ("msdump-report/results.json", "results.json")
+
+_LEAST_COSINE = 0.99
+_FAILING = ("fail", "undefined", "error")
+_COMPARED = ("pass", "warn", *_FAILING)
+_NONE = "NA"
+_NOTHING = "nothing was compared, so nothing can be said of it"
 
 GRAMMAR = Grammar(
     program=f"python -m pytest_msdump.compat.{_PROGRAM}",
@@ -35,23 +41,11 @@ GRAMMAR = Grammar(
         Flag(("-o",), "out", "folder for advisor_summary.txt; the current one by default", "DIR"),
         Flag(("-input_nodes",), "inputs", 'operators that hold the network\'s inputs: "a;b"', "LIST"),
     ),
-    refused={},
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        0 when nothing is advised, 1 when something is, 4 for a usage error.
-    """
+    """Run the command; return 0 if nothing is advised, 1 if something is, 4 for a usage error."""
     return run_program(_PROGRAM, _run, argv)
 
 
@@ -61,14 +55,14 @@ def _run(words: Sequence[str]) -> int:
     titles, rows = _read(table)
     inputs = frozenset(filter(None, map(str.strip, (arguments.get("inputs") or "").split(";"))))
     found = advice(titles, rows, inputs=inputs)
-    path = written(output_folder(arguments.get("out")) / "advisor_summary.txt", found.lines)
+    path = write_text(output_folder(arguments.get("out")) / "advisor_summary.txt", found.lines)
     print(terminal_lines(found.lines), end="")  # noqa: T201 - what the command is for
-    said(_PROGRAM, f"wrote {path}")
+    say(_PROGRAM, f"wrote {path}")
     reports = [table.parent / name for name in _REPORTS if (table.parent / name).is_file()]
     if reports:
-        said(_PROGRAM, f"the same gate as: {shell_line(['msdump', 'check', str(reports[0])])}")
+        say(_PROGRAM, f"the same gate as: {shell_line(['msdump', 'check', str(reports[0])])}")
     else:
-        said(_PROGRAM, "msdump compare says the same at its end: first failing")
+        say(_PROGRAM, "msdump compare says the same at its end: first failing")
     return int(not found.is_fine)
 
 
@@ -86,8 +80,90 @@ def _read(table: Path) -> tuple[list[str], list[list[str]]]:
     if len(whole) < len(rows):
         # The vendor's program leaves a cell out of rows that it could not compare.
         count = len(rows) - len(whole)
-        said(_PROGRAM, f"left out {count} of {len(rows)} rows, which have more or fewer cells than there are titles")
+        say(_PROGRAM, f"left out {count} of {len(rows)} rows, which have more or fewer cells than there are titles")
     return titles, whole
+
+
+class Advice(NamedTuple):
+    """The kind of trouble, the operator's group in the table (``"NA"`` without one), and what to do."""
+
+    kind: str
+    operator: str
+    text: str
+
+    @property
+    def lines(self) -> str:
+        """The file's text."""
+        return f"Detection Type: {self.kind}\nOperator Index: {self.operator}\nExpert Advice: {self.text}\n"
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether something was compared and nothing is wrong with it."""
+        return self.operator == _NONE and self.text != _NOTHING
+
+
+def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[str] = frozenset()) -> Advice:
+    """Return where to begin, by a table of `report.vendor_table.vendor_table` or of the vendor.
+
+    A row is bad if its verdict fails, whatever its cosine is: a scalar, a NaN or two shapes that do not fit have none.
+    A table of the vendor has no verdicts: then the cosine decides. `inputs` are operators that hold inputs of the
+    network, besides those of type Data.
+    """
+    table = [dict(zip(titles, row, strict=True)) for row in rows]
+    overflown = next((row for row in table if row.get("OverFlow") == "YES"), None)
+    if overflown is not None:
+        return Advice(
+            "FP16 Overflow",
+            overflown["Index"],
+            "a float16 tensor of this operator reaches the end of its range; run it in float32, or scale its inputs",
+        )
+    fed = (row for row in table if row["OpType"] == "Data" or inputs & {*row.get("NPUDump", "").split(",")})
+    data = next((row for row in fed if _is_bad(row)), None)
+    if data is not None:
+        return Advice(
+            "Input Inconsistent",
+            data["Index"],
+            "the two runs were fed differing data; feed both the same, preprocessed alike, and dump again",
+        )
+    return _global(table)
+
+
+def _global(table: Sequence[Mapping[str, str]]) -> Advice:
+    """Return the advice on the network as a whole."""
+    kind = "Global Consistency"
+    compared = [row for row in table if _is_compared(row)]
+    if not compared:
+        return Advice(kind, _NONE, _NOTHING)
+    bad = [row for row in compared if _is_bad(row)]
+    if not bad:
+        text = "every compared tensor is within its limits; if results still differ, look at what is done with outputs"
+        return Advice(kind, _NONE, text)
+    index = bad[0]["Index"]
+    if compared[-1] is bad[-1]:
+        text = "the difference that begins here reaches the end of the network; look into this operator first"
+    else:
+        text = "the difference that begins here is gone at the end of the network; it matters only if results differ"
+    return Advice(kind, index, text)
+
+
+def _is_compared(row: Mapping[str, str]) -> bool:
+    return row["Verdict"] in _COMPARED if "Verdict" in row else _cosine(row) is not None
+
+
+def _is_bad(row: Mapping[str, str]) -> bool:
+    if row.get("Verdict") in _FAILING:
+        return True
+    cosine = _cosine(row)
+    return cosine is not None and cosine < _LEAST_COSINE
+
+
+def _cosine(row: Mapping[str, str]) -> float | None:
+    """Return the cosine of a row; the vendor writes NaN also where nothing was compared."""
+    try:
+        cosine = float(row.get("CosineSimilarity", "nan"))
+    except ValueError:
+        return None
+    return None if math.isnan(cosine) else cosine
 
 
 if __name__ == "__main__":

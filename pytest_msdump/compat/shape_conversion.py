@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, run_program
-from pytest_msdump.compat.batch import said
-from pytest_msdump.compat.outputs import output_folder
+from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, output_folder, run_program, say
+from pytest_msdump.convert.array_files import remove_leftovers, write_view
+from pytest_msdump.convert.formats import Converted, convert_shape, header_format
+from pytest_msdump.dumps.array_reader import StoredView
+from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line, terminal_text
-
-if TYPE_CHECKING:
-    from pytest_msdump.convert.formats import Converted
-    from pytest_msdump.dumps.array_reader import StoredView
-    from pytest_msdump.layouts.converters import Converters
+from pytest_msdump.layouts.converters import Converters, load_converters
 
 __all__ = ["GRAMMAR", "main"]
 
@@ -40,32 +37,17 @@ GRAMMAR = Grammar(
         Flag(("-index",), "index", "number of the tensor; 0 by default", "K"),
         Flag(("-custom",), "custom", "folder above format_convert; your code in it is run", "DIR"),
     ),
-    refused={},
 )
 
 _KINDS = ("output", "input")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        0; 1 when the tensor cannot be converted or written, 4 for a usage error.
-    """
+    """Run the command; return 0, 1 if the tensor cannot be converted or written, or 4 for a usage error."""
     return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
-    from pytest_msdump.convert.array_files import remove_leftovers, write_view
-    from pytest_msdump.convert.formats import convert_shape, header_format
-
     arguments = GRAMMAR.parse(words)
     wanted, shape = header_format(arguments.values["format"]), _shape(arguments.get("shape"))
     path = Path(arguments.values["file"])
@@ -78,7 +60,7 @@ def _run(words: Sequence[str]) -> int:
         lengths = "x".join(map(str, done.view.shape))
         name = ".".join([path.name, io, str(index), *([lengths] if lengths else []), "npy"])
         print(terminal_text(str(write_view(done.view, folder / name))))  # noqa: T201 - the result
-    _tell(arguments, done, f"*:{io}:{index}")
+    _say_how(arguments, done, f"*:{io}:{index}")
     return 0
 
 
@@ -102,8 +84,6 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
 
 
 def _opened(path: Path, io: str, index: int) -> StoredView:
-    from pytest_msdump.dumps.ascend_file import open_part, read_header
-
     if not path.is_file():
         raise ConfigError(f"-i {path}: no such file; give one dump file")
     header, *_ = read_header(path)
@@ -115,30 +95,26 @@ def _opened(path: Path, io: str, index: int) -> StoredView:
 
 
 def _converters(custom: str | None) -> Converters:
-    from pytest_msdump.layouts.converters import load_converters
-
     if custom is None:
         return {}
     converters, files = load_converters(Path(custom))
-    said(
-        _PROGRAM, f"ran user code: {', '.join(map(str, files))}" if files else f"-custom {custom}: holds no conversion"
-    )
+    say(_PROGRAM, f"ran user code: {', '.join(map(str, files))}" if files else f"-custom {custom}: holds no conversion")
     return converters
 
 
-def _tell(arguments: Arguments, done: Converted, glob: str) -> None:
-    """Say what a file's name does not, and how the new command is spelled."""
+def _say_how(arguments: Arguments, done: Converted, glob: str) -> None:
+    """Say how the new command is spelled, and what the name of the file does not show."""
     words = ["msdump", "convert", arguments.values["file"], "--out", arguments.values["out"]]
     words += ["--memory-format", done.wanted, "--select", glob]
     for name, flag in (("shape", "--shape"), ("custom", "--code")):
         if name in arguments:
             words += [flag, arguments.values[name]]
     if done.source == done.wanted:
-        said(_PROGRAM, f"the tensor is in {done.wanted} already: it was copied as it is, padding and all")
+        say(_PROGRAM, f"the tensor is in {done.wanted} already: it was copied as it is, padding and all")
     if done.with_padding:
-        said(_PROGRAM, f"whole blocks of channels were kept; without the padding: {shell_line(words)}")
+        say(_PROGRAM, f"whole blocks of channels were kept; without the padding: {shell_line(words)}")
     else:
-        said(_PROGRAM, f"the same as: {shell_line(words)}")
+        say(_PROGRAM, f"the same as: {shell_line(words)}")
 
 
 if __name__ == "__main__":

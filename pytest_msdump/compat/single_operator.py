@@ -1,12 +1,11 @@
-"""One operator in detail, in the vendor's words: options that both programs have, and how they look in ours."""
+"""One operator in detail: the wishes of both vendor's programs, and what they are in ``msdump compare``."""
 
 from __future__ import annotations
 
 from pytest_msdump.cli.compare_detail import check_folder, detail_gate
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.select_pairs import Wanted
-from pytest_msdump.compat.arguments import Arguments, Flag
-from pytest_msdump.compat.outputs import output_folder
+from pytest_msdump.compat.arguments import Arguments, Flag, output_folder
 from pytest_msdump.elements.cells import NEWER, OLDER
 from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Wishes
 from pytest_msdump.errors import ConfigError
@@ -38,13 +37,7 @@ _OF_ALL = {
 
 
 def check_newer(arguments: Arguments) -> None:
-    """Refuse what says something of one operator when there is none, and of all when there is one.
-
-    Raises
-    ------
-    ConfigError
-        One line.
-    """
+    """Refuse wishes for one operator without ``-op``, and wishes for all operators with it."""
     if "operator" not in arguments:
         _needs_operator(arguments, NEWER_FLAGS[1:], "-op")
         return
@@ -56,7 +49,7 @@ def check_newer(arguments: Arguments) -> None:
 
 
 def check_older(arguments: Arguments) -> None:
-    """As `check_newer`, of the older program."""
+    """Do as `check_newer` for the older program."""
     if "operator" not in arguments:
         _needs_operator(arguments, OLDER_FLAGS[1:], "-d")
     else:
@@ -87,7 +80,7 @@ def run_older(planned: Plan, arguments: Arguments) -> int:
 
 
 def new_words(arguments: Arguments) -> list[str]:
-    """Return how ``msdump compare`` says which operator is meant, and how much of it."""
+    """Return the wishes of ``msdump compare`` that choose the operator and how much of it."""
     kind = "input" if "input" in arguments else arguments.get("kind") or "output"
     slot = arguments.get(kind) or arguments.get("slot") or "0"
     words = ["-d", arguments.values["operator"], "-t", kind, "-i", slot]

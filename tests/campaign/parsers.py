@@ -24,7 +24,7 @@ from pytest_msdump.cli.config import _read as read_configuration
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.compat.mscmp_advisor import _read as read_vendor_table
-from pytest_msdump.compat.outputs import advice
+from pytest_msdump.compat.mscmp_advisor import advice
 from pytest_msdump.configs.check import check_config
 from pytest_msdump.configs.finding import REFUSED, Setting, would_dump
 from pytest_msdump.configs.new import explain
