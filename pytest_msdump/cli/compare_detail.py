@@ -12,7 +12,7 @@ from pytest_msdump.cli.output import phrases
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.select_pairs import Wanted, chosen_pairs, only, wanted
 from pytest_msdump.elements.write_pair import FOLDER, detail_pair, detail_stems
-from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, Wishes
+from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, DetailOptions
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.report import Report
@@ -38,14 +38,14 @@ def check_folder(text: str) -> None:
 def run_detail(parsed: argparse.Namespace, planned: Plan) -> int:
     """Compare the operator of ``-d``, write its details; return the exit code."""
     rows = _count(parsed.detail_rows, "--rows", 0, MOST_ROWS)
-    wishes = Wishes(
-        top=_count(parsed.detail_top, "--top", 1, MOST_TOP) or Wishes().top,
+    options = DetailOptions(
+        top=_count(parsed.detail_top, "--top", 1, MOST_TOP) or DetailOptions().top,
         rows=rows or MOST_ROWS,
         every_element=rows != 0,
     )
     folder = planned.suite.report_dir / FOLDER if parsed.table is None else Path(parsed.table).absolute()
     choice = wanted(parsed.detail_operator, parsed.detail_io, _count(parsed.detail_slot, "-i", 0, 10**9))
-    return detail_gate(planned, choice, folder, wishes, say=phrases(parsed))
+    return detail_gate(planned, choice, folder, options, say=phrases(parsed))
 
 
 def _count(text: str | None, flag: str, least: int, most: int) -> int | None:
@@ -60,7 +60,7 @@ def detail_gate(
     planned: Plan,
     choice: Wanted,
     folder: Path,
-    wishes: Wishes,
+    options: DetailOptions,
     *,
     prints_top: bool = False,
     say: Phrases = ENGLISH,
@@ -75,7 +75,7 @@ def detail_gate(
         The operator.
     folder : Path
         Where details go.
-    wishes : Wishes
+    options : DetailOptions
         What is to be written.
     prints_top : bool
         Whether the largest errors are printed, too.
@@ -102,7 +102,9 @@ def detail_gate(
         for pair, stem in zip(pairs, detail_stems(pairs), strict=True):
             both = names.get(pair.left.key.address)
             try:
-                details.append(detail_pair(pair, folder, stem=stem, names=both, wishes=wishes, extras=narrowed.extras))
+                details.append(
+                    detail_pair(pair, folder, stem=stem, names=both, options=options, extras=narrowed.extras)
+                )
             except MsdumpError as error:
                 refused.append(str(error))
         return [file for detail in details for file in detail.files]

@@ -1,4 +1,4 @@
-"""One operator in detail: the wishes of both vendor's programs, and what they are in ``msdump compare``."""
+"""One operator in detail: the options of both vendor's programs, and what they are in ``msdump compare``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.select_pairs import Wanted
 from pytest_msdump.compat.arguments import Arguments, Flag, output_folder
 from pytest_msdump.elements.cells import NEWER, OLDER
-from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Wishes
+from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, DetailOptions
 from pytest_msdump.errors import ConfigError
 
 __all__ = ["NEWER_FLAGS", "OLDER_FLAGS", "check_newer", "check_older", "new_words", "run_newer", "run_older"]
@@ -37,7 +37,7 @@ _OF_ALL = {
 
 
 def check_newer(arguments: Arguments) -> None:
-    """Refuse wishes for one operator without ``-op``, and wishes for all operators with it."""
+    """Refuse options for one operator without ``-op``, and options for all operators with it."""
     if "operator" not in arguments:
         _needs_operator(arguments, NEWER_FLAGS[1:], "-op")
         return
@@ -60,13 +60,13 @@ def run_newer(planned: Plan, arguments: Arguments) -> int:
     """Compare the operator and write its files, in the titles of release 26.2.0."""
     kind = "input" if "input" in arguments else "output"
     choice = Wanted(arguments.values["operator"], kind, _number(arguments, kind, f"-{kind[0]}", 0, 10**9) or 0)
-    wishes = Wishes(
+    options = DetailOptions(
         NEWER,
-        top=_number(arguments, "top", "-n", 1, MOST_TOP) or Wishes().top,
+        top=_number(arguments, "top", "-n", 1, MOST_TOP) or DetailOptions().top,
         rows=_number(arguments, "rows", "-ml", _FEWEST_ROWS, MOST_ROWS) or MOST_ROWS,
         every_element="brief" not in arguments,
     )
-    return detail_gate(planned, choice, output_folder(arguments.get("out")), wishes, prints_top=True)
+    return detail_gate(planned, choice, output_folder(arguments.get("out")), options, prints_top=True)
 
 
 def run_older(planned: Plan, arguments: Arguments) -> int:
@@ -76,11 +76,11 @@ def run_older(planned: Plan, arguments: Arguments) -> int:
         raise ConfigError(f"-t: {kind!r} is neither input nor output")
     choice = Wanted(arguments.values["operator"], kind, _number(arguments, "slot", "-i", 0, 10**9) or 0)
     folder = output_folder(arguments.values["table"], flag="-o")
-    return detail_gate(planned, choice, folder, Wishes(OLDER))
+    return detail_gate(planned, choice, folder, DetailOptions(OLDER))
 
 
 def new_words(arguments: Arguments) -> list[str]:
-    """Return the wishes of ``msdump compare`` that choose the operator and how much of it."""
+    """Return the options of ``msdump compare`` that choose the operator and how much of it."""
     kind = "input" if "input" in arguments else arguments.get("kind") or "output"
     slot = arguments.get(kind) or arguments.get("slot") or "0"
     words = ["-d", arguments.values["operator"], "-t", kind, "-i", slot]

@@ -1,7 +1,7 @@
 """Numbers as text, a block at a time: what ``%.6f``, ``%.6e`` and ``%d`` print, without a loop over elements.
 
-A column of text is an array of bytes, a row for each character and a column for each element; where a text is shorter,
-its bytes are 0, and `joined` leaves them out. Python's own ``%`` takes five times as long for a block of floats.
+Cells are an array of bytes with a row for each character and a column for each element; shorter texts are padded with
+0, which `joined` leaves out. Python's own ``%`` takes five times as long for a block of floats.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NEWER", "OLDER", "OWN", "Cells", "Style", "decimals", "integers", "joined", "texts", "words"]
+__all__ = ["NEWER", "OLDER", "OWN", "Cells", "Style", "decimals", "integers", "joined", "same", "texts", "words"]
 
 Cells = npt.NDArray[np.uint8]
 _Doubles = npt.NDArray[np.float64]
@@ -32,15 +32,20 @@ _DOUBT = 1e-6
 
 
 def texts(words_: Sequence[str]) -> Cells:
-    """Return one text for each element."""
+    """Return the cells of one text for each element."""
     table = np.array([word.encode("ascii") for word in words_], dtype=bytes)
     width = max(table.dtype.itemsize, 1)
     return np.ascontiguousarray(table.astype(f"S{width}").view(np.uint8).reshape(len(words_), width).T)
 
 
 def words(choice: npt.NDArray[np.intp], table: Sequence[str]) -> Cells:
-    """Return for each element the text of the table that `choice` names by its place."""
+    """Return for each element the text of the table at the place that `choice` names."""
     return np.take(texts(table), choice, axis=1)
+
+
+def same(text: str, count: int) -> Cells:
+    """Return one text for all elements."""
+    return words(np.zeros(count, np.intp), [text])
 
 
 def integers(values: npt.NDArray[np.integer]) -> Cells:
@@ -56,15 +61,7 @@ def integers(values: npt.NDArray[np.integer]) -> Cells:
 
 
 def decimals(values: _Doubles, *, smallest: float) -> Cells:
-    """Return what ``%.6f`` prints, and ``%.6e`` of what is not 0 and nearer to it than `smallest`.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        NaN and Inf included.
-    smallest : float
-        Above 2**-40.
-    """
+    """Return what ``%.6f`` prints, and ``%.6e`` for numbers nearer to 0 than `smallest`, which is above 2**-40."""
     size = np.abs(values)
     fixed = ((size >= smallest) | (size == 0)) & (size < _LARGEST_FIXED)
     if fixed.all():
@@ -77,7 +74,8 @@ def decimals(values: _Doubles, *, smallest: float) -> Cells:
     ]
     rest = np.flatnonzero(~(fixed | scaled))
     if rest.size:
-        parts.append((rest, texts([_printed(value, smallest) for value in values[rest].tolist()])))
+        others = [f"{value:.6e}" if 0 < abs(value) < smallest else f"{value:.6f}" for value in values[rest].tolist()]
+        parts.append((rest, texts(others)))
     cells = np.zeros((max((part.shape[0] for _, part in parts), default=1), values.size), np.uint8)
     for place, part in parts:
         cells[: part.shape[0], place] = part
@@ -85,15 +83,7 @@ def decimals(values: _Doubles, *, smallest: float) -> Cells:
 
 
 def joined(columns: Sequence[Cells | bytes], rows: int) -> bytes:
-    """Return the rows of a table one after the other.
-
-    Parameters
-    ----------
-    columns : sequence
-        Cells, and between them what stands in every row.
-    rows : int
-        How many there are.
-    """
+    """Return the rows of a table one after the other; columns are cells, or bytes that are the same in every row."""
     blocks = [
         np.broadcast_to(np.frombuffer(column, np.uint8)[:, None], (len(column), rows))
         if isinstance(column, bytes)
@@ -104,17 +94,13 @@ def joined(columns: Sequence[Cells | bytes], rows: int) -> bytes:
     return whole.translate(None, b"\0")
 
 
-def _printed(value: float, smallest: float) -> str:
-    return f"{value:.6e}" if 0 < abs(value) < smallest else f"{value:.6f}"
-
-
 def _signs(negative: npt.NDArray[np.bool_]) -> Cells:
     signs: Cells = negative.view(np.uint8) * np.uint8(ord("-"))
     return signs[None, :]
 
 
 def _digits(values: npt.NDArray[np.unsignedinteger], places: int) -> Cells:
-    """The last digits of each number, with leading zeros."""
+    """Return the last digits of each number, with leading zeros."""
     cells = np.empty((places, values.size), np.uint8)
     ten = values.dtype.type(10)
     for place in range(places - 1, -1, -1):
@@ -125,7 +111,7 @@ def _digits(values: npt.NDArray[np.unsignedinteger], places: int) -> Cells:
 
 
 def _whole(values: npt.NDArray[np.uint64]) -> Cells:
-    """Each number without leading zeros."""
+    """Return each number without leading zeros."""
     largest = int(values.max()) if values.size else 0
     narrow = values.astype(np.uint32) if largest < 2**32 else values
     places = len(str(largest))
@@ -136,7 +122,7 @@ def _whole(values: npt.NDArray[np.uint64]) -> Cells:
 
 
 def _fixed(values: _Doubles, size: _Doubles) -> Cells:
-    """What ``%.6f`` prints."""
+    """Return what ``%.6f`` prints."""
     scaled = size * float(_MILLION)
     rounded = np.rint(scaled)
     millionths = rounded.astype(np.uint64)
@@ -151,7 +137,7 @@ def _fixed(values: _Doubles, size: _Doubles) -> Cells:
 
 
 def _scientific(values: _Doubles, size: _Doubles) -> Cells:
-    """What ``%.6e`` prints of numbers that a power of ten can scale."""
+    """Return what ``%.6e`` prints of numbers that a power of ten can scale."""
     exponent = np.floor(np.log10(size)).astype(np.intp)
     exponent -= _mantissa(size, exponent) < _MILLION
     exponent += _mantissa(size, exponent) >= 10 * _MILLION
@@ -171,13 +157,13 @@ def _scientific(values: _Doubles, size: _Doubles) -> Cells:
 
 
 def _mantissa(size: _Doubles, exponent: npt.NDArray[np.intp]) -> _Doubles:
-    """The first seven digits of each number as its integer part."""
+    """Return each number scaled so that its integer part has its first seven digits."""
     scaled: _Doubles = size * _POWERS[300 + 6 - exponent]
     return scaled
 
 
 def _corrected(cells: Cells, places: npt.NDArray[np.intp], right: Sequence[str]) -> Cells:
-    """Put other texts, none longer than the column is wide, at some places."""
+    """Replace the texts at some places by others that are no longer."""
     if right:
         other = texts(right)
         cells[:, places] = 0
@@ -185,29 +171,22 @@ def _corrected(cells: Cells, places: npt.NDArray[np.intp], right: Sequence[str])
     return cells
 
 
-# -- How details are written -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One way to write.
+    """How details are written.
 
     Parameters
     ----------
-    operators : tuple of str
-        Titles of the left and the right operator in the summary.
-    values : tuple of str
-        Titles of both values in tables.
+    operators, values : tuple of str
+        Titles of the left and right operator in the summary, and of both values in tables.
     smallest : float
-        Below this a number has six decimals and an exponent, so that it does not look like 0.
-    integer_tail : str
-        What follows an integer.
-    tail : str
-        What follows a number in a table.
+        Below this a number has an exponent, so that it does not look like 0.
+    integer_tail, tail : str
+        What follows an integer, and a number in a table.
     pads_axes : bool
-        Whether coordinates have four places at least, as if every tensor were N C H W.
+        Whether there are four coordinates at least, as if every tensor were N C H W.
     with_array : bool
-        Whether the left side's values are left behind as ``.npy``.
+        Whether the left side's values are written as ``.npy``, too.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Single elements of a pair: both values and how far they are apart."""
+"""Single elements of a pair: values, errors and coordinates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Elements:
-    """Some elements, the same number in every field.
+    """Some elements of a pair; every field has an entry for each.
 
     Parameters
     ----------
@@ -28,13 +28,11 @@ class Elements:
     left, right : ndarray
         The values, each in its own type.
     absolute : ndarray
-        |l−r|: integers where both sides are, else float64. 0 where both are the same infinity, NaN where either is NaN.
+        |l-r|: integers if both sides are, else float64. 0 where both are the same infinity, NaN where either is NaN.
     relative : ndarray of float64
-        |l−r|/|r|, and 0 where both sides are equal; without meaning where `undefined` is set.
-    zero : ndarray of bool
-        Where the right side is 0.
-    both_nan : ndarray of bool
-        Where both sides are NaN.
+        |l-r|/|r|, and 0 where both sides are equal; without meaning where `undefined` is set.
+    zero, both_nan : ndarray of bool
+        Where the right side is 0, and where both sides are NaN.
     """
 
     index: npt.NDArray[np.int64]
@@ -47,12 +45,12 @@ class Elements:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of elements."""
         return int(self.index.size)
 
     @property
-    def of_truths(self) -> bool:
-        """Whether both sides are bools, of which a difference is no number."""
+    def are_bools(self) -> bool:
+        """Whether both sides are bools, whose difference is no number."""
         return bool(self.left.dtype.kind == self.right.dtype.kind == "b")
 
     @property
@@ -62,29 +60,29 @@ class Elements:
         return found
 
     def take(self, places: npt.NDArray[np.intp] | slice) -> Elements:
-        """Return some of them, in the order of `places`."""
+        """Return the elements at `places`, in that order."""
         return Elements(*(getattr(self, field.name)[places] for field in fields(self)))
 
     def with_more(self, other: Elements) -> Elements:
-        """Return these and others."""
+        """Return these elements, then others."""
         pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-        return Elements(*(np.concatenate(_alike(one, two)) for one, two in pairs))
+        return Elements(*(np.concatenate(_joinable(one, two)) for one, two in pairs))
 
 
 def elements(left: Array, right: Array, start: int) -> Elements:
-    """Return the elements of two blocks, of which the first has the number `start`."""
+    """Return the elements of two blocks that begin at element number `start`."""
     with np.errstate(all="ignore"):
         absolute, size, both_nan = _absolute(left, right)
         zero = size == 0
         relative = np.divide(absolute.astype(np.float64), size)
-        # What is equal is not apart: neither 0/0 nor Inf/Inf says so.
+        # Equal values are not apart, though 0/0 and Inf/Inf are NaN.
         np.copyto(relative, 0.0, where=absolute == 0)
     index = np.arange(start, start + left.size, dtype=np.int64)
     return Elements(index, left.copy(), right.copy(), absolute, relative, zero, both_nan)
 
 
 def _absolute(left: Array, right: Array) -> tuple[Array, Doubles, Mask]:
-    """|l−r|, |r|, and where both sides are NaN."""
+    """Return |l-r|, |r|, and where both sides are NaN."""
     one, other = numbers(left), numbers(right)
     workspace = Workspace()
     parts = components(one, "left", workspace), components(other, "right", workspace)
@@ -99,15 +97,12 @@ def _absolute(left: Array, right: Array) -> tuple[Array, Doubles, Mask]:
     return absolute, size, nan_left & nan_right
 
 
-def _alike(one: Array, other: Array) -> tuple[Array, Array]:
-    """Two arrays of one type, none of whose values change: integers of 64 bits with and without sign have none."""
+def _joinable(one: Array, other: Array) -> tuple[Array, Array]:
+    """Return both arrays, as Python's integers if numpy has no type for both: signed and unsigned ones of 64 bits."""
     if one.dtype != other.dtype and np.result_type(one, other).kind == "f":
         wide: tuple[Any, Any] = (one.astype(object), other.astype(object))
         return wide
     return one, other
-
-
-# -- Coordinates of elements -----------------------------------------------------------------------------------------
 
 
 _USUAL = "NCHW"
@@ -115,23 +110,16 @@ _USUAL = "NCHW"
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What stands above the coordinates, and the lengths that they count in."""
+    """The title of coordinates, and the lengths of the axes."""
 
     label: str
     shape: tuple[int, ...]
 
 
 def named_axes(shape: tuple[int, ...], letters: str | None, *, pads: bool) -> Axes:
-    """Name the axes of a tensor.
+    """Name the axes of a tensor of a logical shape by their letters, if known.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Logical shape.
-    letters : str, optional
-        What its axes are, where that is known.
-    pads : bool
-        Whether to fill up to four axes, and to call unknown ones N C H W, as the vendor does.
+    If `pads`, there are four axes at least, and unknown ones are N C H W, as the vendor has them.
 
     Examples
     --------
@@ -149,7 +137,7 @@ def named_axes(shape: tuple[int, ...], letters: str | None, *, pads: bool) -> Ax
 
 
 def coordinate_cells(index: npt.NDArray[np.int64], axes: Axes) -> list[Cells | bytes]:
-    """Return the coordinates of elements, with spaces between them."""
+    """Return the columns of coordinates, with spaces between them."""
     rest: npt.NDArray[np.unsignedinteger] = index.astype(np.uint32 if prod(axes.shape) < 2**32 else np.uint64)
     columns: list[Cells | bytes] = []
     for length in reversed(axes.shape):

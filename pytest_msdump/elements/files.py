@@ -1,4 +1,4 @@
-"""Where details go: names that every file system takes, and files that appear whole or not at all."""
+"""The files of details: names that every file system takes, and files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNSAFE = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f]')
 
 
 def file_stem(operator: str, io_word: str, slot: int, *, coordinates: str = "") -> str:
-    """Return what the names of one tensor's files begin with; a digest stands for a name that is too long for a file.
+    """Return the beginning of the names of one tensor's files; a digest stands for an operator's name that is too long.
 
     Examples
     --------
@@ -40,21 +40,13 @@ def file_stem(operator: str, io_word: str, slot: int, *, coordinates: str = "") 
     name = _UNSAFE.sub("_", operator)
     if len(os.fsencode(name + tail)) + _LONGEST_TAIL <= _LONGEST_NAME:
         return name + tail
-    return hashlib.sha256(os.fsencode(operator)).hexdigest()[:32] + tail
+    return _digest(operator) + tail
 
 
 class Batch:
-    """Files of one folder that get their names together, at the end, or never.
+    """Files of one folder, which is made if needed, that get their names together at the end, or never.
 
-    Parameters
-    ----------
-    folder : Path
-        It is made when it is not there, then with a ``.gitignore`` of its own.
-
-    Raises
-    ------
-    MsdumpError
-        Something cannot be written; what was there before is as it was.
+    If a file cannot be written, MsdumpError is raised and the files that were there before are unchanged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,27 +67,30 @@ class Batch:
             with suppress(OSError):
                 temporary.unlink()
         if isinstance(error, OSError):
-            raise self._refusal(error) from error
+            reason = error.strerror or str(error)
+            raise MsdumpError(
+                f"details cannot be written into {self._folder}: {reason}; name another folder"
+            ) from error
 
     def path(self, name: str) -> Path:
-        """Return where to write a file that is to be called `name`."""
+        """Return the path to write a file to that will be called `name`."""
         self._folder.mkdir(parents=True, exist_ok=True)
         temporary = self._folder / f".{uuid4().hex}.tmp"
         self._pending.append((temporary, self._folder / name))
         return temporary
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file that is to be called `name`."""
+        """Open a file that will be called `name`."""
         stream = self.path(name).open("wb")
         self._open.append(stream)
         return stream
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file that is to be called `name`."""
+        """Write a file that will be called `name`."""
         self.path(name).write_bytes(content)
 
     def finish(self) -> tuple[Path, ...]:
-        """Give all files their names; return them in the order they were asked for."""
+        """Give all files their names; return them in the order in which they were opened."""
         for stream in self._open:
             stream.close()
         for temporary, target in self._pending:
@@ -104,22 +99,12 @@ class Batch:
         self._pending.clear()
         return files
 
-    def _refusal(self, error: OSError) -> MsdumpError:
-        reason = error.strerror or str(error)
-        return MsdumpError(f"details cannot be written into {self._folder}: {reason}; name another folder")
 
-
-def note_stem(folder: Path, stem: str, operator: str) -> Path | None:
-    """Record in ``simple_op_mapping.csv`` whose name a digest stands for; return that file, ``None`` for a plain name.
-
-    Raises
-    ------
-    MsdumpError
-        It cannot be written.
-    """
-    digest = hashlib.sha256(os.fsencode(operator)).hexdigest()[:32]
+def note_stem(folder: Path, stem: str, operator: str) -> None:
+    """Record in ``simple_op_mapping.csv`` which operator's name a digest stands for, if `stem` has one."""
+    digest = _digest(operator)
     if not stem.startswith(digest):
-        return None
+        return
     path = folder / MAPPING
     try:
         known = read_regular(path, _MOST_MAPPING_BYTES).decode("utf-8", "surrogateescape")
@@ -134,4 +119,7 @@ def note_stem(folder: Path, stem: str, operator: str) -> Path | None:
     with Batch(folder) as batch:
         batch.write(MAPPING, in_utf8(text.getvalue()))
         batch.finish()
-    return path
+
+
+def _digest(operator: str) -> str:
+    return hashlib.sha256(os.fsencode(operator)).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""One pair in detail: opened, brought to one shape, and written element by element."""
+"""Write pairs element by element: one pair, two tensors, or the first failing ones of a run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pytest_msdump.comparison.opening import Tensor, as_path, open_tensor, open_
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.elements.files import file_stem, note_stem
-from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, Wishes, detail_views
+from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, DetailOptions, detail_views
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.tensor import COORDINATES, TensorView
 from pytest_msdump.storage.files import make_directory
+
+FOLDER = "detail"
 
 __all__ = ["FOLDER", "close_slots", "detail_pair", "detail_stems", "details_of_failing", "write_detail"]
 
@@ -32,30 +34,13 @@ def detail_pair(
     *,
     stem: str | None = None,
     names: tuple[str, str] | None = None,
-    wishes: Wishes = Wishes(),  # noqa: B008 - frozen
+    options: DetailOptions = DetailOptions(),  # noqa: B008 - frozen
     extras: Extras = NO_EXTRAS,
 ) -> Detail:
-    """Open a pair and write it in detail.
+    """Open a pair and write it in detail into `folder`.
 
-    Parameters
-    ----------
-    pair : Pair
-        Opened here and closed again.
-    folder : Path
-        Where to.
-    stem : str, optional
-        What the names of its files begin with: operator, io and slot by default.
-    names : tuple of str, optional
-        What the summary calls the left and the right operator.
-    wishes : Wishes
-        What is to be written.
-    extras : Extras
-        A user's own conversions, and how much of each tensor to look at.
-
-    Returns
-    -------
-    Detail
-        What was written.
+    `stem` begins the names of its files: operator, io and slot by default. `names` are the left and the right operator
+    in the summary. `extras` are a user's own conversions, and how much of each tensor to look at.
 
     Raises
     ------
@@ -66,7 +51,7 @@ def detail_pair(
         raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
     try:
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            return _detailed(pair, left, right, folder, stem, names, wishes, extras)
+            return _write(pair, left, right, folder, stem, names, options, extras)
     except OSError as error:
         where = error.filename or pair.left.source.path
         raise MsdumpError(f"{where}: cannot be read ({error.strerror or error}); check the file") from error
@@ -128,27 +113,27 @@ def write_detail(
     >>> found.summary["MaxAbsoluteError"], found.top_absolute[1]
     ('0.500000', '1,1,2.000000,2.500000,0.500000,0.200000')
     """
-    wishes = Wishes(
+    options = DetailOptions(
         top=_within("top", top, MOST_TOP), rows=_within("rows", rows, MOST_ROWS), every_element=every_element
     )
     folder = as_path(directory)
     if isinstance(left, Pair):
         if right is not None:
             raise ConfigError("a Pair stands for both sides; give no right side beside it")
-        return detail_pair(left, folder, wishes=wishes)
+        return detail_pair(left, folder, options=options)
     if right is None:
         raise ConfigError("there is no right side; give the reference as the second argument")
     with ExitStack() as stack:
         left_ref, left_view = open_tensor(left, name, stack)
         right_ref, right_view = open_tensor(right, name, stack)
         pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
-        return _detailed(pair, left_view, right_view, folder, None, None, wishes, NO_EXTRAS)
+        return _write(pair, left_view, right_view, folder, None, None, options, NO_EXTRAS)
 
 
 def detail_stems(pairs: Sequence[Pair]) -> list[str]:
-    """Return what the names of each pair's files begin with; no two are alike.
+    """Return the beginning of the names of each pair's files; no two are equal.
 
-    Coordinates (rank, iteration, …) are part of it where the rest would not tell two pairs apart.
+    Coordinates (rank, iteration, …) are part of it if two pairs were equal without them.
     """
     alike: dict[str, list[int]] = {}
     for number, pair in enumerate(pairs):
@@ -165,28 +150,29 @@ def detail_stems(pairs: Sequence[Pair]) -> list[str]:
     return stems
 
 
-def _stem(pair: Pair, told: Sequence[str] = ()) -> str:
+def _stem(pair: Pair, coordinate_names: Sequence[str] = ()) -> str:
     key = pair.left.key
-    known = ((name, getattr(key.op.at, name)) for name in told)
+    known = ((name, getattr(key.op.at, name)) for name in coordinate_names)
     coordinates = "".join(f"_{name}{value}" for name, value in known if value is not None)
     return file_stem(key.op.label, key.io, key.slot, coordinates=coordinates)
 
 
-def _detailed(
+def _write(
     pair: Pair,
     left: TensorView,
     right: TensorView,
     folder: Path,
     stem: str | None,
     names: tuple[str, str] | None,
-    wishes: Wishes,
+    options: DetailOptions,
     extras: Extras,
 ) -> Detail:
     aligned = align(pair, left, right, extras.converters)
     stem = stem or _stem(pair)
     operators = names or (pair.left.key.op.label, pair.right.key.op.label)
     letters = axis_letters(left, aligned)
-    detail = detail_views(*aligned.first(extras.first), folder, stem, names=operators, letters=letters, wishes=wishes)
+    both = aligned.first(extras.first)
+    detail = detail_views(*both, folder, stem, names=operators, letters=letters, options=options)
     note_stem(folder, stem, pair.left.key.op.label)
     return detail
 
@@ -197,62 +183,45 @@ def _within(name: str, number: int, most: int) -> int:
     return number
 
 
-# -- Details of the tensors that fail, the first few of a run, wherever in how many processes i ----------------------
-
-
-FOLDER = "detail"
+# -- Details of the first failing tensors of a run, in any number of processes --
 
 
 def details_of_failing(
     plan: Plan, records: Mapping[int, Record], directory: Path, run: str
 ) -> list[tuple[str, Path | str]]:
-    """Write those of some records that fail, as far as the run has not written as many as its suite asks for.
+    """Write the failing ones of some records in detail, until the run has written as many as its suite asks for.
 
-    Parameters
-    ----------
-    plan : Plan
-        ``suite.detail`` is how many.
-    records : mapping of int to record
-        What was done, by number of the pair.
-    directory : Path
-        Of the reports; details go into a folder of it.
-    run : str
-        What all processes of this run are told, and no other run is.
-
-    Returns
-    -------
-    list of tuple
-        Address, and the summary's file or the sentence why there is none.
+    `records` are by number of the pair; `directory` is that of the reports; `run` is the same in all processes of a run
+    and no other one. Returns each address with the summary's file, or with the sentence why there is none.
     """
     failing = [number for number, record in sorted(records.items()) if record.fails]
     if not plan.suite.detail or not failing:
         return []
-    told: list[tuple[str, Path | str]] = []
+    done: list[tuple[str, Path | str]] = []
     for number in failing:
         pair = plan.pairing.pairs[number]
         try:
-            slot = _taken(directory, run, plan.suite.detail)
-            told.append((pair.left.key.address, _written(plan, number, directory, slot)))
+            outcome: Path | str = _write_failing(plan, number, directory, run)
         except (MsdumpError, OSError) as error:
-            told.append((pair.left.key.address, terminal_text(str(error))))
-    return told
+            outcome = terminal_text(str(error))
+        done.append((pair.left.key.address, outcome))
+    return done
 
 
-def _written(plan: Plan, number: int, directory: Path, slot: Path | None) -> Path | str:
+def _write_failing(plan: Plan, number: int, directory: Path, run: str) -> Path | str:
+    slot = _take_slot(directory, run, plan.suite.detail)
     if slot is None:
-        return left_out(plan.suite.detail)
+        return _left_out(plan.suite.detail)
     stem = detail_stems(plan.pairing.pairs)[number]
     try:
-        detail = detail_pair(plan.pairing.pairs[number], directory / FOLDER, stem=stem, extras=plan.extras)
+        return detail_pair(plan.pairing.pairs[number], directory / FOLDER, stem=stem, extras=plan.extras).files[0]
     except BaseException:
-        # What cannot be written takes no place of another one.
+        # A tensor that cannot be written leaves its slot to another one.
         slot.unlink()
         raise
-    return detail.files[0]
 
 
-def left_out(count: int) -> str:
-    """Say that a run has written as many as it was asked for."""
+def _left_out(count: int) -> str:
     what = "1 failing tensor of this run has its" if count == 1 else f"{count} failing tensors of this run have theirs"
     return f"left out, since {what} already; --msdump-detail={count * 2} for more"
 
@@ -261,14 +230,14 @@ def _slots(directory: Path, run: str) -> Path:
     return directory / FOLDER / f".{run}"
 
 
-def _taken(directory: Path, run: str, count: int) -> Path | None:
-    """Take a place among the first `count` of a run; ``None`` when all are gone."""
+def _take_slot(directory: Path, run: str, count: int) -> Path | None:
+    """Take one of the `count` slots of a run; ``None`` if all are taken."""
     make_directory(directory)
     folder = _slots(directory, run)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         path = folder / str(number)
-        # Several processes may want the same place; only one of them makes the file.
+        # Several processes may want the same slot; only one of them makes the file.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
             return path
@@ -276,7 +245,7 @@ def _taken(directory: Path, run: str, count: int) -> Path | None:
 
 
 def close_slots(directory: Path, run: str) -> int:
-    """Forget which places a run has taken, and return how many these were."""
+    """Remove the slots of a run, and return how many were taken."""
     folder = _slots(directory, run)
     if not folder.is_dir():
         return 0

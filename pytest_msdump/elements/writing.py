@@ -1,9 +1,9 @@
-"""Write one pair in detail: every element, the largest errors, a summary. One pass, bounded memory."""
+"""The tables of a pair in detail: every element, the largest errors, a summary. One pass, bounded memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.dumps.npy import write_npy
-from pytest_msdump.elements.cells import OWN, Cells, Style, decimals, integers, joined, texts, words
+from pytest_msdump.elements.cells import OWN, Cells, Style, decimals, integers, joined, same, texts, words
 from pytest_msdump.elements.elements import Axes, Elements, coordinate_cells, elements, named_axes
 from pytest_msdump.elements.files import Batch
 from pytest_msdump.escape import terminal_text
@@ -26,55 +26,45 @@ __all__ = [
     "MOST_TOP",
     "NOTHING_SEEN",
     "Detail",
+    "DetailOptions",
     "Top",
-    "Wishes",
     "by_absolute",
     "by_relative",
     "detail_views",
     "extents_of",
 ]
 
+# Stands for an error that has no meaning.
 _NOTHING = "-"
-_ERRORS = ("AbsoluteError", "RelativeError")
 
 
-def heading(axes: Axes, style: Style) -> bytes:
-    """Return the first line of a table."""
-    return (",".join(["Index", axes.label, *style.values, *_ERRORS]) + "\n").encode("ascii")
+def _heading(axes: Axes, style: Style) -> bytes:
+    return (",".join(["Index", axes.label, *style.values, "AbsoluteError", "RelativeError"]) + "\n").encode("ascii")
 
 
-def lines(elements: Elements, axes: Axes, style: Style, *, tails: bool = False) -> bytes:
+def _lines(elements: Elements, axes: Axes, style: Style, *, tails: bool = False) -> bytes:
     """Return a line for each element.
 
-    Parameters
-    ----------
-    tails : bool
-        Whether a relative error that means nothing has the tail of a number, too, as in the vendor's shorter tables.
+    If `tails`, a relative error without meaning has the tail of a number, too, as in the vendor's shorter tables.
     """
     tail = style.tail.encode("ascii")
     columns: list[Cells | bytes] = [integers(elements.index), b",", *coordinate_cells(elements.index, axes), b","]
     for values in (elements.left, elements.right):
         columns += [_value_cells(values, style), tail, b","]
-    columns += [error_cells(elements.absolute, style, no_number=elements.of_truths), tail, b","]
+    absolute = same(_NOTHING, elements.size) if elements.are_bools else _value_cells(elements.absolute, style)
+    columns += [absolute, tail, b","]
     columns += [_relative_cells(elements, style, tails=tails), b"\n"]
     return joined(columns, elements.size)
 
 
-def error_cells(errors: Array, style: Style, *, no_number: bool = False) -> Cells:
-    """Return the cells of errors, which are integers or float64."""
-    if no_number:
-        return words(np.zeros(errors.size, np.intp), [_NOTHING])
-    return _value_cells(errors, style)
-
-
 def _relative_cells(elements: Elements, style: Style, *, tails: bool) -> Cells:
-    """Relative errors with what follows them."""
-    undefined = np.ones(elements.size, np.bool_) if elements.of_truths else elements.zero
+    """Return relative errors with their tails."""
+    undefined = np.ones(elements.size, np.bool_) if elements.are_bools else elements.zero
     if undefined.all():
-        return words(np.zeros(elements.size, np.intp), [_NOTHING + style.tail * tails])
-    numbers = decimals(np.where(undefined, 0.0, elements.relative), smallest=style.smallest)
-    tail = words(np.zeros(elements.size, np.intp), [style.tail]) if style.tail else numbers[:0]
-    cells = np.concatenate([numbers, tail])
+        return same(_NOTHING + style.tail * tails, elements.size)
+    cells = decimals(np.where(undefined, 0.0, elements.relative), smallest=style.smallest)
+    if style.tail:
+        cells = np.concatenate([cells, same(style.tail, elements.size)])
     if undefined.any():
         cells[:, undefined] = 0
         cells[0, undefined] = ord(_NOTHING)
@@ -93,20 +83,17 @@ def _value_cells(values: Array, style: Style) -> Cells:
     if values.dtype == object:
         return texts([f"{value}{style.integer_tail}" for value in values.tolist()])
     cells = integers(values)
-    if not style.integer_tail:
-        return cells
-    return np.concatenate([cells, words(np.zeros(values.size, np.intp), [style.integer_tail])])
+    return np.concatenate([cells, same(style.integer_tail, values.size)]) if style.integer_tail else cells
 
 
-# -- The few numbers of a whole tensor -------------------------------------------------------------------------------
-
+# -- Smallest and largest errors --
 
 Number = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Smallest and largest error; ``None`` while there was none that means anything. NaN goes before every number."""
+    """Smallest and largest error; ``None`` without any. NaN on either side makes both NaN."""
 
     least: Number = None
     most: Number = None
@@ -123,12 +110,12 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Both errors over the elements seen so far."""
+    """The extents of both errors over the elements seen so far."""
 
     count: int = 0
     absolute: Extent = Extent()
     relative: Extent = Extent()
-    of_truths: bool = False
+    are_bools: bool = False
 
     def merge(self, other: Extents) -> Extents:
         """Return the extents of both parts."""
@@ -140,7 +127,7 @@ class Extents:
         )
 
     def lines(self, style: Style) -> list[tuple[str, str]]:
-        """Return titles and numbers: ``-`` of what means nothing, ``nan`` of an empty tensor."""
+        """Return titles and numbers: ``-`` if a number has no meaning, ``nan`` for an empty tensor."""
         named = (("Absolute", self.absolute), ("Relative", self.relative))
         return [
             (f"{word}{kind}Error", self._text(number, style))
@@ -151,10 +138,10 @@ class Extents:
     def _text(self, number: Number, style: Style) -> str:
         if not self.count:
             return "nan"
-        if number is None or self.of_truths:
-            return "-"
+        if number is None or self.are_bools:
+            return _NOTHING
         array = np.array([number], dtype=None if isinstance(number, float) else object)
-        return joined([error_cells(array, style)], 1).decode("ascii")
+        return joined([_value_cells(array, style)], 1).decode("ascii")
 
 
 NOTHING_SEEN = Extents()
@@ -163,7 +150,7 @@ NOTHING_SEEN = Extents()
 def extents_of(elements: Elements) -> Extents:
     """Return the extents of some elements."""
     defined = elements.relative[~elements.undefined]
-    return Extents(elements.size, _extent(elements.absolute), _extent(defined), elements.of_truths)
+    return Extents(elements.size, _extent(elements.absolute), _extent(defined), elements.are_bools)
 
 
 def _extent(errors: Any) -> Extent:
@@ -173,10 +160,9 @@ def _extent(errors: Any) -> Extent:
     return Extent(*(number.item() if isinstance(number, np.generic) else number for number in (least, most)))
 
 
-# -- The elements with the largest errors, found in one pass ---------------------------------------------------------
+# -- The elements with the largest errors --
 
-
-# What is of a higher class goes first, whatever its size.
+# A higher class goes first, whatever the size.
 _ONE_NAN, _NUMBER, _UNDEFINED, _EQUAL, _BOTH_NAN = 4, 3, 2, 1, 0
 
 Keys = tuple[npt.NDArray[np.int8], npt.NDArray[Any]]
@@ -188,20 +174,20 @@ def by_absolute(elements: Elements) -> Keys:
 
 
 def by_relative(elements: Elements) -> Keys:
-    """Rank by relative error: between those above 0 and those of 0 come elements without one, by absolute error."""
+    """Rank by relative error; elements without one come before those of 0, by absolute error."""
     classes, size = _ranked(elements.relative, elements.both_nan)
-    equal = elements.absolute == 0
-    apart = elements.undefined
-    if apart.any():
+    undefined = elements.undefined
+    if undefined.any():
         absolute = elements.absolute.astype(np.float64)
-        size = np.where(apart, np.where(np.isnan(absolute), np.inf, absolute), size)
-    return np.where(apart, np.int8(_UNDEFINED), np.where(equal, np.int8(_EQUAL), classes)), size
+        size = np.where(undefined, np.where(np.isnan(absolute), np.inf, absolute), size)
+    classes = np.where(elements.absolute == 0, np.int8(_EQUAL), classes)
+    return np.where(undefined, np.int8(_UNDEFINED), classes), size
 
 
 def _ranked(errors: npt.NDArray[Any], both_nan: npt.NDArray[np.bool_]) -> Keys:
     classes = np.full(errors.size, _NUMBER, np.int8)
     if errors.dtype.kind != "f":
-        # Python's own integers: beyond 64 bits they are so large that a float tells them apart well enough.
+        # Python's own integers, beyond 64 bits: their difference shows in float64 well enough.
         return classes, errors.astype(np.float64) if errors.dtype == object else errors
     nan = np.isnan(errors)
     if not nan.any():
@@ -217,63 +203,46 @@ class Top:
     def __init__(self, count: int, rank: Callable[[Elements], Keys]) -> None:
         self._count = count
         self._rank = rank
-        self._found: Elements | None = None
+        # The largest first; ``None`` if there were no elements.
+        self.elements: Elements | None = None
         self._last: tuple[Any, Any] | None = None
 
     def add(self, elements: Elements) -> None:
-        """Look at more elements, with higher numbers than those before."""
+        """Take more elements, with higher numbers than those before."""
         classes, size = self._rank(elements)
         if self._last is not None:
             last_class, last_size = self._last
             same = classes == last_class
             beyond = np.flatnonzero((classes > last_class) | (same & (size > last_size)))
-            # Of those that are as large as the last one, no more can get in than there is room for.
+            # Of those as large as the last one, no more than `count` can get in.
             equal = np.flatnonzero(same & (size == last_size))[-self._count :]
             places = np.concatenate([beyond, equal])
             if not places.size:
                 return
             elements = elements.take(places)
-        self._found = self._best(elements if self._found is None else self._found.with_more(elements))
-        if self._found.size == self._count:
-            classes, size = self._rank(self._found)
-            self._last = classes[-1], size[-1]
-
-    def _best(self, elements: Elements) -> Elements:
-        classes, size = self._rank(elements)
-        order = np.lexsort((elements.index, size, classes))
-        return elements.take(order[::-1][: self._count])
-
-    @property
-    def elements(self) -> Elements | None:
-        """The largest first; ``None`` when there was nothing to look at."""
-        return self._found
+        known = elements if self.elements is None else self.elements.with_more(elements)
+        classes, size = self._rank(known)
+        order = np.lexsort((known.index, size, classes))[::-1][: self._count]
+        self.elements = known.take(order)
+        if order.size == self._count:
+            self._last = classes[order[-1]], size[order[-1]]
 
 
-# -- Write one pair in detail ----------------------------------------------------------------------------------------
-
+# -- One pair --
 
 MOST_ROWS = 1_000_000
 MOST_TOP = 10_000
 
-# What is read at a time, and what is made text of at a time: the latter stays near a core's cache.
+# How many elements are read, and made text of, at a time: the latter stay near a core's cache.
 _BLOCK_ELEMENTS = 131072
 _TILE_ELEMENTS = 16384
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What is to be written.
+class DetailOptions:
+    """How details are written: `top` largest errors are listed, and a file has at most `rows` elements.
 
-    Parameters
-    ----------
-    style : Style
-        How it looks.
-    top : int
-        How many of the largest errors are listed.
-    rows : int
-        The most elements in one file.
-    every_element : bool
-        Whether every element is written, or the lists and the summary alone.
+    Without `every_element`, only the lists and the summary are written.
     """
 
     style: Style = OWN
@@ -284,16 +253,9 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What was written of one pair.
+    """The files of one pair in detail, the summary and the two lists first.
 
-    Parameters
-    ----------
-    files : tuple of Path
-        Summary first, then both lists, then the rest.
-    summary : mapping
-        Title → text, as the summary has them.
-    top_absolute, top_relative : tuple of str
-        The lists with their titles, as lines.
+    `summary` has its texts by title; `top_absolute` and `top_relative` are the lines of the lists with their titles.
     """
 
     files: tuple[Path, ...]
@@ -310,106 +272,78 @@ def detail_views(
     *,
     names: tuple[str, str],
     letters: str | None = None,
-    wishes: Wishes = Wishes(),
+    options: DetailOptions = DetailOptions(),
 ) -> Detail:
-    """Write two tensors of one logical shape in detail.
+    """Write two tensors of one logical shape in detail: all files, or none if an error is raised.
 
-    Parameters
-    ----------
-    left, right : TensorView
-        As `layouts.axes.meet` returns them.
-    folder : Path
-        Where to.
-    stem : str
-        What the names of the files begin with: see `elements.files.file_stem`.
-    names : tuple of str
-        The left and the right operator.
-    letters : str, optional
-        What the axes are, e.g. ``"NCHW"``.
-    wishes : Wishes
-        What is wanted.
-
-    Returns
-    -------
-    Detail
-        All files are there, or an error was raised and none is.
+    `stem` begins the names of the files, as `elements.files.file_stem` gives it; `names` are the left and the right
+    operator; `letters` are the axes, e.g. ``"NCHW"``.
 
     Raises
     ------
     MsdumpError
         A tensor cannot be read to its end, or a file cannot be written.
     """
-    style = wishes.style
+    style = options.style
     axes = named_axes(left.shape, letters, pads=style.pads_axes)
-    tops = Top(wishes.top, by_absolute), Top(wishes.top, by_relative)
+    tops = Top(options.top, by_absolute), Top(options.top, by_relative)
     seen = NOTHING_SEEN
     with Batch(folder) as batch:
-        # Asked for first, so that these come first in the list of files.
+        # Opened first, so that these come first in the list of files.
         summary_path = batch.path(f"{stem}_summary.txt")
         top_paths = [batch.path(f"{stem}_{kind}_error_topn.csv") for kind in ("absolute", "relative")]
-        rows = _Rows(batch, stem, axes, wishes) if wishes.every_element else None
-        for block in _blocks(left, right):
+        rows = _Rows(batch, stem, axes, options) if options.every_element else None
+        for start in range(0, left.size, _BLOCK_ELEMENTS):
+            stop = min(start + _BLOCK_ELEMENTS, left.size)
+            block = elements(left.read(start, stop), right.read(start, stop), start)
             seen = seen.merge(extents_of(block))
             for top in tops:
                 top.add(block)
             if rows is not None:
                 rows.add(block)
-        told = {
-            "TotalCount": str(seen.count),
-            style.operators[0]: _plain(names[0]),
-            style.operators[1]: _plain(names[1]),
-        }
-        told |= {"Format": axes.label, **dict(seen.lines(style))}
-        summary_path.write_bytes(in_utf8("".join(f"{key}:{text}\n" for key, text in told.items())))
+        # A name is one line; several are joined without the commas between them.
+        plain = [terminal_text(name).replace(",", " ") for name in names]
+        summary = {"TotalCount": str(seen.count), **dict(zip(style.operators, plain, strict=True))}
+        summary |= {"Format": axes.label, **dict(seen.lines(style))}
+        summary_path.write_bytes(in_utf8("".join(f"{key}:{text}\n" for key, text in summary.items())))
         lists = []
         for path, top in zip(top_paths, tops, strict=True):
-            table = heading(axes, style)
+            table = _heading(axes, style)
             if top.elements is not None:
-                table += lines(top.elements, axes, style, tails=True)
+                table += _lines(top.elements, axes, style, tails=True)
             path.write_bytes(table)
             lists.append(tuple(table.decode("ascii").replace("\t", "").splitlines()))
         if style.with_array:
             write_npy(left, batch.path(f"{stem}.npy"))
-        return Detail(batch.finish(), told, *lists)
-
-
-def _plain(name: str) -> str:
-    """A name on one line; of several, without the commas between them."""
-    return terminal_text(name).replace(",", " ")
-
-
-def _blocks(left: TensorView, right: TensorView) -> Iterator[Elements]:
-    for start in range(0, left.size, _BLOCK_ELEMENTS):
-        stop = min(start + _BLOCK_ELEMENTS, left.size)
-        yield elements(left.read(start, stop), right.read(start, stop), start)
+        return Detail(batch.finish(), summary, *lists)
 
 
 class _Rows:
-    """The files with every element, each called by the number of its first."""
+    """The files with every element, each named by the number of its first."""
 
-    def __init__(self, batch: Batch, stem: str, axes: Axes, wishes: Wishes) -> None:
+    def __init__(self, batch: Batch, stem: str, axes: Axes, options: DetailOptions) -> None:
         self._batch = batch
         self._stem = stem
         self._axes = axes
-        self._wishes = wishes
+        self._options = options
         self._stream = self._next(0)
-        self._room = wishes.rows
+        self._room = options.rows
 
     def _next(self, first: int) -> BinaryIO:
         stream = self._batch.open(f"{self._stem}_{first}.csv")
-        stream.write(heading(self._axes, self._wishes.style))
+        stream.write(_heading(self._axes, self._options.style))
         return stream
 
     def add(self, block: Elements) -> None:
-        """Write a block, into more than one file where it has to be."""
+        """Write a block, into the next files if one is full."""
         start = 0
         while start < block.size:
             if not self._room:
                 self._stream.close()
                 self._stream = self._next(int(block.index[start]))
-                self._room = self._wishes.rows
+                self._room = self._options.rows
             stop = min(block.size, start + self._room, start + _TILE_ELEMENTS)
             tile = block.take(slice(start, stop))
-            self._stream.write(lines(tile, self._axes, self._wishes.style))
+            self._stream.write(_lines(tile, self._axes, self._options.style))
             self._room -= stop - start
             start = stop

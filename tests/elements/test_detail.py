@@ -13,7 +13,7 @@ from pytest_msdump import write_detail
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.elements.cells import NEWER
 from pytest_msdump.elements.elements import named_axes
-from pytest_msdump.elements.writing import Wishes, detail_views
+from pytest_msdump.elements.writing import DetailOptions, detail_views
 from pytest_msdump.errors import ConfigError, MsdumpError, TensorShapeError
 
 RNG = np.random.default_rng(7)
@@ -116,7 +116,7 @@ def test_fault_09_an_8_bit_float_is_shown_as_what_its_bits_mean(tmp_path):
         tmp_path,
         "op",
         names=("op", "op"),
-        wishes=Wishes(NEWER),
+        options=DetailOptions(NEWER),
     )
     told = rows(next(file for file in found.files if file.name == "op_0.csv"))
     assert [row[2] for row in told] == ["nan\t", "448.000000\t", "-0.001953\t"]
