@@ -1,34 +1,20 @@
-"""A claim about a drift, and how well the numbers bear it out: block by block, over all elements in the end."""
+"""A claim about a drift, and how well the numbers support it, block by block."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pytest_msdump.model.record import Diagnosis
+from pytest_msdump.diagnosis.sample import Array, Sides, Slack
 from pytest_msdump.text import Message
 
-__all__ = [
-    "LEFT_OPEN",
-    "Array",
-    "Claim",
-    "Diagnosis",
-    "Fit",
-    "Slack",
-    "Trial",
-    "confidence_of",
-    "fit",
-    "inner",
-    "is_beyond_chance",
-]
+__all__ = ["Claim", "Fit", "Trial", "confidence_of", "fit", "inner", "is_beyond_chance"]
 
-Array = npt.NDArray[Any]
-
-# How much of the squared difference a claim may leave open, and what share of the elements has to bear it out.
+# How much of the squared difference a claim may leave open, and the share of elements that has to support it.
 _BOUNDS = (("high", 0.02, 0.98), ("medium", 0.1, 0.9))
 # Fewer elements than these prove little, however well they fit.
 _FEWEST_FOR_HIGH = 16
@@ -37,71 +23,75 @@ _FEWEST_ACTIVE = 8
 LEFT_OPEN = 0.25
 # Or so little, beside what agreeing elements may be apart: an element that the claim hardly changes counts, too.
 _NOISE = 0.2
-# How many bits of evidence a claim needs for each element, and on top for being the best of many that were tried, and
-# the most that one element gives. Unrelated sides give less than one bit an element. The numbers of a claim (a factor,
-# two bounds) may have been made of two elements, which therefore prove nothing.
+# Bits of evidence that a claim needs for each element, and in all for being the best of many, and the most that one
+# element gives. Unrelated sides give less than one bit an element. The numbers of a claim (a factor, two bounds) may
+# come from two elements, which therefore prove nothing.
 _BITS_EACH, _BITS_IN_ALL, _BITS_MOST = 2.0, 20.0, 30.0
 _FITTED = 2
 _MOST_COMPARED = 256
 
 
-class Slack(NamedTuple):
-    """How far two numbers may be apart and still be the same: a share of their size, and an absolute part."""
-
-    relative: float
-    absolute: float
-
-    def of(self, values: Array) -> Array:
-        """Return the allowed distance of each value."""
-        allowed: Array = self.relative * np.abs(values) + self.absolute
-        return allowed
-
-
 class Trial(NamedTuple):
-    """One block under a claim, in float64: the left, what is claimed of it, and what the right has there."""
+    """One block in float64: the left, what the claim says it is, and the right."""
 
     left: Array
     claimed: Array
     right: Array
 
 
-class Claim(Protocol):
-    """One explanation with its numbers."""
+@dataclass(frozen=True)
+class Claim(ABC):
+    """One explanation of a drift, with its numbers.
 
-    @property
-    def id(self) -> str:
-        """A key of `facts.diagnoses.DIAGNOSES`."""
+    Parameters
+    ----------
+    id : str
+        A key of `facts.diagnoses.DIAGNOSES`.
+    sides : Sides
+        Both tensors.
+    message : Message
+        What the left is, or what moved.
+    details : mapping
+        The claim's numbers, as plain values.
+    own_rounding, own_agreeing : Slack, optional
+        In place of those of `sides`.
+    most : str
+        The confidence that it cannot exceed, however well it fits.
+    left_open : float
+        The share of an element's difference that may be left where the claim explains it.
+    """
 
-    @property
-    def details(self) -> Mapping[str, Any]:
-        """The claim's numbers, as plain values."""
+    id: str
+    sides: Sides
+    message: Message
+    details: Mapping[str, Any]
+    own_rounding: Slack | None = field(default=None, kw_only=True)
+    own_agreeing: Slack | None = field(default=None, kw_only=True)
+    most: str = field(default="high", kw_only=True)
+    left_open: float = field(default=LEFT_OPEN, kw_only=True)
 
     @property
     def rounding(self) -> Slack:
         """What the data types alone may do to a number."""
+        return self.own_rounding or self.sides.rounding
 
     @property
     def agreeing(self) -> Slack:
         """How near the sides have to be where the claim says that they agree."""
+        return self.own_agreeing or self.sides.agreeing
 
-    @property
-    def left_open(self) -> float:
-        """Share of an element's difference that may be left where the claim explains it."""
-
+    @abstractmethod
     def trial(self, start: int, stop: int) -> Trial:
-        """Return elements `start` to `stop`, all of them: a claim answers for the whole tensor."""
-
-    @property
-    def most(self) -> str:
-        """The confidence that it cannot exceed, however well it fits."""
+        """Return elements `start` to `stop`, all of them: a claim is about the whole tensor."""
 
     def evidence(self, fit: Fit) -> Message:
-        """Return what speaks for the claim."""
+        """Return the claim, and how much of the difference it explains."""
+        return Message("explains_share", {"why": self.message, "share": 1 - fit.unexplained})
 
 
 @dataclass(slots=True)
 class Fit:
-    """Counts and sums over the blocks looked at; `active` are elements where the claim changes the right side."""
+    """Counts and sums over blocks; `active` are elements where the claim changes the right side."""
 
     elements: int = 0
     active: int = 0
@@ -132,12 +122,10 @@ def inner(left: Array, right: Array) -> float:
 
 
 def fit(claim: Claim, ranges: Iterable[tuple[int, int]]) -> Fit:
-    """Hold a claim against the elements of `ranges`.
+    """Compare a claim with the elements of `ranges`.
 
-    Notes
-    -----
-    Squared differences alone would let one huge element speak for all others, and counting alone would let many tiny
-    ones do so; `confidence_of` wants both.
+    By squared differences alone one huge element would decide, by counts alone many tiny ones; `confidence_of` needs
+    both.
     """
     total = Fit()
     with np.errstate(all="ignore"):
@@ -164,14 +152,9 @@ def _add(total: Fit, claim: Claim, trial: Trial) -> None:
 
 
 def confidence_of(found: Fit, *, elements: int) -> str | None:
-    """Return how sure a fit makes; ``None`` when it leaves a tenth of the difference open, or speaks against the claim.
+    """Return how sure a fit makes; ``None`` if it leaves a tenth of the difference open, or contradicts the claim.
 
-    Parameters
-    ----------
-    found : Fit
-        Over all elements, or over a sample to see whether all are worth a look.
-    elements : int
-        How many the tensor has: a claim that leaves most of them out is never sure.
+    `elements` is the size of the tensor, or of the sample: a claim that leaves most of them out is never sure.
     """
     if not np.isfinite(found.drift) or found.active < 4:
         return None
@@ -184,21 +167,12 @@ def confidence_of(found: Fit, *, elements: int) -> str | None:
 
 
 def is_beyond_chance(trial: Trial, rounding: Slack) -> bool:
-    """Whether elements are nearer to what is claimed of them than unrelated sides could be by chance.
+    """Whether elements are nearer to their claim than unrelated sides could be by chance; looks at some hundred.
 
-    Parameters
-    ----------
-    trial : Trial
-        A part of the tensor; no more than some hundred elements of it are looked at, from all over it.
-    rounding : Slack
-        What the data types alone may do to a number: nearer than that proves no more.
-
-    Notes
-    -----
     Two tensors of few elements, or of small spread around different means, are "explained" by a factor, a constant or
-    a bound, however unrelated they are. So each element's distance from its own claim is held against its distance from
-    the claims of others (the nearest quarter of them: many elements of one value, such as 0, prove nothing by meeting);
-    the quotient, in bits, is what it proves.
+    a bound, however unrelated they are. So each element's distance from its own claim is compared with its distance
+    from the claims of others (the nearest quarter, since many elements of one value, such as 0, prove nothing); the
+    quotient, in bits, is its evidence. Nearer than `rounding` proves no more.
     """
     finite = np.flatnonzero(np.isfinite(trial.left) & np.isfinite(trial.claimed) & np.isfinite(trial.right))
     # Steps through the tensor would meet one column of it only.

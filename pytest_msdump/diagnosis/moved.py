@@ -1,4 +1,4 @@
-"""Claims that values are at other places: axes in another order, a device's memory format that nobody undid."""
+"""Claims that values are at other places: axes in another order, a device's memory format, a shift, padding."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations, product
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Array, Trial
-from pytest_msdump.diagnosis.pointwise import MovingClaim
-from pytest_msdump.diagnosis.sample import Sides, doubles
+from pytest_msdump.diagnosis.claim import Claim, Trial
+from pytest_msdump.diagnosis.sample import Array, Sides, doubles
 from pytest_msdump.diagnosis.values import distribution_distance, have_stayed, thinned
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.layouts.axes import ReshapedView
@@ -41,41 +39,37 @@ _FORMATS = (
 
 
 @dataclass(frozen=True)
-class MovedClaim(MovingClaim):
+class MovedClaim(Claim):
     """One side, read in another order, is the other.
 
-    `moved` is the side that is read through `placement`: its flat elements are taken for stored axes.
+    The flat elements of side `moved` are taken for the `stored` axes, and read through `placement`.
     """
 
-    id: str
-    sides: Sides
     moved: str
     stored: Shape
     placement: Placement
     order: Shape
-    message: Message
-    details: Mapping[str, Any]
 
     @cached_property
     def view(self) -> TensorView:
-        """The side that moves, in its other order. One for all blocks: it holds a window of the tensor."""
-        return self.opened()
+        """The side that moves, in its other order; one view for all blocks, since it keeps a window in memory."""
+        return self.open_view()
 
-    def opened(self) -> TensorView:
-        """Return a view of the side that moves; reads no data."""
+    def open_view(self) -> TensorView:
+        """Return a new view of the side that moves; reads no data."""
         base = self.sides.left if self.moved == "left" else self.sides.right
         flat = base if base.shape == self.stored else ReshapedView(base, self.stored)
         return BlockedView(flat, self.placement, order=self.order)
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Return a block of both sides, and of the one that moves what it has in the other order."""
+        """Return a block of both sides, and of the one that moves in its other order."""
         return self.trial_of(self.view, start, stop)
 
     def trial_of(self, view: TensorView, start: int, stop: int) -> Trial:
-        """Return a block as `trial` does, from a view of one's own."""
+        """Return a block as `trial` does, from this view."""
         moved = doubles(view.read(start, stop))
         left, right = self.sides.read(start, stop)
-        # What is claimed of the right's places is said as if it were of the left's: the distances are the same.
+        # If the left moves, the sides swap: the distances are the same.
         return Trial(left, moved, right) if self.moved == "right" else Trial(right, moved, left)
 
     def places(self, flat: Array) -> Array:
@@ -94,8 +88,8 @@ class MovedClaim(MovingClaim):
 
 
 def of_other_orders(sides: Sides) -> Iterator[MovedClaim]:
-    """Yield the order of axes, and the memory format, that fit best at places all over the tensor."""
-    if not sides.is_whole or (sides.held is None and not _may_have_moved(sides)):
+    """Yield the order of axes and the memory format that fit best at random places."""
+    if not sides.is_whole or (sides.whole is None and not _may_have_moved(sides)):
         return
     for family in (_axis_orders(sides), _formats(sides)):
         best, share = None, 0.5
@@ -108,27 +102,27 @@ def of_other_orders(sides: Sides) -> Iterator[MovedClaim]:
 
 
 def _may_have_moved(sides: Sides) -> bool:
-    """Whether the sample of a large tensor has the same values on both sides, and not at the same places."""
+    """Whether the sample of a large tensor has the same values on both sides, but not at the same places."""
     left, right = thinned(*sides.finite_sample)
     return left.size > 0 and not have_stayed(sides) and distribution_distance(left, right) <= 0.1
 
 
 def _matching_share(claim: MovedClaim) -> float | None:
-    """Share of the places tried, among those where the sides differ, that the claim explains."""
-    held = claim.sides.held
-    if held is None:
+    """Return the share of differing places that the claim explains, among those tried."""
+    whole = claim.sides.whole
+    if whole is None:
         return _share_of_large(claim)
-    base, other = held if claim.moved == "left" else (held[1], held[0])
+    base, other = whole if claim.moved == "left" else (whole[1], whole[0])
     flat = np.random.default_rng(0).integers(0, base.size, min(_PLACES_TRIED, base.size))
     moved = doubles(base.reshape(-1)[claim.places(flat)])
     return _share(claim, doubles(other.reshape(-1)[flat]), moved, doubles(base.reshape(-1)[flat]))
 
 
 def _share_of_large(claim: MovedClaim) -> float | None:
-    """The same from two short runs: a large tensor is not read for each of many orders."""
+    """Return the same from two short ranges: a large tensor is not read for each of many orders."""
     length = min(512, claim.sides.size // 2)
-    # Not the claim's own view: those of all claims together would hold much of the tensor.
-    view = claim.opened()
+    # Not the claim's own view: those of all claims together would keep much of the tensor in memory.
+    view = claim.open_view()
     trials = [claim.trial_of(view, start, start + length) for start in (0, claim.sides.size // 2)]
     parts = [np.concatenate(side) for side in zip(*trials, strict=True)]
     return _share(claim, *parts)
@@ -144,7 +138,7 @@ def _share(claim: MovedClaim, other: Array, moved: Array, base: Array) -> float 
 
 
 def _axis_orders(sides: Sides) -> Iterator[MovedClaim]:
-    """Every order of the axes that are longer than 1, of either side."""
+    """Yield every order of the axes that are longer than 1, of either side."""
     shape = tuple(length for length in sides.shape if length != 1)
     kept = tuple(axis for axis, length in enumerate(sides.shape) if length != 1)
     if not 2 <= len(shape) <= _MOST_AXES:
@@ -159,21 +153,19 @@ def _axis_orders(sides: Sides) -> Iterator[MovedClaim]:
             if moved == "left" and turned == shape:
                 continue
             axes = [kept[axis] for axis in order]
-            yield _turned(sides, moved, shape, placement, order, axes)
-
-
-def _turned(sides: Sides, moved: str, shape: Shape, placement: Placement, order: Shape, axes: list[int]) -> MovedClaim:
-    other = "left" if moved == "right" else "right"
-    name = _NAMES.get(order) if len(sides.shape) == 4 else None
-    told = Message("name_in_brackets", {"name": name}) if name else None
-    said: dict[str, Parameter] = {"side": other, "other": moved, "axes": tuple(axes), "name": told}
-    message = Message("axes_in_other_order", said)
-    details: dict[str, Any] = {"axes": axes, "of": moved}
-    return MovedClaim("transposed", sides, moved, shape, placement, order, message, details)
+            name = _NAMES.get(order) if len(sides.shape) == 4 else None
+            said: dict[str, Parameter] = {
+                "side": "left" if moved == "right" else "right",
+                "other": moved,
+                "axes": tuple(axes),
+                "name": Message("name_in_brackets", {"name": name}) if name else None,
+            }
+            message, details = Message("axes_in_other_order", said), {"axes": axes, "of": moved}
+            yield MovedClaim("transposed", sides, message, details, moved, shape, placement, order)
 
 
 def _formats(sides: Sides) -> Iterator[MovedClaim]:
-    """Device formats whose blocks the shape fills without padding."""
+    """Yield device formats whose blocks the shape fills without padding."""
     for name, letters, blocks in _FORMATS:
         if len(letters) not in (0, len(sides.shape)) or len(sides.shape) < 2:
             continue
@@ -190,11 +182,11 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
                 said = {"side": moved, "memory_format": name, "block": block}
                 message = Message("still_in_memory_format", said)
                 details = {"memory_format": name, "block": block, "of": moved}
-                yield MovedClaim("memory_format", sides, moved, stored, placement, order, message, details)
+                yield MovedClaim("memory_format", sides, message, details, moved, stored, placement, order)
 
 
 def _stored_shape(name: str, shape: Shape, block: int) -> Shape | None:
-    """Shape of the stored axes; ``None`` where blocks would need padding, or where one block is all there is."""
+    """Return the shape of the stored axes; ``None`` if blocks would need padding, or there is only one."""
     *front, rows, columns = shape
     if name == "FRACTAL_NZ":
         fits = rows % 16 == 0 and columns % block == 0 and columns > block
@@ -212,8 +204,7 @@ def _stored_shape(name: str, shape: Shape, block: int) -> Shape | None:
     return (channels // block * prod(spatial), shape[0] // 16, 16, block) if shape[0] % 16 == 0 else None
 
 
-# -- Claims that values moved to a neighbouring place, or that padding was taken for values --------------------------
-
+# -- Neighbours and padding --
 
 # Rows are padded to multiples of these (a device's blocks), or by the width of a kernel's border.
 _MULTIPLES = (8, 16, 32, 64, 128)
@@ -221,20 +212,10 @@ _BORDERS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
-class _OfNeighbours(MovingClaim):
-    """What the claims of this module share."""
+class ShiftClaim(Claim):
+    """left[i] = right[i - steps] along axes, or i - flat in the flat order.
 
-    id: str
-    sides: Sides
-    message: Message
-    details: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ShiftClaim(_OfNeighbours):
-    """left[i] = right[i - steps], along axes; what has no such neighbour is 0, or, if `rolled`, from the other end.
-
-    No steps: by one place of the flat order.
+    Elements without such a neighbour are 0, or, if `rolled`, those of the other end.
     """
 
     steps: Mapping[int, int]
@@ -242,7 +223,7 @@ class ShiftClaim(_OfNeighbours):
     rolled: bool = False
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Return a block of both sides and what is claimed of it."""
+        """Return a block of both sides, and the right shifted."""
         left, right = self.sides.read(start, stop)
         claimed = np.zeros(left.size)
         inside = self._inside(start, stop)
@@ -253,16 +234,16 @@ class ShiftClaim(_OfNeighbours):
 
     @property
     def _length(self) -> int:
-        """How many steps lead once around; only one axis is ever rolled."""
+        """The number of steps once around; only one axis is ever rolled."""
         return self.sides.shape[next(iter(self.steps))] if self.steps else self.sides.size
 
     def _distance(self, steps: int) -> int:
-        """How many flat places elements move in so many steps."""
+        """Return how many flat places elements move in so many steps."""
         shape = self.sides.shape
         return steps * (self.flat + sum(by * prod(shape[axis + 1 :]) for axis, by in self.steps.items()))
 
     def _inside(self, start: int, stop: int) -> Array:
-        """Which elements have a neighbour."""
+        """Return which elements have a neighbour."""
         places = np.arange(start, stop)
         if not self.steps:
             return (places >= self.flat) & (places < self.sides.size + self.flat)
@@ -273,7 +254,7 @@ class ShiftClaim(_OfNeighbours):
         return inside
 
     def _fill(self, claimed: Array, chosen: Array, start: int, distance: int) -> None:
-        """Claim of the chosen elements of a block what the right has so many places before them."""
+        """Fill the chosen elements of a block with those of the right so many places before them."""
         if not chosen.any():
             return
         wanted = np.flatnonzero(chosen) + start - distance
@@ -293,18 +274,15 @@ def of_neighbours(sides: Sides) -> Iterator[ShiftClaim]:
         steps = {} if axis is None else {axis: by}
         flat = by if axis is None else 0
         yield ShiftClaim("shifted_by_one", sides, message, {"axis": axis, "by": by}, steps, flat, rolled)
-    if len(axes) >= 2 and sides.held is not None:
-        yield from _diagonal(sides, axes[-2:])
+    if len(axes) >= 2 and sides.whole is not None:
+        yield from _diagonal(sides, axes[-2:], sides.whole)
 
 
-def _diagonal(sides: Sides, axes: list[int]) -> Iterator[ShiftClaim]:
-    """Both spatial axes at once, when the border that this leaves is 0 in the left: padding at one end only."""
-    held = sides.held
-    if held is None:
-        return
+def _diagonal(sides: Sides, axes: list[int], whole: tuple[Array, Array]) -> Iterator[ShiftClaim]:
+    """Yield shifts of both spatial axes at once that leave a border of 0 in the left: padding at one end only."""
     for steps in product((1, -1), repeat=2):
-        borders = [held[0].take(0 if by == 1 else -1, axis) for axis, by in zip(axes, steps, strict=True)]
-        others = [held[1].take(0 if by == 1 else -1, axis) for axis, by in zip(axes, steps, strict=True)]
+        ends = [(axis, 0 if by == 1 else -1) for axis, by in zip(axes, steps, strict=True)]
+        borders, others = ([side.take(end, axis) for axis, end in ends] for side in whole)
         if not any(border.any() for border in borders) and all(other.any() for other in others):
             code = "border_of_zeros_first" if steps == (1, 1) else "border_of_zeros"
             message = Message(code, {"axes": tuple(axes)})
@@ -313,14 +291,14 @@ def _diagonal(sides: Sides, axes: list[int]) -> Iterator[ShiftClaim]:
 
 
 @dataclass(frozen=True)
-class PaddedClaim(_OfNeighbours):
-    """The left is the beginning of the right with each row of `row` elements padded to `padded`."""
+class PaddedClaim(Claim):
+    """The left is the beginning of the right with each row of `row` elements padded to `padded` by 0."""
 
     row: int
     padded: int
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Return a block; the padding is claimed to be 0."""
+        """Return a block of both sides, and the right with padded rows."""
         left, right = self.sides.read(start, stop)
         places = np.arange(start, stop)
         rows, columns = places // self.padded, places % self.padded
@@ -341,7 +319,7 @@ def of_padding(sides: Sides) -> Iterator[PaddedClaim]:
         length, inner = sides.shape[axis], prod(sides.shape[axis + 1 :])
         lengths = {-(-length // multiple) * multiple for multiple in _MULTIPLES} | {length + more for more in _BORDERS}
         for padded in sorted(lengths - {length}):
-            # The padding of the first rows has to be inside.
+            # The tensor has to hold the padding of the first rows.
             if 2 * padded * inner <= sides.size:
                 message = Message("axis_is_padded", {"axis": axis, "n": length, "m": padded})
                 details = {"axis": axis, "length": length, "padded": padded}

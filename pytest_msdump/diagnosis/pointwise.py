@@ -2,95 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import LEFT_OPEN, Array, Fit, Slack, Trial, inner
-from pytest_msdump.diagnosis.sample import Sides
+from pytest_msdump.diagnosis.claim import Claim, Trial, inner
+from pytest_msdump.diagnosis.sample import Array, Sides, Slack
 from pytest_msdump.dtypes.low_precision import byte_table
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.text import Message
 
-__all__ = ["MovingClaim", "PointwiseClaim", "of_mapped_values", "of_rounding", "to_bfloat16", "to_float8"]
+__all__ = ["PointwiseClaim", "of_mapped_values", "of_rounding", "to_bfloat16", "to_float8"]
 
-# Estimates need no more elements than these; what they say is held against all of them.
+# Numbers of claims are estimated from so many elements, and then compared with all.
 _ESTIMATED_FROM = 20000
 # A factor this near to -1 is a sign flip with some noise.
 _NEAR_MINUS_ONE = 0.02
 # A value is flushed when so little of it is left.
 _FLUSHED = 0.1
-# A factor is the same everywhere when groups of elements have theirs within this share of its distance from 1.
+# A factor is the same everywhere if that of each group is within this share of its distance from 1.
 _UNEVEN = 0.03
 _FEWEST_IN_GROUP = 16
-# What stops at a value is at that value, and not merely nearer to it; and something is left that is not there.
+# A clipped element is at the end, and not merely nearer to it; and some elements are not there.
 _BESIDE_THE_END = 0.15
 _FEWEST_INSIDE = 4
 
 
 @dataclass(frozen=True)
-class PointwiseClaim:
+class PointwiseClaim(Claim):
     """The left is a function of the right, element by element."""
 
-    id: str
-    sides: Sides
     function: Callable[[Array], Array]
-    message: Message
-    details: Mapping[str, Any]
-    rounding: Slack
-    agreeing: Slack
-    most: str = "high"
-    left_open: float = LEFT_OPEN
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Return a block of both sides and what is claimed of it."""
+        """Return a block of both sides, and the function of the right."""
         left, right = self.sides.read(start, stop)
         return Trial(left, self.function(right), right)
 
-    def evidence(self, fit: Fit) -> Message:
-        """Return what the left is, and how much of the difference that explains."""
-        return Message("explains_share", {"why": self.message, "share": 1 - fit.unexplained})
-
-
-class MovingClaim:
-    """What claims share by which elements stand at other places."""
-
-    sides: Sides
-    message: Message
-
-    @property
-    def rounding(self) -> Slack:
-        """What the data types may do to a number."""
-        return self.sides.rounding
-
-    @property
-    def most(self) -> str:
-        """Nothing but the fit limits how sure it is."""
-        return "high"
-
-    @property
-    def left_open(self) -> float:
-        """The usual share."""
-        return LEFT_OPEN
-
-    @property
-    def agreeing(self) -> Slack:
-        """How near elements are that the claim does not change."""
-        return self.sides.agreeing
-
-    def evidence(self, fit: Fit) -> Message:
-        """Return what moved, and how much of the difference that explains."""
-        return Message("explains_share", {"why": self.message, "share": 1 - fit.unexplained})
-
 
 def of_mapped_values(sides: Sides) -> Iterator[PointwiseClaim]:
-    """Yield what the sample makes worth a look."""
+    """Yield claims of a factor, a constant, ends or flushing that the sample suggests."""
     left, right = sides.finite_sample
     if left.size < 4:
         return
-    inside = inside_range(sides, left)
+    inside = _inside_range(sides, left)
     some_left, some_right = left[inside][:: _stride(left)], right[inside][:: _stride(left)]
     for found in (_scaled(sides, some_left, some_right), _offset(sides, some_left, some_right)):
         if found is not None:
@@ -105,8 +61,8 @@ def _stride(values: Array) -> int:
     return max(1, values.size // _ESTIMATED_FROM)
 
 
-def inside_range(sides: Sides, left: Array) -> Array:
-    """Which elements of the left are not at the ends of their type, where they say nothing of a factor."""
+def _inside_range(sides: Sides, left: Array) -> Array:
+    """Return which elements of the left are not at the ends of their type, where they show no factor."""
     fact = DTYPES[sides.left.dtype]
     if fact.kind == "integer" and fact.native:
         bounds = np.iinfo(fact.native)
@@ -118,7 +74,7 @@ def inside_range(sides: Sides, left: Array) -> Array:
 
 
 def _rounded_like(sides: Sides, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Let a claim of integers be whole and in their range, as the left has to be."""
+    """Return the function with its values rounded and clipped to the left's type if that is integer."""
     fact = DTYPES[sides.left.dtype]
     if fact.kind != "integer" or not fact.native:
         return function
@@ -127,7 +83,7 @@ def _rounded_like(sides: Sides, function: Callable[[Array], Array]) -> Callable[
 
 
 def _scaled(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
-    """A factor: the median of the quotients, weighted by |right|, then the least squares of those near to it."""
+    """Return a factor: the median of the quotients, weighted by |right|, then the least squares of those near to it."""
     there = right != 0
     left, right = left[there], right[there]
     if left.size < 4:
@@ -141,19 +97,18 @@ def _scaled(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     if not np.isfinite(factor) or factor == 0:
         return None
     if abs(factor + 1) <= _NEAR_MINUS_ONE:
-        message = Message("left_is_minus_right")
-        return PointwiseClaim("sign_flipped", sides, np.negative, message, {}, sides.rounding, sides.agreeing)
+        return PointwiseClaim("sign_flipped", sides, Message("left_is_minus_right"), {}, np.negative)
     function = _rounded_like(sides, lambda block: factor * block)
     message, details = Message("left_is_scaled", {"factor": factor}), {"factor": factor}
     is_even = np.count_nonzero(near) >= 0.9 * near.size and _is_even(left, right, factor)
     most = "high" if is_even else "medium"
-    return PointwiseClaim("scaled", sides, function, message, details, sides.rounding, sides.agreeing, most)
+    return PointwiseClaim("scaled", sides, message, details, function, most=most)
 
 
 def _is_even(left: Array, right: Array, factor: float) -> bool:
     """Whether small and large, negative and positive, early and late elements have the same factor.
 
-    A curve (tanh, say) is near to a line, and a gain that changes along the tensor is near to its mean.
+    A curve such as tanh is near to a line, and a gain that changes along the tensor is near to its mean.
     """
     return all(_agrees(left[group], right[group], factor, factor - 1) for group in _groups(right))
 
@@ -169,7 +124,7 @@ def _groups(right: Array) -> Iterator[Array]:
 
 
 def _agrees(left: Array, right: Array, factor: float, change: float) -> bool:
-    """Whether a group's own factor is that of all, but for chance and a small share of what the factor changes."""
+    """Whether a group's factor is that of all, but for chance and a small share of `change`."""
     weight = inner(right, right)
     if left.size < _FEWEST_IN_GROUP or not weight > 0:
         return True
@@ -185,7 +140,7 @@ def _weighted_median(values: Array, weights: Array) -> float:
 
 
 def _offset(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
-    """A constant: the median difference, then the mean of those near to it."""
+    """Return a constant: the median difference, then the mean of those near to it."""
     difference = left - right
     if difference.size < 4:
         return None
@@ -199,14 +154,12 @@ def _offset(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     message = Message("left_is_offset", {"sign": "+" if constant > 0 else "-", "constant": abs(constant)})
     details = {"offset": constant}
     ones = np.ones(difference.size)
-    groups = _groups(right)
-    is_even = all(_agrees(difference[group], ones[group], constant, constant) for group in groups)
-    most = "high" if is_even else "medium"
-    return PointwiseClaim("offset", sides, function, message, details, sides.rounding, sides.agreeing, most)
+    is_even = all(_agrees(difference[group], ones[group], constant, constant) for group in _groups(right))
+    return PointwiseClaim("offset", sides, message, details, function, most="high" if is_even else "medium")
 
 
 def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim]:
-    """Ends that the left stops at: its own extremes, or, with noise, what it has where the right is most extreme."""
+    """Yield ends that the left stops at: its extremes, or, with noise, its values where the right is most extreme."""
     count = min(max(8, right.size // 500), right.size - 1)
     lowest, highest = np.argpartition(right, count)[:count], np.argpartition(right, -count)[-count:]
     guesses = (
@@ -231,8 +184,7 @@ def _clip(sides: Sides, low: float, high: float) -> PointwiseClaim:
     def clip(block: Array) -> Array:
         return np.clip(block, low, high)
 
-    own = (sides.rounding, sides.agreeing)
-    return PointwiseClaim("clipped", sides, clip, message, details, *own, left_open=_BESIDE_THE_END)
+    return PointwiseClaim("clipped", sides, message, details, clip, left_open=_BESIDE_THE_END)
 
 
 def _type_maximum(dtype: str) -> float | None:
@@ -243,11 +195,11 @@ def _type_maximum(dtype: str) -> float | None:
 
 
 def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
-    """The size below which nearly all of the left is 0 and above which nearly nothing is."""
+    """Return the size below which nearly all of the left is 0 and above which nearly nothing is."""
     there = right != 0
     size, gone = np.abs(right[there]), np.abs(left[there]) <= _FLUSHED * np.abs(right[there])
     largest = size[gone].max(initial=0.0)
-    # Most of what is smaller than the largest that is gone has to be gone, too.
+    # Most elements that are smaller than the largest that is gone have to be gone, too.
     if not gone.any() or gone.all() or np.count_nonzero(gone) < 0.5 * np.count_nonzero(size <= 0.5 * largest):
         return None
     order = np.argsort(size, kind="stable")
@@ -261,31 +213,25 @@ def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
         return np.where(np.abs(block) <= bound, 0.0, block)
 
     # Just above the bound an element that is 0 in the left has to count against the claim.
-    return PointwiseClaim("flushed_to_zero", sides, flush, message, details, sides.rounding, Slack(0.02, 0.5 * bound))
+    return PointwiseClaim("flushed_to_zero", sides, message, details, flush, own_agreeing=Slack(0.02, 0.5 * bound))
 
 
-# -- Claims that the right, rounded to a lower precision, is the left ------------------------------------------------
+# -- The left is the right, rounded to a lower precision --
 
-
-# A grid of an 8-bit integer type has so many values, a coarse one fewer; with less than this a step proves nothing.
+# An 8-bit integer type has so many values, a coarse grid fewer; with fewer than this a step proves nothing.
 _MOST_LEVELS = 256
 _FEWEST_LEVELS = 5
 _TRIED = 8192
 
 
 class RoundingClaim(PointwiseClaim):
-    """A claim whose result is exact but for ties: an element has to be at its place on the grid, not near to it."""
+    """A claim that is exact but for ties: an element has to be on the grid, not near to it."""
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Let elements that the grid holds anyway out: they are equal whatever was done."""
+        """Return a block with the right rounded; an element in the middle may have gone either way."""
         left, right = self.sides.read(start, stop)
-        return Trial(left, self._nearest(left, right), right)
-
-    def _nearest(self, left: Array, right: Array) -> Array:
-        """Round; an element that lies in the middle may have gone either way."""
         up, down = (self.function(right * (1 + sign * 2.0**-21)) for sign in (1, -1))
-        claimed = self.function(right)
-        return np.where((left == up) | (left == down), left, claimed)
+        return Trial(left, np.where((left == up) | (left == down), left, self.function(right)), right)
 
 
 def of_rounding(sides: Sides) -> Iterator[PointwiseClaim]:
@@ -299,32 +245,27 @@ def of_rounding(sides: Sides) -> Iterator[PointwiseClaim]:
         off_left = np.count_nonzero(np.abs(function(some_left) - some_left) > 1e-6 * np.abs(some_left))
         off_right = np.count_nonzero(function(some_right) != some_right)
         if off_left <= 0.01 * some_left.size and off_right >= 0.05 * some_right.size:
-            yield _claim(sides, function, name)
-    grid = _grid_step(left[inside_range(sides, left)])
-    if grid is not None and grid > 1.001 * (_grid_step(right) or 0.0) and not (sides.are_integers and grid <= 1):
-        yield _on_steps(sides, grid, float(left.min()), float(left.max()))
-
-
-def _claim(sides: Sides, function: Callable[[Array], Array], grid: str) -> RoundingClaim:
-    # Where nothing was to be rounded, the sides have to be equal; a hair is for the arithmetic that made the grid.
-    hair = Slack(1e-6, 0.0)
-    return RoundingClaim(
-        "rounded", sides, function, Message("left_is_rounded", {"grid": grid}), {"grid": grid}, hair, hair
-    )
+            message = Message("left_is_rounded", {"grid": name})
+            # Where nothing had to be rounded, the sides are equal but for the arithmetic that made the grid.
+            own = Slack(1e-6, 0.0)
+            yield RoundingClaim("rounded", sides, message, {"grid": name}, function, own_rounding=own, own_agreeing=own)
+    step = _grid_step(left[_inside_range(sides, left)])
+    if step is not None and step > 1.001 * (_grid_step(right) or 0.0) and not (sides.are_integers and step <= 1):
+        yield _on_steps(sides, step, float(left.min()), float(left.max()))
 
 
 def _on_steps(sides: Sides, step: float, low: float, high: float) -> RoundingClaim:
     def rounded(block: Array) -> Array:
         return np.clip(np.rint(block / step) * step, low, high)
 
-    message = Message("left_is_in_steps", {"step": step})
+    message, details = Message("left_is_in_steps", {"step": step}), {"grid": "steps", "step": step}
     # The left's own type rounded the steps once more.
     own = Slack(sides.rounding.relative, 0.01 * step)
-    return RoundingClaim("rounded", sides, rounded, message, {"grid": "steps", "step": step}, own, own)
+    return RoundingClaim("rounded", sides, message, details, rounded, own_rounding=own, own_agreeing=own)
 
 
 def _grid_step(values: Array) -> float | None:
-    """Return the step of an even grid that holds all values; ``None`` when they are on none of few levels."""
+    """Return the step of an even grid of few levels that holds all values; ``None`` if there is none."""
     if np.unique(values[:_TRIED]).size > _MOST_LEVELS:
         return None
     levels = np.unique(values)
@@ -363,7 +304,7 @@ def _to_float16(block: Array) -> Array:
 
 
 def to_float8(block: Array, name: str) -> Array:
-    """Round to the nearest number of an 8-bit type; what is beyond its largest becomes that."""
+    """Round to the nearest number of an 8-bit type; numbers beyond its largest become that."""
     table = byte_table(name)[:, 0].astype(np.float64)
     grid = np.unique(table[np.isfinite(table)])
     place = np.searchsorted((grid[1:] + grid[:-1]) / 2, block)

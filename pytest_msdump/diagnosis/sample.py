@@ -1,4 +1,4 @@
-"""What a diagnosis looks at first: whole blocks of both sides from all over the tensor, or all of a small one."""
+"""Both sides of a pair as diagnoses read them: a sample of blocks from all over the tensor first, then all."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from pytest_msdump.diagnosis.claim import Array, Slack
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["BLOCK_ELEMENTS", "Sides", "doubles"]
+__all__ = ["BLOCK_ELEMENTS", "Array", "Sides", "Slack", "doubles"]
+
+Array = npt.NDArray[Any]
 
 BLOCK_ELEMENTS = 131072
 _SAMPLE_BLOCKS = 32
 _SAMPLE_BLOCK_ELEMENTS = 4096
-# Tensors of up to so many elements are held whole where places, and not only values, matter.
+# Tensors of up to so many elements are read whole if places, and not only values, matter.
 _HELD_ELEMENTS = 2**21
 
 _MANTISSA_BITS = {
@@ -38,8 +41,20 @@ _MANTISSA_BITS = {
 }
 
 
+class Slack(NamedTuple):
+    """How far two numbers may be apart and still be the same: a share of their size, and an absolute part."""
+
+    relative: float
+    absolute: float
+
+    def of(self, values: Array) -> Array:
+        """Return the allowed distance of each value."""
+        allowed: Array = self.relative * np.abs(values) + self.absolute
+        return allowed
+
+
 def doubles(block: Array) -> Array:
-    """Return a block of real numbers in float64, a copy of its own."""
+    """Return a copy of a block of real numbers in float64."""
     if block.dtype.kind == "b":
         return np.not_equal(block.view(np.uint8), 0).astype(np.float64)
     return to_double(block)
@@ -47,34 +62,34 @@ def doubles(block: Array) -> Array:
 
 @dataclass(frozen=True)
 class Sides:
-    """Both tensors of a pair, of one shape, with what all claims ask of them."""
+    """Both tensors of a pair, of one logical shape."""
 
     left: TensorView
     right: TensorView
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Logical shape."""
+        """The logical shape."""
         return self.left.shape
 
     @property
     def size(self) -> int:
-        """Number of elements that can be read."""
+        """The number of elements that can be read."""
         return self.left.size
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether all elements of the shape can be read; of a part, only values can be judged and no places."""
+        """Whether all elements of the shape can be read; in a part, places mean nothing."""
         return self.left.size == self.right.size == prod(self.shape)
 
     @cached_property
     def are_integers(self) -> bool:
-        """Whether the left holds whole numbers by its type."""
+        """Whether the left's type is integer or bool."""
         return DTYPES[self.left.dtype].kind in ("integer", "bool")
 
     @cached_property
     def rounding(self) -> Slack:
-        """What the coarser of both types, and a computation in it, may do to a number: a few units of its last bit."""
+        """The error of the coarser type and of a computation in it: a few units of its last bit."""
         name = coarser(self.left.dtype, self.right.dtype)
         bits = _MANTISSA_BITS.get(name)
         # Integers are rounded to whole numbers, up or down.
@@ -83,12 +98,12 @@ class Sides:
 
     @cached_property
     def agreeing(self) -> Slack:
-        """Where sides are claimed to agree, some noise is allowed."""
+        """How near the sides have to be where a claim says that they agree: some noise is allowed."""
         return Slack(0.02, 0.01 * self.spread)
 
     @cached_property
     def spread(self) -> float:
-        """Root mean square of the right side's sample."""
+        """The root mean square of the right side's sample."""
         right = self.sample[1]
         right = right[np.isfinite(right)]
         with np.errstate(all="ignore"):
@@ -96,7 +111,7 @@ class Sides:
 
     @cached_property
     def sample_ranges(self) -> tuple[tuple[int, int], ...]:
-        """Ranges of elements all over the tensor, its ends included; one range when that is all of it."""
+        """Ranges of elements all over the tensor, its ends included; one range for a small tensor."""
         if self.size <= _SAMPLE_BLOCKS * _SAMPLE_BLOCK_ELEMENTS:
             return ((0, self.size),)
         starts = np.linspace(0, self.size - _SAMPLE_BLOCK_ELEMENTS, _SAMPLE_BLOCKS).astype(int).tolist()
@@ -104,20 +119,20 @@ class Sides:
 
     @cached_property
     def sample(self) -> tuple[Array, Array]:
-        """Both sides of the sample in float64, NaN and Inf included."""
+        """The sample of both sides in float64, NaN and Inf included."""
         pairs = [self.read(start, stop) for start, stop in self.sample_ranges]
         return np.concatenate([left for left, _ in pairs]), np.concatenate([right for _, right in pairs])
 
     @cached_property
     def finite_sample(self) -> tuple[Array, Array]:
-        """The elements of the sample where both sides are finite."""
+        """The sample where both sides are finite."""
         left, right = self.sample
         keep = np.isfinite(left) & np.isfinite(right)
         return left[keep], right[keep]
 
     @cached_property
-    def held(self) -> tuple[Array, Array] | None:
-        """Both sides whole, in their own types and shape; ``None`` for large tensors and for parts of tensors."""
+    def whole(self) -> tuple[Array, Array] | None:
+        """Both sides in memory, in their own types and shape; ``None`` for large tensors and parts of tensors."""
         if not self.is_whole or self.size > _HELD_ELEMENTS:
             return None
         left, right = (view.read(0, view.size).copy().reshape(self.shape) for view in (self.left, self.right))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Array, Diagnosis, Trial, inner
-from pytest_msdump.diagnosis.pointwise import PointwiseClaim
-from pytest_msdump.diagnosis.sample import Sides
+from pytest_msdump.diagnosis.claim import Claim, Trial, inner
+from pytest_msdump.diagnosis.sample import Array, Sides
 from pytest_msdump.dtypes.decode import to_double
+from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.text import Message, Parameter
 
 __all__ = [
@@ -32,12 +33,12 @@ _SORTED = 16384
 _NEARER_THAN_CHANCE = 0.1
 # Above this correlation elements hardly moved: noise alone may do as much.
 _MOVED = 0.9
-# Correlation allowed to what has nothing in common: a little, and what chance makes of so many elements.
+# Correlation of unrelated sides: a little, and what chance makes of so many elements.
 _CORRELATION, _CHANCE = 0.01, 2.8
 
 
 def constant(sides: Sides) -> Diagnosis | None:
-    """Tell of a left side that is one value everywhere."""
+    """Diagnose a left side that is one value everywhere."""
     left, right = sides.finite_sample
     if left.size < 4 or left.min() != left.max() or right.min() == right.max():
         return None
@@ -51,9 +52,9 @@ def constant(sides: Sides) -> Diagnosis | None:
 
 
 def permuted(sides: Sides) -> Diagnosis | None:
-    """Tell of the same values at other places: by digests that do not depend on order, or else by sorting."""
+    """Diagnose the same values at other places: by digests that do not depend on order, or else by sorting."""
     left, right = thinned(*sides.finite_sample)
-    if left.size < 16 or min(_distinct(left), _distinct(right)) < _FEWEST_VALUES:
+    if left.size < 16 or min(np.unique(side[: 2**14]).size for side in (left, right)) < _FEWEST_VALUES:
         return None
     if distribution_distance(left, right) > 0.02 + 2.0 * np.sqrt(2.0 / left.size):
         return None
@@ -64,13 +65,9 @@ def permuted(sides: Sides) -> Diagnosis | None:
 
 
 def thinned(left: Array, right: Array) -> tuple[Array, Array]:
-    """Leave out elements that statistics do not need."""
+    """Return as many elements of both as statistics need."""
     step = max(1, left.size // _SORTED)
     return left[::step], right[::step]
-
-
-def _distinct(values: Array) -> int:
-    return int(np.unique(values[: 2**14]).size)
 
 
 def distribution_distance(left: Array, right: Array) -> float:
@@ -106,14 +103,14 @@ def _digest(block: Array) -> tuple[np.uint64, np.uint64]:
 
 def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
     """Sort both sides: noise moves sorted values far less than drawing them anew would."""
-    if sides.held is None or sides.size < 256:
+    if sides.whole is None or sides.size < 256:
         return None
-    left, right = (to_double(side.reshape(-1)) for side in sides.held)
+    left, right = (to_double(side.reshape(-1)) for side in sides.whole)
     if not (np.isfinite(left).all() and np.isfinite(right).all()) or have_stayed(sides):
         return None
     halves = np.random.default_rng(0).permutation(right)
     one, other = np.sort(halves[: right.size // 2]), np.sort(halves[right.size - right.size // 2 :])
-    # Two samples of half the size are apart by the square root of two times as much.
+    # Two samples of half the size are further apart by the square root of two.
     chance = float(np.mean(_central(np.abs(one - other)))) / np.sqrt(2.0)
     apart = float(np.mean(_central(np.abs(np.sort(left) - np.sort(right)))))
     if not chance > 0 or apart > _NEARER_THAN_CHANCE * chance:
@@ -123,20 +120,20 @@ def _permuted_with_noise(sides: Sides) -> Diagnosis | None:
 
 
 def have_stayed(sides: Sides) -> bool:
-    """Whether most elements, or their sizes, are where they were: by ranks, which a few outliers do not change."""
+    """Whether most elements, or their sizes, did not move: by ranks, which a few outliers do not change."""
     left, right = thinned(*sides.finite_sample)
     pairs = ((left, right), (np.abs(left), np.abs(right)))
     return any(abs(_correlation(_ranks(one), _ranks(other))) > _MOVED for one, other in pairs)
 
 
 def _central(values: Array) -> Array:
-    """Leave the extremes out, which decide everything where tails are long."""
+    """Leave out the extremes, which would decide everything in long tails."""
     edge = values.size // 100
     return values[edge : values.size - edge]
 
 
 def unrelated(sides: Sides) -> Diagnosis | None:
-    """Tell of sides that have nothing in common; sure only where their values are distributed differently, too."""
+    """Diagnose sides that have nothing in common; sure only if their distributions differ as well."""
     left, right = thinned(*sides.finite_sample)
     if left.size < _FEWEST_UNRELATED or left.min() == left.max() or right.min() == right.max():
         return None
@@ -158,7 +155,7 @@ def unrelated(sides: Sides) -> Diagnosis | None:
 
 
 def _moments_differ(left: Array, right: Array) -> bool:
-    """Whether means or deviations tell the two apart: what they do not, another order or seed may have made."""
+    """Whether means or deviations differ; if not, another order or seed may have made the difference."""
     deviations = float(left.std()), float(right.std())
     means = abs(float(left.mean()) - float(right.mean()))
     return means > 0.2 * max(deviations) or min(deviations) < 0.8 * max(deviations)
@@ -173,7 +170,7 @@ def _ranks(values: Array) -> Array:
 
 
 def _correlation(left: Array, right: Array) -> float:
-    """Pearson's, 0 where one side is constant."""
+    """Return Pearson's correlation, 0 if one side is constant."""
     left, right = left - left.mean(), right - right.mean()
     size = float(np.sqrt(inner(left, left) * inner(right, right)))
     return inner(left, right) / size if size > 0 else 0.0
@@ -196,21 +193,20 @@ def _agreement(sides: Sides) -> float:
     return (both / count - shares[0] * shares[1]) / size if size > 0 else 0.0
 
 
-# -- Which part of a tensor is wrong while the rest agrees -----------------------------------------------------------
+# -- One part is wrong while the rest agrees --
 
-
-# Share of the squared differences that has to lie in the slice, of its elements that have to differ, and of all others
+# The share of squared differences that has to be in the slice, of its elements that have to differ, and of all others
 # that may.
 _CONCENTRATED = 0.98
 _DIFFERING = 0.5
 _DIFFERING_OUTSIDE = 0.1
 _FEWEST_IN_SLICE = 4
-# The mean squared difference of the slice is at least so many times that of the rest: noise there is 20 times smaller.
+# The mean squared difference of the slice is so many times that of the rest, where noise is 20 times smaller.
 _STANDS_OUT = 400.0
 
 
 def one_slice(sides: Sides) -> Diagnosis | None:
-    """Return the one slice that is wrong, when there is one: found in all elements, not in a sample."""
+    """Diagnose the one slice that is wrong, by all elements and not a sample."""
     shape = sides.shape
     if not sides.is_whole or len(shape) < 2 or sides.size < 16 or not _may_be_concentrated(sides):
         return None
@@ -228,7 +224,7 @@ def one_slice(sides: Sides) -> Diagnosis | None:
 
 
 def _may_be_concentrated(sides: Sides) -> bool:
-    """Whether the sample leaves it open; differences all over the tensor need no further look."""
+    """Whether the sample does not show differences all over the tensor."""
     with np.errstate(all="ignore"):
         profiles = _profiles(sides, sides.sample_ranges)
     totals = [float(profile.sum()) for profile in profiles.values()]
@@ -237,8 +233,8 @@ def _may_be_concentrated(sides: Sides) -> bool:
     return any(profile.max() >= 0.9 * total for profile, total in zip(profiles.values(), totals, strict=True))
 
 
-def _profiles(sides: Sides, ranges: Iterator[tuple[int, int]] | tuple[tuple[int, int], ...]) -> dict[int, Array]:
-    """Return, for each axis longer than 1, the squared differences summed by index."""
+def _profiles(sides: Sides, ranges: Iterable[tuple[int, int]]) -> dict[int, Array]:
+    """Return for each axis longer than 1 the squared differences summed by index."""
     shape = sides.shape
     axes = [axis for axis, length in enumerate(shape) if length > 1 and sides.size // length >= _FEWEST_IN_SLICE]
     found = {axis: np.zeros(shape[axis]) for axis in axes}
@@ -248,19 +244,19 @@ def _profiles(sides: Sides, ranges: Iterator[tuple[int, int]] | tuple[tuple[int,
         squared[~np.isfinite(squared)] = 0.0
         if not squared.any():
             continue
-        places = np.arange(start, stop)
         for axis in axes:
-            index = places // prod(shape[axis + 1 :]) % shape[axis]
-            found[axis] += np.bincount(index, squared, shape[axis])
+            found[axis] += np.bincount(_index_of(shape, axis, start, stop), squared, shape[axis])
     return found
 
 
 def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagnosis | None:
     """Look at the slice alone: its elements have to differ as a whole, not one of them."""
-    inside = np.zeros(0)
+    energy = fourth = 0.0
     count = differing = outside_differing = 0
     for start, stop in sides.ranges():
-        chosen = _chosen(sides.shape, at, start, stop)
+        chosen = np.ones(stop - start, bool)
+        for axis, index in at.items():
+            chosen &= _index_of(sides.shape, axis, start, stop) == index
         left, right = sides.read(start, stop)
         distance = np.abs(left - right)
         distance[~np.isfinite(distance)] = 0.0
@@ -268,14 +264,12 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
         count += int(chosen.sum())
         differing += int(np.count_nonzero(apart & chosen))
         outside_differing += int(np.count_nonzero(apart & ~chosen))
-        inside = np.concatenate(
-            [inside, np.array([np.sum(np.square(distance[chosen])), np.sum(distance[chosen] ** 4)])]
-        )
-    energy, fourth = float(inside[0::2].sum()), float(inside[1::2].sum())
+        energy += float(np.sum(np.square(distance[chosen])))
+        fourth += float(np.sum(distance[chosen] ** 4))
     rest = sides.size - count
     if count < _FEWEST_IN_SLICE or energy < _CONCENTRATED * total or rest < count or not fourth > 0:
         return None
-    # How many elements share the difference: all of them would make it `count`, one alone 1.
+    # How many elements share the difference: `count` if all do equally, 1 if one has all of it.
     taking_part = energy * energy / fourth
     stands_out = (energy / count) >= _STANDS_OUT * max(total - energy, 0.0) / rest
     concentrated = differing >= _DIFFERING * count and taking_part >= max(3.0, 0.05 * count) and stands_out
@@ -291,33 +285,30 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
     return Diagnosis("one_slice", "high" if high else "medium", evidence, details, 1 - energy / total)
 
 
-def _chosen(shape: tuple[int, ...], at: Mapping[int, int], start: int, stop: int) -> Array:
-    places = np.arange(start, stop)
-    chosen = np.ones(places.size, bool)
-    for axis, index in at.items():
-        chosen &= places // prod(shape[axis + 1 :]) % shape[axis] == index
-    return chosen
+def _index_of(shape: tuple[int, ...], axis: int, start: int, stop: int) -> Array:
+    """Return the index along an axis of flat elements `start` to `stop`."""
+    return np.arange(start, stop) // prod(shape[axis + 1 :]) % shape[axis]
 
 
-class BorderClaim(PointwiseClaim):
+@dataclass(frozen=True)
+class BorderClaim(Claim):
     """The left is 0 outside a box and the right inside it."""
 
     def trial(self, start: int, stop: int) -> Trial:
-        """Return a block of both sides and what is claimed of it."""
+        """Return a block of both sides, and the right with a border of 0."""
         left, right = self.sides.read(start, stop)
-        places = np.arange(start, stop)
-        kept = np.ones(places.size, bool)
+        kept = np.ones(stop - start, bool)
         for axis, (first, last) in self.details["inside"].items():
-            index = places // prod(self.sides.shape[int(axis) + 1 :]) % self.sides.shape[int(axis)]
+            index = _index_of(self.sides.shape, int(axis), start, stop)
             kept &= (index >= first) & (index < last)
         return Trial(left, np.where(kept, right, 0.0), right)
 
 
 def of_border(sides: Sides) -> Iterator[BorderClaim]:
-    """Yield the border of the left that is 0 where the right is not: two slices of an axis or more, or two axes."""
-    if sides.held is None or not sides.shape:
+    """Yield the border of the left that is 0 where the right is not, if it is two slices or more."""
+    if sides.whole is None or not sides.shape:
         return
-    left, right = sides.held
+    left, right = sides.whole
     inside: dict[str, tuple[int, int]] = {}
     slices = 0
     for axis, length in enumerate(sides.shape):
@@ -325,10 +316,8 @@ def of_border(sides: Sides) -> Iterator[BorderClaim]:
         there, wanted = (np.flatnonzero((side != 0).any(axis=others)) for side in (left, right))
         if not there.size or not wanted.size or (wanted[0] >= there[0] and wanted[-1] <= there[-1]):
             continue
-        first, last = (
-            int(there[0]) if wanted[0] < there[0] else 0,
-            int(there[-1]) + 1 if wanted[-1] > there[-1] else length,
-        )
+        first = int(there[0]) if wanted[0] < there[0] else 0
+        last = int(there[-1]) + 1 if wanted[-1] > there[-1] else length
         inside[str(axis)] = (first, last)
         slices += first + length - last
     if slices >= 2:
@@ -336,6 +325,4 @@ def of_border(sides: Sides) -> Iterator[BorderClaim]:
             Message("range_of_axis", {"first": first, "last": last - 1, "axis": axis})
             for axis, (first, last) in inside.items()
         )
-        message = Message("zero_but_inside", {"parts": parts})
-        details = {"inside": inside}
-        yield BorderClaim("padding", sides, np.asarray, message, details, sides.rounding, sides.agreeing)
+        yield BorderClaim("padding", sides, Message("zero_but_inside", {"parts": parts}), {"inside": inside})
