@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,14 +24,13 @@ from pytest_msdump.storage.files import in_utf8
 __all__ = [
     "MOST_ROWS",
     "MOST_TOP",
-    "NOTHING_SEEN",
     "Detail",
     "DetailOptions",
+    "Extents",
     "Top",
     "by_absolute",
     "by_relative",
     "detail_views",
-    "extents_of",
 ]
 
 # Stands for an error that has no meaning.
@@ -88,76 +87,42 @@ def _value_cells(values: Array, style: Style) -> Cells:
 
 # -- Smallest and largest errors --
 
-Number = Any
 
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Smallest and largest error; ``None`` without any. NaN on either side makes both NaN."""
-
-    least: Number = None
-    most: Number = None
-
-    def merge(self, other: Extent) -> Extent:
-        """Return the extent of both parts."""
-        if self.least is None or other.least is None:
-            return other if self.least is None else self
-        both = (self.least, other.least, self.most, other.most)
-        if any(number != number for number in both):
-            return Extent(math.nan, math.nan)
-        return Extent(min(both[:2]), max(both[2:]))
-
-
-@dataclass(frozen=True, slots=True)
 class Extents:
-    """The extents of both errors over the elements seen so far."""
+    """Smallest and largest errors of all elements added; NaN if any of them is."""
 
-    count: int = 0
-    absolute: Extent = Extent()
-    relative: Extent = Extent()
-    are_bools: bool = False
+    def __init__(self) -> None:
+        self.count = 0
+        self._are_bools = False
+        # The smallest and the largest number of each block, as Python's numbers: unsigned and signed ones compare.
+        self._errors: dict[str, list[Any]] = {"Absolute": [], "Relative": []}
 
-    def merge(self, other: Extents) -> Extents:
-        """Return the extents of both parts."""
-        return replace(
-            other,
-            count=self.count + other.count,
-            absolute=self.absolute.merge(other.absolute),
-            relative=self.relative.merge(other.relative),
-        )
+    def add(self, elements: Elements) -> None:
+        """Take more elements of the same two tensors."""
+        self.count += elements.size
+        self._are_bools = elements.are_bools
+        kinds = {"Absolute": elements.absolute, "Relative": elements.relative[~elements.undefined]}
+        for kind, errors in kinds.items():
+            if errors.size:
+                self._errors[kind] += errors[[errors.argmin(), errors.argmax()]].tolist()
 
     def lines(self, style: Style) -> list[tuple[str, str]]:
         """Return titles and numbers: ``-`` if a number has no meaning, ``nan`` for an empty tensor."""
-        named = (("Absolute", self.absolute), ("Relative", self.relative))
+        ends: dict[str, Callable[[list[Any]], Any]] = {"Min": min, "Max": max}
         return [
-            (f"{word}{kind}Error", self._text(number, style))
-            for kind, extent in named
-            for word, number in (("Min", extent.least), ("Max", extent.most))
+            (f"{word}{kind}Error", self._text(end, errors, style))
+            for kind, errors in self._errors.items()
+            for word, end in ends.items()
         ]
 
-    def _text(self, number: Number, style: Style) -> str:
+    def _text(self, end: Callable[[list[Any]], Any], errors: list[Any], style: Style) -> str:
         if not self.count:
             return "nan"
-        if number is None or self.are_bools:
+        if not errors or self._are_bools:
             return _NOTHING
+        number = math.nan if any(error != error for error in errors) else end(errors)
         array = np.array([number], dtype=None if isinstance(number, float) else object)
         return joined([_value_cells(array, style)], 1).decode("ascii")
-
-
-NOTHING_SEEN = Extents()
-
-
-def extents_of(elements: Elements) -> Extents:
-    """Return the extents of some elements."""
-    defined = elements.relative[~elements.undefined]
-    return Extents(elements.size, _extent(elements.absolute), _extent(defined), elements.are_bools)
-
-
-def _extent(errors: Any) -> Extent:
-    if not errors.size:
-        return Extent()
-    least, most = errors.min(), errors.max()
-    return Extent(*(number.item() if isinstance(number, np.generic) else number for number in (least, most)))
 
 
 # -- The elements with the largest errors --
@@ -287,7 +252,7 @@ def detail_views(
     style = options.style
     axes = named_axes(left.shape, letters, pads=style.pads_axes)
     tops = Top(options.top, by_absolute), Top(options.top, by_relative)
-    seen = NOTHING_SEEN
+    seen = Extents()
     with Batch(folder) as batch:
         # Opened first, so that these come first in the list of files.
         summary_path = batch.path(f"{stem}_summary.txt")
@@ -296,7 +261,7 @@ def detail_views(
         for start in range(0, left.size, _BLOCK_ELEMENTS):
             stop = min(start + _BLOCK_ELEMENTS, left.size)
             block = elements(left.read(start, stop), right.read(start, stop), start)
-            seen = seen.merge(extents_of(block))
+            seen.add(block)
             for top in tops:
                 top.add(block)
             if rows is not None:

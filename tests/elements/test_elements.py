@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.elements.cells import NEWER, OWN
-from pytest_msdump.elements.elements import elements
-from pytest_msdump.elements.writing import NOTHING_SEEN, Top, by_absolute, by_relative, extents_of
+from pytest_msdump.elements.elements import Elements, elements
+from pytest_msdump.elements.writing import Extents, Top, by_absolute, by_relative
 
 RNG = np.random.default_rng(6)
 NAN, INF = math.nan, math.inf
@@ -66,9 +66,15 @@ def test_nan_and_inf_are_kept(left, right, absolute, relative):
     assert found.relative.tolist() == pytest.approx([relative], nan_ok=True)
 
 
+def texts_of(*blocks: Elements, style=NEWER):
+    seen = Extents()
+    for block in blocks:
+        seen.add(block)
+    return [text for _, text in seen.lines(style)]
+
+
 def extremes(left, right, style=NEWER):
-    found = elements(np.asarray(left, np.float32), np.asarray(right, np.float32), 0)
-    return [text for _, text in extents_of(found).lines(style)]
+    return texts_of(elements(np.asarray(left, np.float32), np.asarray(right, np.float32), 0), style=style)
 
 
 def test_fault_06_nan_and_inf_are_told_and_never_0():
@@ -138,15 +144,12 @@ def test_many_equal_errors_give_the_last_elements():
 def test_extents_do_not_depend_on_blocks(block):
     left, right = np.arange(60.0), np.arange(60.0)[::-1].copy()
     right[5] = 0
-    seen = NOTHING_SEEN
-    for start in range(0, 60, block):
-        seen = seen.merge(extents_of(elements(left[start : start + block], right[start : start + block], start)))
-    assert seen == extents_of(elements(left, right, 0))
+    starts = range(0, 60, block)
+    blocks = [elements(left[start : start + block], right[start : start + block], start) for start in starts]
+    assert texts_of(*blocks) == texts_of(elements(left, right, 0))
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_nan_in_any_block_is_told(order):
-    seen = NOTHING_SEEN
-    for start, value in list(enumerate([1.0, NAN, 2.0]))[::order]:
-        seen = seen.merge(extents_of(elements(np.array([value]), np.array([3.0]), start)))
-    assert [text for _, text in seen.lines(NEWER)] == ["nan"] * 4
+    blocks = [elements(np.array([value]), np.array([3.0]), start) for start, value in enumerate([1.0, NAN, 2.0])]
+    assert texts_of(*blocks[::order]) == ["nan"] * 4
