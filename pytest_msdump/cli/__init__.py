@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.metrics.kernel import kernel_line
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "exit_code", "main"]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
@@ -83,13 +83,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             gc.set_threshold(_BETWEEN_COLLECTIONS)
             if not any(name in os.environ for name in _NUMPY_THREADS):
                 os.environ[_NUMPY_THREADS[0]] = "1"
-        words = sys.argv[1:] if argv is None else argv
-        parsed = _parser(words).parse_args(words)
-        code = int(parsed.run(parsed))
+        return exit_code("msdump", _run, sys.argv[1:] if argv is None else argv)
+    finally:
+        if argv is None:
+            # The process ends: to search all objects for circles once more takes a tenth of a short run.
+            gc.freeze()
+
+
+def _run(words: Sequence[str]) -> int:
+    parsed = _parser(words).parse_args(words)
+    return int(parsed.run(parsed))
+
+
+def exit_code(program: str, run: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
+    """Run a command line and return its exit code; an error is one line on standard error."""
+    try:
+        code = run(words)
         sys.stdout.flush()
         return code
     except MsdumpError as error:
-        print(terminal_lines(f"msdump: {error}"), file=sys.stderr)
+        print(terminal_lines(f"{program}: {error}"), file=sys.stderr)
         return _USAGE if isinstance(error, ConfigError) else _FAILED
     except BrokenPipeError:
         # The reader of the output has closed it (`| head`); the interpreter must not try to flush the rest.
@@ -98,15 +111,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # A path that was typed and that no file can have, or a disk that fails where nothing better can be said.
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}: "
-        print(f"msdump: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"{program}: {where}{error.strerror or error}", file=sys.stderr)
         return _USAGE
     except KeyboardInterrupt:
-        print("msdump: interrupted", file=sys.stderr)
+        print(f"{program}: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    finally:
-        if argv is None:
-            # The process ends: to search all objects for circles once more takes a tenth of a short run.
-            gc.freeze()
 
 
 def _end_cleanly_when_terminated() -> None:

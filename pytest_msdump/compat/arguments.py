@@ -5,7 +5,6 @@ An unknown option is refused, never ignored.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
+from pytest_msdump.cli import exit_code
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line, terminal_lines
@@ -40,9 +40,6 @@ __all__ = [
     "vendor_suite",
     "write_text",
 ]
-
-# pytest's numbers (INTERFACE 3).
-_FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 
 _HELP = ("-h", "--help")
 _NARROWEST = 60
@@ -166,32 +163,8 @@ def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) ->
 
 
 def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
-    """Run a command line (the process's by default) and return its exit code; an error is one line on standard error.
-
-    4 is a usage or configuration error, 1 any other of this package.
-    """
-    try:
-        code = run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
-        return code
-    except ConfigError as error:
-        print(terminal_lines(f"{program}: {error}"), file=sys.stderr)  # noqa: T201 - a command's one line of error
-        return _USAGE
-    except MsdumpError as error:
-        print(terminal_lines(f"{program}: {error}"), file=sys.stderr)  # noqa: T201 - as above
-        return _FAILED
-    except BrokenPipeError:
-        # As in `cli.main`: the reader has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
-    except OSError as error:
-        # As in `cli.main`: a path that no file can have, or a disk that fails.
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}: "
-        print(f"{program}: {where}{error.strerror or error}", file=sys.stderr)  # noqa: T201 - as above
-        return _USAGE
-    except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)  # noqa: T201 - as above
-        return _INTERRUPTED
+    """Run a command line (the process's by default) and return its exit code; an error is one line on stderr."""
+    return exit_code(program, run, sys.argv[1:] if argv is None else argv)
 
 
 def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
