@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
+from pytest_msdump.comparison.planning import Group, Plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines, terminal_text
+from pytest_msdump.model.record import Record
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
-from pytest_msdump.plugin.session import GATE, NODE_OF_COMMAND_LINE, ItemRecords
-from pytest_msdump.plugin.sources import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from pytest_msdump.comparison.planning import Group, Plan
-    from pytest_msdump.model.record import Record
+from pytest_msdump.plugin.output import coverage, detail_text, failure
+from pytest_msdump.plugin.session import NODE_OF_COMMAND_LINE, ItemRecords
+from pytest_msdump.plugin.sources import GATE, Source
 
 __all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 
@@ -29,7 +27,7 @@ class SuiteFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each operator, in execution order, then `coverage`."""
-        yield from _items(self, Source(self.path, None))
+        yield from _items(self, Source(self.path))
 
     @property
     def place(self) -> Path:
@@ -51,18 +49,18 @@ class SuiteRun(pytest.Collector):
 
 
 def collector_of(source: Source, session: pytest.Session) -> pytest.Collector:
-    """The collector of a suite that no collected file brings."""
-    collector: pytest.Collector
-    if source.is_suite_file:
-        collector = SuiteFile.from_parent(session, path=source.file)
-    else:
-        node = NODE_OF_COMMAND_LINE
-        collector = SuiteRun.from_parent(session, name=node, nodeid=node, source=source)
+    """Return the collector of a suite that no collected file brings."""
+    node = NODE_OF_COMMAND_LINE
+    collector: pytest.Collector = (
+        SuiteFile.from_parent(session, path=source.file)
+        if source.is_suite_file
+        else SuiteRun.from_parent(session, name=node, nodeid=node, source=source)
+    )
     return collector
 
 
 def _items(parent: SuiteFile | SuiteRun, source: Source) -> Iterator[pytest.Item]:
-    """The items of one suite. What is wrong with it is kept for `Gate.check_collected`, which can exit with 4."""
+    """Yield the items of one suite. Its error is kept for `Gate.check_collected`, which can exit with 4."""
     gate = parent.config.stash[GATE]
     try:
         plan = gate.plan(source)
@@ -76,7 +74,7 @@ def _items(parent: SuiteFile | SuiteRun, source: Source) -> Iterator[pytest.Item
 
 
 class _GateItem(pytest.Item):
-    """What both kinds of items share: where they come from and how they tell a failure."""
+    """What both kinds of items share: where they come from and how they show a failure."""
 
     def __init__(self, *, source: Source, plan: Plan, place: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -101,7 +99,7 @@ class _GateItem(pytest.Item):
         return self.msdump_place, 0, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The text of a drift, without a traceback; anything else as pytest shows it."""
+        """Return the text of a drift, without a traceback; anything else as pytest shows it."""
         if not isinstance(excinfo.value, _GateFailureError):
             return super().repr_failure(excinfo, style)
         path, _, _ = self.reportinfo()
@@ -138,8 +136,6 @@ class OperatorItem(_GateItem):
             raise self._failure(records)
 
     def _failure(self, records: Mapping[int, Record]) -> _GateFailureError:
-        from pytest_msdump.plugin.output import detail_text, failure
-
         first = self.plan.pairing.pairs[self.group.pairs[0]]
         gate = self.config.stash[GATE]
         command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
@@ -148,12 +144,10 @@ class OperatorItem(_GateItem):
 
 
 class CoverageItem(_GateItem):
-    """Tells what was not matched; fails when nothing was, when a mapped tensor is missing, or below `min_coverage`."""
+    """Reports what was not matched; fails when nothing was, a mapped tensor is missing, or below `min_coverage`."""
 
     def runtest(self) -> None:
         """Judge the pairing; reads no tensor."""
-        from pytest_msdump.plugin.output import coverage
-
         self.send(ItemRecords(self.plan.digest, {}))
         problem, text = coverage(self.config.stash[GATE], self.plan, self.columns)
         if problem:

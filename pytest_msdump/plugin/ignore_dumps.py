@@ -1,4 +1,4 @@
-"""Dumps are data of somebody else: nothing in them is collected, and no conftest.py in them runs.
+"""Dumps are data from elsewhere: nothing in them is collected, and no conftest.py in them runs.
 
 The dumps are found before pytest loads its first conftest.py: those of the options, of the ini file, and of every suite
 file that this session may collect.
@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.plugin.sources import Source, argument_paths, find_source, first_paths, ini_values
+from pytest_msdump.plugin.discovery import suite_files
+from pytest_msdump.plugin.sources import (
+    DUMPS,
+    Source,
+    argument_paths,
+    find_source,
+    first_paths,
+    ini_values,
+    read_suite_toml,
+)
 from pytest_msdump.settings import given
-from pytest_msdump.suite.discovery import suite_files
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["DUMPS", "IgnoreDumps", "find_dumps"]
+__all__ = ["IgnoreDumps", "find_dumps"]
 
 
 class IgnoreDumps:
@@ -132,13 +140,13 @@ def find_dumps(config: pytest.Config) -> IgnoreDumps:
     Raises
     ------
     ConfigError
-        Two suite files lie in dumps of each other, so that nobody can say which of them to believe.
+        Two suite files lie in dumps of each other, so that either could be hostile data.
     """
     dumps, options, ini = IgnoreDumps(config), given(config.known_args_namespace), ini_values(config)
     directory = config.invocation_params.dir
     dumps.add([*_sides(options, directory), *_sides(ini, config.rootpath)])
     named, source = options["config"] or ini.get("config"), None
-    # What is wrong with it is told when all options are known.
+    # Its errors are reported when all options are known.
     with suppress(MsdumpError):
         source = find_source(config, named)
     started: list[Path] = []
@@ -161,7 +169,7 @@ def _add_suites(dumps: IgnoreDumps, files: Sequence[Path], typed: Sequence[Path]
 
     A file that was typed counts in any case, and so does one that lies in a dump of its own only.
     """
-    sides = {file: _sides_of(Source(file, None)) for file in files}
+    sides = {file: _sides_of(Source(file)) for file in files}
     roots = {file: [os.path.realpath(os.fspath(side)) for side in sides[file]] for file in files}
 
     def lies_in_dump_of(file: Path, others: Iterable[Path]) -> bool:
@@ -188,10 +196,8 @@ def _sides_of(source: Source) -> list[Path]:
         return []
     table = source.parsed
     if table is None:
-        from pytest_msdump.suite import read_toml
-
         with suppress(MsdumpError):
-            found = read_toml(source.file).get("msdump")
+            found = read_suite_toml(source.file).get("msdump")
             table = found if isinstance(found, dict) else None
     return [] if table is None else _sides(table, source.file.parent)
 
@@ -207,6 +213,3 @@ def _sides(values: Any, directory: Path) -> list[Path]:
 
 def _is_in(path: str, folder: str) -> bool:
     return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
-
-
-DUMPS: pytest.StashKey[IgnoreDumps] = pytest.StashKey()

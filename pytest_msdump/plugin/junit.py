@@ -30,28 +30,28 @@ _LONGEST = 300
 
 
 def properties(records: Iterable[Record]) -> Iterator[tuple[str, object]]:
-    """Yield what is known when an item has run: of its first failing tensor, else of its first one."""
+    """Yield what is known when an item has run, about its first failing tensor, else about its first one."""
     listed = list(records)
-    told = first_failing(listed) or listed[0]
-    yield "msdump.verdict", told.verdict.outcome
+    shown = first_failing(listed) or listed[0]
+    yield "msdump.verdict", shown.verdict.outcome
     for metric in _METRICS:
-        if metric in told.metrics:
-            yield f"msdump.{METRICS[metric].short}", encode(told.metrics[metric])
-    if told.fails:
-        sentences = [one.sentence for one in told.verdict.findings if one.outcome == told.verdict.outcome]
+        if metric in shown.metrics:
+            yield f"msdump.{METRICS[metric].short}", encode(shown.metrics[metric])
+    if shown.fails:
+        sentences = [one.sentence for one in shown.verdict.findings if one.outcome == shown.verdict.outcome]
         yield from (("msdump.finding", _short(sentence)) for sentence in sentences[:1])
 
 
 def case_of(config: pytest.Config, report: pytest.TestReport) -> Any:
-    """Return the test case that JUnit XML is going to have of an item, or ``None`` where nobody writes any."""
+    """Return the test case that JUnit XML will have of an item, or ``None`` when none is written."""
     xml = config.stash.get(xml_key, None)
     return None if xml is None else xml.node_reporter(report)
 
 
 def add_roles(gate: Gate) -> None:
-    """Add who started it to each failing test case: known only now, and not yet written."""
+    """Add the role to each failing test case: it is known only now, and the file is not yet written."""
     for (digest, numbers), case in gate.cases:
-        report = gate.told.get(digest)
+        report = gate.report_of.get(digest)
         if report is not None:
             for name, value in _roles(report.records[number] for number in numbers):
                 _add(case, name, value)

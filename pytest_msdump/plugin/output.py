@@ -1,19 +1,27 @@
-"""What a session tells: failures, coverage, header, summary, reports. The words are reporting's."""
+"""What a session prints and writes: failures, coverage, header, summary, reports."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
+from pytest_msdump.causes.suggest_partners import with_suggestions
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.elements.write_pair import FOLDER, close_slots, details_of_failing
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.metrics.kernel import choose_kernel
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.measuring import keep_records
-from pytest_msdump.plugin.session import sent_with
+from pytest_msdump.plugin.session import Gate, sent_with
+from pytest_msdump.plugin.sources import Source
+from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.report.causes import folded_line, role_line, suspicious_line
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
@@ -23,17 +31,6 @@ from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.tables import filled
 from pytest_msdump.storage.remote import is_url
 from pytest_msdump.text import Phrases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    import pytest
-
-    from pytest_msdump.comparison.planning import Plan
-    from pytest_msdump.model.record import Record
-    from pytest_msdump.model.report import Report
-    from pytest_msdump.plugin.session import Gate
-    from pytest_msdump.plugin.sources import Source
 
 __all__ = [
     "close_details",
@@ -52,7 +49,7 @@ _OF_THE_RUN = ("gitlab",)
 
 
 def failure(gate: Gate, plan: Plan, records: Sequence[Record], command: Sequence[str], width: int) -> tuple[str, str]:
-    """The full text of a failed item, and its one line."""
+    """Return the full text of a failed item, and its one line."""
     say = Phrases(gate.language)
     text = failure_text(
         records,
@@ -69,7 +66,7 @@ def failure(gate: Gate, plan: Plan, records: Sequence[Record], command: Sequence
 
 
 def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
-    """Why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
+    """Return why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
     say = Phrases(gate.language)
     report = paired(plan)
     report = replace(
@@ -82,7 +79,7 @@ def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
 
 
 def header(gate: Gate) -> list[str]:
-    """Which directory is which, and what is known of both, for every suite not told yet."""
+    """Return lines that say which directory is which, for every suite not shown yet."""
     say, lines = Phrases(gate.language), list[str]()
     for plan in gate.unannounced():
         lines += header_lines(
@@ -100,7 +97,7 @@ def header(gate: Gate) -> list[str]:
 
 
 def start_reports(gate: Gate, sources: Iterable[Source]) -> None:
-    """Let no report of an earlier run stand for what suites with these items are about to do."""
+    """Remove the reports of an earlier run of the suites with these items."""
     options = gate.config.option
     if options.collectonly or options.setuponly:
         return
@@ -130,26 +127,24 @@ def write_reports(gate: Gate) -> None:
         except MsdumpError as error:
             gate.unwritten.append(error)
         gate.reports.append((report, files))
-        gate.told[plan.digest] = report
+        gate.report_of[plan.digest] = report
     if several:
         _write_for_gitlab(gate, [plan for _, plan in ran])
 
 
 def _with_suggestions(gate: Gate, plan: Plan, report: Report) -> Report:
-    """What ``--msdump-suggest`` asks for."""
+    """Add what ``--msdump-suggest`` asks for."""
     if not gate.config.option.msdump_suggest:
         return report
-    from pytest_msdump.causes.suggest_partners import with_suggestions
-
     return with_suggestions(plan, report)
 
 
 def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
-    """One file for all suites that ask for it, above their folders: GitLab takes one of a job."""
+    """Write one file for all suites that ask for it, above their folders: GitLab takes one of a job."""
     asked = [plan for plan in ran if "gitlab" in plan.suite.report]
     if not asked:
         return
-    reports = [gate.told[plan.digest] for plan in asked]
+    reports = [gate.report_of[plan.digest] for plan in asked]
     try:
         gate.reports[-1][1].append(write_for_gitlab(reports, asked[0].suite.report_dir, gate.config.rootpath))
     except MsdumpError as error:
@@ -157,24 +152,22 @@ def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
 
 
 def report_directory(gate: Gate, source: Source, plan: Plan, *, several: bool) -> Path:
-    """Where a suite's reports go: the report directory, or a folder of it for each of several suites."""
+    """Return the folder of a suite's reports: the report directory, or a folder of it for each of several suites."""
     directory: Path = plan.suite.report_dir
     return directory / _folder(source.title(gate.config.rootpath)) if several else directory
 
 
 def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
-    """What ``--msdump-bundle`` asks for; a folder for each of several suites."""
+    """Write what ``--msdump-bundle`` asks for; a folder for each of several suites."""
     options = gate.config.option
     if options.msdump_bundle is None:
         return []
-    from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
-
     directory = gate.config.invocation_params.dir / options.msdump_bundle / (_folder(title) if title else "")
     return write_bundle(plan, report, directory, most=None if options.msdump_all else MOST_CAUSES)
 
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
-    """A few lines for each suite, under a heading of ours."""
+    """Print a few lines for each suite, under a heading of ours."""
     terminal.section("msdump", sep="=")
     say = Phrases(gate.language)
     for number, (report, files) in enumerate(gate.reports):
@@ -198,14 +191,14 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
 
 
 def _for_github(gate: Gate) -> list[str]:
-    """What a job of GitHub is told, of the suites whose reports ask for it."""
+    """Return workflow commands for the suites whose reports ask for them."""
     asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.report}
-    reports = [report for digest, report in gate.told.items() if digest in asked]
+    reports = [report for digest, report in gate.report_of.items() if digest in asked]
     return commands_for_github(reports, gate.config.rootpath) if reports else []
 
 
 def _folder(title: str) -> str:
-    """A suite's folder below the report directory: its path on one level."""
+    """Return the name of a suite's folder below the report directory: its path on one level."""
     name = title.replace(os.sep, "-").replace("/", "-").strip(".-")
     if not name:
         raise ConfigError(f"no folder can be named after the suite {title!r}")
@@ -228,18 +221,16 @@ def shown_path(path: Path | str) -> str:
 
 
 # What such a line begins with.
-DETAILS = "details of"
+_DETAILS = "details of"
 
 
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
     if not plan.suite.detail:
         return ""
-    from pytest_msdump.elements.write_pair import details_of_failing
-
-    told = details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
+    details = details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
     lines = [
-        f"{DETAILS} {address}: {shown_path(found) if isinstance(found, Path) else found}" for address, found in told
+        f"{_DETAILS} {address}: {shown_path(found) if isinstance(found, Path) else found}" for address, found in details
     ]
     return "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
 
@@ -249,15 +240,13 @@ def close_details(gate: Gate) -> Iterator[str]:
     for source, plan in gate.plans.items():
         if not plan.suite.detail or plan.digest not in gate.records:
             continue
-        from pytest_msdump.elements.write_pair import FOLDER, close_slots
-
         directory = _directory(gate, source, plan)
         written = close_slots(directory, gate.run)
         failing = sum(record.fails for record in gate.records[plan.digest].values())
         if failing:
             rest = f"; {failing - written} more fail and have none" if failing > written else ""
             tensors = "1 failing tensor" if written == 1 else f"{written} failing tensors"
-            yield f"{DETAILS} {tensors}: {shown_path(directory / FOLDER)}{rest}"
+            yield f"{_DETAILS} {tensors}: {shown_path(directory / FOLDER)}{rest}"
 
 
 def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
@@ -268,22 +257,14 @@ def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
 
 
 def fold_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
-    """Shorten what the terminal is going to tell of inherited failures, and put the role above the others.
-
-    Parameters
-    ----------
-    gate : Gate
-        With its reports.
-    terminal : TerminalReporter, optional
-        Where failures wait to be told. They stay failures.
-    """
+    """Shorten the text of inherited failures before the terminal prints it, and put the role above the others."""
     if terminal is None:
         return
     unfolded, say = gate.config.option.msdump_all, Phrases(gate.language)
     for report in terminal.stats.get("failed", []):
         records = _records(gate, report)
         if records and isinstance(report.longrepr, ExceptionChainRepr):
-            report.longrepr = _told(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded, say=say)
+            report.longrepr = _with_roles(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded, say=say)
 
 
 def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
@@ -291,14 +272,14 @@ def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
     message = sent_with(report)
     if message is None:
         return []
-    whole = gate.told.get(message.plan)
+    whole = gate.report_of.get(message.plan)
     return [] if whole is None else [whole.records[number] for number in message.records]
 
 
-def _told(
+def _with_roles(
     longrepr: ExceptionChainRepr, records: Sequence[Record], width: int, *, unfolded: bool, say: Phrases
 ) -> ExceptionChainRepr:
-    """The failure as it is told now; a style of traceback that shows no text stays without."""
+    """Return the failure with its role; a style of traceback that shows no text stays without."""
     traceback, place, _ = longrepr.chain[-1]
     lines = [line for entry in traceback.reprentries for line in entry.lines]
     failing = [record for record in records if record.fails]
@@ -307,14 +288,14 @@ def _told(
     if folded is not None and place is not None:
         place = ReprFileLocation(place.path, place.lineno, say.joined((folded, place.message), "between_clauses"))
         # Where its details were written to is worth a line in any case.
-        kept = [f"{line}\n" for text in lines for line in text.splitlines() if line.startswith(DETAILS)]
+        kept = [f"{line}\n" for text in lines for line in text.splitlines() if line.startswith(_DETAILS)]
         lines = ["".join([say("shown_whole", text=folded) + "\n", *suspicious, *kept])] if lines else []
     elif lines:
-        told = [f"{line}\n" for role in _once(role_line, failing, say) for line in filled(role, width)]
-        lines = ["".join([*told, *suspicious, lines[0]]), *lines[1:]]
+        roles = [f"{line}\n" for role in _once(role_line, failing, say) for line in filled(role, width)]
+        lines = ["".join([*roles, *suspicious, lines[0]]), *lines[1:]]
     return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])
 
 
 def _once(line_of: Callable[[Record, Phrases], str], records: Sequence[Record], say: Phrases) -> list[str]:
-    """What is said of several records, each sentence once."""
+    """Return the lines of several records, each line once."""
     return [line for line in dict.fromkeys(line_of(record, say) for record in records) if line]

@@ -1,59 +1,66 @@
-"""Where a session's suites come from: the command line, a suite file, `[tool.msdump]`."""
+"""Where a session's suites come from: the command line, a suite file, `[tool.msdump]`. Needs no dump and no numpy."""
 
 from __future__ import annotations
 
 import glob
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+# pytest offers no other way to ask which files it would take.
+from _pytest.config import get_config
+from _pytest.config.findpaths import determine_setup
+
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS
+from pytest_msdump.plugin.discovery import SUITE_FILE, is_suite_file
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, given, language_of
 
 if TYPE_CHECKING:
-    import pytest
+    from pytest_msdump.plugin.ignore_dumps import IgnoreDumps
+    from pytest_msdump.plugin.session import Gate
+    from pytest_msdump.suite import Suite
 
 __all__ = [
+    "DUMPS",
+    "GATE",
     "Source",
     "absolute",
     "argument_paths",
-    "covered",
+    "chosen_language",
+    "find_own_source",
     "find_source",
     "first_paths",
-    "found_files",
+    "has_testpaths_only",
     "ini_values",
-    "is_given",
-    "is_suite_file",
+    "is_gate_named",
+    "load_source",
+    "option_value",
+    "read_suite_toml",
     "refuse_lost_files",
+    "suite_files_ahead",
 ]
 
-_SUITE_FILE = "msdump.toml"
-_FILES = ("ini file", "suite file", "conftest.py files")
+DUMPS: pytest.StashKey[IgnoreDumps] = pytest.StashKey()
+GATE: pytest.StashKey[Gate] = pytest.StashKey()
 
 
+@dataclass(frozen=True)
 class Source:
-    """One suite: a TOML `file`, the `table` of a pyproject ("tool.msdump"), or neither: the command line alone.
+    """One suite: a TOML `file`, the `table` of a pyproject ("tool.msdump"), or neither: the command line alone."""
 
-    Two are equal when file and table are; what was `parsed` of it does not count.
-    """
-
-    __slots__ = ("file", "parsed", "table")
-
-    def __init__(self, file: Path | None, table: str | None, parsed: Mapping[str, Any] | None = None) -> None:
-        self.file = file
-        self.table = table
-        self.parsed = parsed
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and (self.file, self.table) == (other.file, other.table)
-
-    def __hash__(self) -> int:
-        return hash((self.file, self.table))
+    file: Path | None
+    table: str | None = None
+    parsed: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def is_suite_file(self) -> bool:
@@ -66,7 +73,7 @@ class Source:
         return self.parsed is None or not {"left", "right"}.isdisjoint(self.parsed)
 
     def title(self, rootpath: Path) -> str:
-        """How messages and report folders call it."""
+        """Return how messages and report folders call it."""
         if self.file is None:
             return "command line"
         try:
@@ -75,58 +82,170 @@ class Source:
             return str(self.file)
 
 
-def is_suite_file(path: Path) -> bool:
-    """Whether pytest collects this file as a gate. Called for every file, so it imports nothing."""
-    return path.name == _SUITE_FILE or path.name.endswith(f".{_SUITE_FILE}")
+# -- options ---------------------------------------------------------------------------------------------------------
 
 
 def ini_values(config: pytest.Config) -> dict[str, Any]:
-    """What the ini file says, by option name."""
-    said = {option.name: config.getini(option.ini) for option in OPTIONS if option.ini}
-    return {name: value for name, value in said.items() if value}
+    """Return the values of the ini file, by option name."""
+    values = {option.name: config.getini(option.ini) for option in OPTIONS if option.ini}
+    return {name: value for name, value in values.items() if value}
+
+
+def option_value(config: pytest.Config, name: str) -> Any:
+    """Return the value of an option from the command line, else from the ini file."""
+    typed = config.getoption(f"msdump_{name}")
+    return (config.getini(f"msdump_{name}") or None) if typed is None else typed
+
+
+def is_gate_named(config: pytest.Config) -> bool:
+    """Whether an option names a dump or a suite."""
+    return any(option_value(config, name) is not None for name in ("left", "right", "config"))
+
+
+def chosen_language(config: pytest.Config) -> str:
+    """Return the language of this session; workers follow the controller, whose terminal it is."""
+    if hasattr(config, "workerinput"):
+        return str(config.workerinput["msdump_language"])
+    wanted = config.option.msdump_lang or config.getini("msdump_lang")
+    # sys.stdout is pytest's own, and writes anything.
+    return language_of(wanted, os.environ, encoding=getattr(sys.__stdout__, "encoding", None))
+
+
+def has_testpaths_only(config: pytest.Config) -> bool:
+    """Whether pytest was started without paths, in a project that says where its tests are."""
+    if hasattr(config, "workerinput"):
+        return bool(config.workerinput["msdump_plain"])
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+# -- suites ----------------------------------------------------------------------------------------------------------
 
 
 def find_source(config: pytest.Config, named: str | None) -> Source | None:
-    """The suite that --msdump-config names, else rootdir's msdump.toml, else pyproject's [tool.msdump]."""
-    if named is not None:
-        file = absolute(config, named)
-        # False of a name that no file can have, where `Path.exists` raises.
-        if not os.path.exists(file):  # noqa: PTH110
-            raise ConfigError(f"--msdump-config: there is no file {file}; give a suite file or a pyproject.toml")
-        return _from_pyproject(file) if file.name == "pyproject.toml" else Source(file, None)
-    return _project_suite(config.rootpath)
+    """Return the suite that --msdump-config names, else rootdir's msdump.toml, else pyproject's [tool.msdump]."""
+    if named is None:
+        return _project_suite(config.rootpath)
+    file = absolute(config, named)
+    # Path.exists raises for a name that no file can have.
+    if not os.path.exists(file):  # noqa: PTH110
+        raise ConfigError(f"--msdump-config: there is no file {file}; give a suite file or a pyproject.toml")
+    return _from_pyproject(file) if file.name == "pyproject.toml" else Source(file)
 
 
 def _project_suite(rootdir: Path) -> Source | None:
-    """The suite that is there without an option."""
-    file = rootdir / _SUITE_FILE
+    file = rootdir / SUITE_FILE
     if file.exists():
         if not file.is_file():
             # pytest collects files alone, and would pass this one over with all that it should judge.
             raise ConfigError(f"{file}: is not a file; put the suite file there, or take it away")
-        return Source(file, None)
+        return Source(file)
     file = rootdir / "pyproject.toml"
-    # Asked in every run of pytest, most of which are not about dumps and must not load what reads files here.
     return _from_pyproject(file) if file.is_file() and b"msdump" in file.read_bytes() else None
 
 
 def _from_pyproject(file: Path) -> Source | None:
-    """The table [tool.msdump], when there is one."""
-    from pytest_msdump.suite import read_toml
-
-    tool = read_toml(file).get("tool")
+    tool = read_suite_toml(file).get("tool")
     table = tool.get("msdump") if isinstance(tool, Mapping) else None
     return None if table is None else Source(file, "tool.msdump", table)
 
 
+def read_suite_toml(file: Path) -> Mapping[str, Any]:
+    """Read a file that has a suite in it; reading suites loads more than a session without one needs."""
+    from pytest_msdump.suite import read_toml
+
+    return read_toml(file)
+
+
+def find_own_source(config: pytest.Config) -> Source | None:
+    """Return the suite whose items no collected file brings: of the command line, or of the project."""
+    source = find_source(config, option_value(config, "config"))
+    named = is_gate_named(config)
+    if source is None:
+        return Source(None) if named and not suite_files_ahead(config) else None
+    if source.file is not None and is_suite_file(source.file) and source.file in argument_paths(config):
+        return None
+    if named:
+        return source
+    if not _runs_by_default(config, source):
+        return None
+    if not source.names_a_side:
+        # A table of settings alone is no gate; what is wrong in it is reported all the same.
+        load_source(config, source, left=".", right=".")
+        return None
+    return source
+
+
+def load_source(config: pytest.Config, source: Source, **more: str) -> Suite:
+    """Return the suite of a source, every key of it checked; `more` stands in for options."""
+    from pytest_msdump.suite import load_suite
+
+    return load_suite(
+        file=source.file,
+        table=source.parsed,
+        options={**given(config.option), **more},
+        directory=config.invocation_params.dir,
+        name=source.title(config.rootpath),
+        ini=ini_values(config),
+        rootdir=config.rootpath,
+    )
+
+
+def _runs_by_default(config: pytest.Config, source: Source) -> bool:
+    """Whether the project's own suite runs although no option names it."""
+    reached = source.file is not None and _is_reached(source.file, argument_paths(config))
+    if source.is_suite_file:
+        # Where the paths given to pytest reach the file, collection brings it; a second set of items must not be made.
+        return has_testpaths_only(config) and not reached
+    return reached or has_testpaths_only(config)
+
+
+def suite_files_ahead(config: pytest.Config) -> list[Path]:
+    """Return the suite files that collection will bring, where they have to be known before it."""
+    if not is_gate_named(config) and getattr(config.option, "dist", "no") == "no":
+        return []
+    paths = argument_paths(config)
+    reached = [file for file in config.stash[DUMPS].suites if _is_reached(file, paths)]
+    return [file for file in reached if not _is_ignored(config, file, paths)]
+
+
+def _is_reached(file: Path, paths: Sequence[Path]) -> bool:
+    return any(path == file or path in file.parents for path in paths)
+
+
+def _is_ignored(config: pytest.Config, file: Path, paths: Sequence[Path]) -> bool:
+    """Whether collection passes the file over: asked as pytest asks, from the file up to what was given."""
+    for path in (file, *file.parents):
+        if path in paths:
+            return False
+        if config.hook.pytest_ignore_collect(collection_path=path, config=config):
+            return True
+    return False
+
+
+# -- paths -----------------------------------------------------------------------------------------------------------
+
+
 def first_paths(config: pytest.Config) -> list[Path]:
-    """The files and folders that collection starts from, as far as they are known before the first conftest.py."""
+    """Return the files and folders that collection starts from, as far as known before the first conftest.py."""
     directory = config.invocation_params.dir
     typed: list[str] = config.known_args_namespace.file_or_dir
     if not typed and directory == config.rootpath:
         patterns = config.getini("testpaths")
         typed = [path for one in patterns for path in glob.iglob(one, recursive=True)]  # noqa: PTH207 - as pytest does
     return [absolute(config, argument.split("::")[0]) for argument in typed] or [directory]
+
+
+def argument_paths(config: pytest.Config) -> list[Path]:
+    """Return the files and folders given to pytest, absolute."""
+    return [absolute(config, argument.split("::")[0]) for argument in config.args]
+
+
+def absolute(config: pytest.Config, path: str) -> Path:
+    """Return a path as typed, from where pytest was started, without resolving links: as pytest itself does."""
+    return Path(os.path.abspath(config.invocation_params.dir / path))  # noqa: PTH100 - resolve() would follow links
+
+
+# -- values after a space --------------------------------------------------------------------------------------------
 
 
 def refuse_lost_files(config: pytest.Config) -> None:
@@ -144,9 +263,8 @@ def refuse_lost_files(config: pytest.Config) -> None:
     words, values = _without_values(typed)
     if not values:
         return
-    for what, taken, meant in zip(
-        _FILES, _files_judged_by(config, typed), _files_judged_by(config, words), strict=True
-    ):
+    kinds = ("ini file", "suite file", "conftest.py files")
+    for what, taken, meant in zip(kinds, _files_used(config, typed), _files_used(config, words), strict=True):
         if taken != meant:
             raise ConfigError(
                 f"after a space pytest takes the value of {values[0].partition('=')[0]} for a path of tests, too, and "
@@ -168,14 +286,8 @@ def _without_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return [*rest, *waiting], values
 
 
-def _files_judged_by(config: pytest.Config, words: Sequence[str]) -> tuple[set[Path], set[Path], set[Path]]:
-    """The ini file, the suite file and the conftest.py files that pytest takes with such a command line."""
-    from inspect import signature
-
-    # pytest offers no other way to ask, and the parameters differ between its releases.
-    from _pytest.config import get_config
-    from _pytest.config.findpaths import determine_setup
-
+def _files_used(config: pytest.Config, words: Sequence[str]) -> tuple[set[Path], set[Path], set[Path]]:
+    """Return the ini file, the suite file and the conftest.py files that pytest takes with such a command line."""
     bare = get_config()
     known, unknown = bare._parser.parse_known_and_unknown_args([*words], namespace=copy(bare.option))
     asked = {
@@ -185,6 +297,7 @@ def _files_judged_by(config: pytest.Config, words: Sequence[str]) -> tuple[set[P
         "rootdir_cmd_arg": known.rootdir or None,
         "invocation_dir": config.invocation_params.dir,
     }
+    # The parameters differ between releases of pytest.
     rootdir, ini, settings, *_ = determine_setup(
         **{name: asked[name] for name in signature(determine_setup).parameters}
     )
@@ -204,40 +317,3 @@ def _files_judged_by(config: pytest.Config, words: Sequence[str]) -> tuple[set[P
 
 def _listed(files: set[Path]) -> str:
     return ", ".join(sorted(map(str, files))) or "none"
-
-
-def covered(config: pytest.Config, file: Path | None) -> bool:
-    """Whether the paths given to pytest include this file, so that plain `pytest` runs what it says."""
-    return file is not None and any(path == file or path in file.parents for path in argument_paths(config))
-
-
-def found_files(config: pytest.Config, files: Sequence[Path]) -> list[Path]:
-    """Of the suite files below the paths given to pytest, those that collection does not pass over."""
-    given = argument_paths(config)
-    reached = (file for file in files if any(path == file or path in file.parents for path in given))
-    return [file for file in reached if not _is_ignored(config, file, given)]
-
-
-def _is_ignored(config: pytest.Config, file: Path, given: Sequence[Path]) -> bool:
-    """Whether collection passes the file over: asked as pytest asks, from the file up to what was given."""
-    for path in (file, *file.parents):
-        if path in given:
-            return False
-        if config.hook.pytest_ignore_collect(collection_path=path, config=config):
-            return True
-    return False
-
-
-def is_given(config: pytest.Config, file: Path | None) -> bool:
-    """Whether pytest was given this very file, so that collection brings it in any case."""
-    return file is not None and is_suite_file(file) and file in argument_paths(config)
-
-
-def argument_paths(config: pytest.Config) -> list[Path]:
-    """The files and folders given to pytest, absolute."""
-    return [absolute(config, argument.split("::")[0]) for argument in config.args]
-
-
-def absolute(config: pytest.Config, path: str) -> Path:
-    """A path as typed, from where pytest was started, without resolving links: as pytest itself does."""
-    return Path(os.path.abspath(config.invocation_params.dir / path))  # noqa: PTH100 - resolve() would follow links

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.coordinates import Align
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import parse_spec
 from pytest_msdump.storage.remote import RemotePath
-
-if TYPE_CHECKING:
-    import datetime
-
-    from pytest_msdump.limits.policy import Policy
-    from pytest_msdump.matching.addresses import MapEntry
-    from pytest_msdump.matching.coordinates import Align
-    from pytest_msdump.matching.selection import Selection
 
 __all__ = [
     "ENV",
@@ -58,8 +55,6 @@ def shown(value: object) -> str:
     if isinstance(value, int | float):
         # Beyond float's range Python may refuse to print an integer.
         return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
-    import datetime
-
     # A datetime is a date, for Python alone.
     kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (Mapping, "a table"),
@@ -180,8 +175,6 @@ def choice(*words: str) -> Reader:
 
 def date(value: object, where: str) -> datetime.date:
     """Read a local date; a date with a time would be a different day elsewhere."""
-    import datetime
-
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
             return datetime.date.fromisoformat(value)

@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
-from pytest_msdump.limits.policy import KnownDrift, Rule
+from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_names
+from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.settings import (
     OPTIONS,
     parse_count,
@@ -37,10 +39,6 @@ from pytest_msdump.suite.keys import (
     texts,
     whole,
 )
-
-if TYPE_CHECKING:
-    from pytest_msdump.matching.addresses import MapEntry
-    from pytest_msdump.matching.coordinates import Align
 
 __all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
 
@@ -205,8 +203,6 @@ _SIDE_KEYS: dict[str, Reader] = {
 
 
 def _entry(table: object, where: str, label: str) -> MapEntry:
-    from pytest_msdump.matching.addresses import MapEntry
-
     said = read_table(table, _ENTRY_KEYS, where)
     require(said, ("left", "right"), where)
     return MapEntry(**said, label=label)
@@ -232,8 +228,6 @@ def _own_path(value: object, where: str) -> str:
 
 
 def _profile(value: object, where: str) -> str:
-    from pytest_msdump.limits.policy import profile_names
-
     name = text(value, where)
     if name not in profile_names():
         raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
@@ -271,14 +265,10 @@ def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
 
 def _without(value: object, where: str) -> dict[str, str]:
     """Read metrics, ids or short forms, each with its place."""
-    from pytest_msdump.limits.policy import metric_name
-
     return {metric_name(one, where=where): where for one in texts(value, where)}
 
 
 def _align(value: object, where: str) -> Align:
-    from pytest_msdump.matching.coordinates import parse_align
-
     if not isinstance(value, Mapping):
         raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {shown(value)}')
     return parse_align(value, where=where)
@@ -286,8 +276,6 @@ def _align(value: object, where: str) -> Align:
 
 def _typed_align(value: object, where: str) -> Align:
     """Read ``KEY=SPEC`` of the command line; one coordinate may be named several times."""
-    from pytest_msdump.matching.coordinates import parse_align
-
     table: dict[str, str] = {}
     for one in texts(value, where):
         coordinate, equals, arrows = (part.strip() for part in one.partition("="))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["is_suite_file", "suite_files"]
+__all__ = ["SUITE_FILE", "is_suite_file", "suite_files"]
 
 SUITE_FILE = "msdump.toml"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.suite import is_suite_file, suite_files
+from pytest_msdump.plugin.discovery import is_suite_file, suite_files
 
 
 def make(root: Path, *names: str) -> None:

@@ -1,0 +1,94 @@
+"""What the fixtures give to tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_msdump import assertions
+from pytest_msdump.comparison.opening import OpenDump, open_dump
+from pytest_msdump.inspect.checks import Checked
+from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
+from pytest_msdump.plugin.sources import absolute
+from pytest_msdump.record.recorder import Recorder, opened
+from pytest_msdump.record.reference import keep_reference
+
+__all__ = ["Functions", "OpenDump", "pair_dumps", "recorder", "reference_keeper"]
+
+
+class Functions:
+    """The package's functions, judging by what the marker ``msdump(profile=…, cosine=…)`` of this test says."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+
+    def compare(self, left: Any, right: Any = None, **options: Any) -> Record:
+        """As `pytest_msdump.compare`, with the marker's profile and limits unless given here."""
+        return assertions.compare(left, right, **{**self._options, **options})
+
+    def assert_close(self, left: Any, right: Any = None, **options: Any) -> None:
+        """As `pytest_msdump.assert_close`, with the marker's profile and limits unless given here."""
+        __tracebackhide__ = True
+        assertions.assert_close(left, right, **{**self._options, **options})
+
+    def assert_dumps_close(self, left: Any, right: Any, **options: Any) -> Report:
+        """As `pytest_msdump.assert_dumps_close`, with the marker's profile and limits unless given here."""
+        __tracebackhide__ = True
+        plain = {key: value for key, value in self._options.items() if key in ("profile", "nan")}
+        limits = {key: value for key, value in self._options.items() if key not in plain}
+        return assertions.assert_dumps_close(left, right, **{**plain, "limits": limits, **options})
+
+    def check(self, dump: Any, settings: Mapping[str, float | str] | None = None) -> Checked:
+        """Fail when a check of one dump alone hits: NaN, zeros, weights that stand still; see `assert_unsuspicious`."""
+        __tracebackhide__ = True
+        return assertions.assert_unsuspicious(dump, settings)
+
+    def open(self, path: Any, **options: Any) -> OpenDump:
+        """As `pytest_msdump.open_dump`."""
+        return open_dump(path, **options)
+
+
+def recorder(folder: Path) -> Recorder:
+    """Return a recorder of live models, each into a new folder below a test's own."""
+    return Recorder(folder / "recorded", opened=opened)
+
+
+def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return the value of the fixture ``msdump_reference``."""
+    base = folders.getbasetemp()
+    # Workers of pytest-xdist have folders of their own below the session's.
+    session = base.parent if hasattr(config, "workerinput") else base
+
+    def reference(
+        name: str,
+        build: Callable[[Path], object],
+        *,
+        key: Any = None,
+        directory: str | PathLike[str] | None = None,
+    ) -> Path:
+        __tracebackhide__ = True
+        return keep_reference(
+            name,
+            build,
+            directory=_directory(config) if directory is None else directory,
+            key=key,
+            generate=config.getoption("msdump_generate"),
+            mark=session / "msdump-generated",
+            root=config.rootpath,
+        )
+
+    return reference
+
+
+def _directory(config: pytest.Config) -> Path:
+    """Return where references are kept, when a test does not say."""
+    typed = config.getoption("msdump_reference_dir")
+    if typed:
+        return absolute(config, typed)
+    return config.rootpath / (config.getini("msdump_reference_dir") or "msdump-references")
