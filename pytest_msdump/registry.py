@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
-__all__ = ["entry_points_of", "find", "load"]
+__all__ = ["entries", "entry_points_of", "find", "load"]
 
 _SUFFIXES = tuple(all_suffixes())
 
@@ -120,6 +120,11 @@ def _modules_of(package: ModuleType) -> dict[str, str]:
 
 def _is_package(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, f"__init__{suffix}")) for suffix in _SUFFIXES)  # noqa: PTH110, PTH118
+
+
+def entries(room: str) -> dict[str, Any]:
+    """Return what the entry points of other packages name in the group of a room, by their names."""
+    return {point.name: point.load() for point in entry_points_of(f"pytest_msdump.{room}")}
 
 
 def entry_points_of(group: str) -> Iterable[EntryPoint]:

@@ -29,7 +29,7 @@ EMPTY = "empty"
 
 
 class Reader(ABC):
-    """One dump format. Extend it in another package and name it under the entry point group ``pytest_msdump.dumps``.
+    """One dump format. Another package extends it and names it in the entry-point group ``pytest_msdump.dumps``.
 
     Attributes
     ----------

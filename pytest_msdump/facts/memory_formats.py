@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pytest_msdump.registry import entries
+
 __all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat", "may_be_padded"]
 
 
@@ -30,7 +32,7 @@ class MemoryFormat(NamedTuple):
     is_grouped: bool = False
 
 
-MEMORY_FORMATS: Mapping[str, MemoryFormat] = {
+MEMORY_FORMATS: dict[str, MemoryFormat] = {
     "ND": MemoryFormat("", ("...",)),
     "NCHW": MemoryFormat("NCHW", ("N", "C", "H", "W")),
     "NHWC": MemoryFormat("NCHW", ("N", "H", "W", "C")),
@@ -54,6 +56,9 @@ MEMORY_FORMATS: Mapping[str, MemoryFormat] = {
     "FRACTAL_NZ": MemoryFormat("IJ", ("...", "J1", "I1", "I0", "J0"), default_blocks={"I": 16, "J": 16}),
     "FRACTAL_ZZ": MemoryFormat("IJ", ("...", "I1", "J1", "I0", "J0"), default_blocks={"I": 16, "J": 16}),
 }
+
+# Rows of other packages: the name of the entry point is the format's.
+MEMORY_FORMATS.update(entries("memory_formats"))
 
 # How else they are written, upper case and without underscores.
 FORMAT_ALIASES: Mapping[str, str] = {

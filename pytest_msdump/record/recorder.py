@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump import registry
 from pytest_msdump.comparison.opening import OpenDump, open_dump
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.record.caffe import from_caffe
@@ -90,6 +91,22 @@ class Recorder:
     def run(self, command: Sequence[str | PathLike[str]], *, directory: Directory = None, **options: Any) -> Any:
         """Run any program that dumps, in time, and open what appeared; see `record.program.run_program`."""
         return self._opened(run_program(command, self.folder("program", directory), **options))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return the recorder of this name of another package, from the entry-point group ``pytest_msdump.record``.
+
+        It is a function of the model, the folder of the dump and its own keywords; here it is called as the methods
+        above are. A folder that it returns is opened.
+        """
+        record = None if name.startswith("_") else registry.entries("record").get(name)
+        if record is None:
+            raise AttributeError(f"there is no recorder {name!r}: no method, and no package that adds one is installed")
+
+        def recorded(model: Any, *, directory: str | PathLike[str] | None = None, **options: Any) -> Any:
+            result = record(model, self.folder(name, directory), **options)
+            return self._opened(result) if isinstance(result, (Path, Ran)) else result
+
+        return recorded
 
     def folder(self, name: str, directory: Directory = None) -> Path:
         """Return the folder of a recording: `directory` where it is given, else a new one with `name`."""

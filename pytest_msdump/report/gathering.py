@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump import registry
 from pytest_msdump.comparison.assemble import assemble, coverage_of
 from pytest_msdump.comparison.comparing import comparer_of
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import NetworkOperator, Report
 from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.json_report import write_json
 from pytest_msdump.storage.files import open_regular
 
@@ -206,6 +208,16 @@ def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -
         if name != keep and (kind in kinds or _begins_with(directory / name, beginning)):
             with suppress(OSError):
                 (directory / name).unlink()
+    for kind in kinds:
+        if kind not in _FILES and kind not in _PRINTED:
+            with suppress(OSError):
+                (directory / _kind_elsewhere(kind).file).unlink()
+
+
+def _kind_elsewhere(kind: str) -> ReportKind:
+    """Return a kind of report of another package."""
+    found: ReportKind = registry.entries("report")[kind]()
+    return found
 
 
 def _not_ended(plan: Plan) -> Report:
@@ -262,7 +274,11 @@ def write_report(
         "md": lambda: _markdown(report, directory),
         "gitlab": lambda: _gitlab(report, directory, root),
     }
-    files = [writers[kind]() for kind in kinds if kind not in _PRINTED]
+    files = [
+        writers[kind]() if kind in writers else _kind_elsewhere(kind).write(report, directory)
+        for kind in kinds
+        if kind not in _PRINTED
+    ]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and "md" in kinds:
         from pytest_msdump.report.markdown import append_summary

@@ -1,17 +1,17 @@
 """Every option, declared once: its pytest flag, ini key, key of the suite file and flag of the ``msdump`` command.
 
-Values stay text until `suite.load_suite` reads them, so that one place decides what a word means, wherever it was said.
+Values stay text until `suite.load_suite` reads them, so that one place decides what a word means. An option is read by
+its `kind` unless `suite.sections` has a reader for its name, and is then in `Suite.options`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.text.message import LANGUAGES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "ALLOW_INCOMPLETE",
@@ -33,25 +33,25 @@ REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
 USUAL_DETAILS = 5
 
 
-# No dataclass: every session of pytest comes by here, gate or no gate.
+@dataclass(frozen=True, slots=True)
 class Option:
     """One option and the four ways to say it.
 
     Parameters
     ----------
     name : str
-        The word for it everywhere in the code; attribute of a parsed command line: `dest`.
+        The word for it everywhere in the code; `dest` is the attribute of a parsed command line.
     flags : tuple of str
         pytest's, the usual one first; the rest are aliases.
     kind : str
         ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"``, ``"number"``, ``"count"`` (a number that may be
         left out) or ``"switch"`` (takes no value).
     help : str
-        One clause for ``--help`` and the reference page; the default is told apart.
+        One clause for ``--help`` and the reference page, without the default.
     metavar : str
         What stands for the value in ``--help``.
     default : str, optional
-        What holds when nobody says anything, as it would be typed; ``None`` when there is nothing to name.
+        What holds without the option, as it would be typed; ``None`` when there is nothing to name.
     choices : tuple of str
         The allowed words of a ``"choice"``.
     ini : str, optional
@@ -62,37 +62,30 @@ class Option:
         Flags of the ``msdump`` command.
     """
 
-    __slots__ = ("choices", "cli_flags", "default", "flags", "help", "ini", "kind", "metavar", "name", "toml")
-
-    def __init__(
-        self,
-        name: str,
-        flags: tuple[str, ...],
-        kind: str,
-        help: str,  # noqa: A002 - argparse's word
-        metavar: str,
-        default: str | None = None,
-        choices: tuple[str, ...] = (),
-        ini: str | None = None,
-        toml: str | None = None,
-        cli_flags: tuple[str, ...] = (),
-    ) -> None:
-        self.name, self.flags, self.kind, self.help, self.metavar = name, flags, kind, help, metavar
-        self.default, self.choices, self.ini, self.toml, self.cli_flags = default, choices, ini, toml, cli_flags
+    name: str
+    flags: tuple[str, ...]
+    kind: str
+    help: str
+    metavar: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    ini: str | None = None
+    toml: str | None = None
+    cli_flags: tuple[str, ...] = ()
 
     @property
     def dest(self) -> str:
-        """The attribute that a parsed command line holds the value in."""
+        """The attribute of a parsed command line that holds the value."""
         return f"msdump_{self.name}"
 
     @property
     def help_line(self) -> str:
-        """The help with its default, for a person; argparse wants the percent signs doubled."""
+        """The help with its default; argparse wants the percent signs doubled."""
         return f"{self.help} (default: {self.default})" if self.default else self.help
 
 
 def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
-    """Fill in what follows from the name; whatever differs is passed in `rest`."""
+    """Return an option whose flags and keys follow from its name, but for what `rest` says."""
     dashed = name.replace("_", "-")
     usual: dict[str, Any] = {
         "flags": (f"--msdump-{dashed}",),
@@ -229,7 +222,7 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
-# Of fixtures: pytest's alone, and nothing that a suite or a command could ask for.
+# Of fixtures: pytest's alone.
 FIXTURE_OPTIONS: tuple[Option, ...] = (
     Option(
         name="generate",
@@ -249,7 +242,7 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-# Of what is told of a finished run: no suite file says it, since it changes neither verdicts nor numbers.
+# Of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
 TELLING_OPTIONS: tuple[Option, ...] = (
     Option(
         name="all",
@@ -294,17 +287,8 @@ COMMAND_FLAGS = {option.name: option.cli_flags[-1] for option in OPTIONS}
 
 
 def given(namespace: object) -> dict[str, Any]:
-    """Return name → value of every option that a parsed command line holds, ``None`` where it was not given.
-
-    Parameters
-    ----------
-    namespace : object
-        argparse's, or pytest's ``config.option``.
-    """
+    """Return name → value of every option in a namespace of argparse or pytest, ``None`` where it was not given."""
     return {option.name: getattr(namespace, option.dest, None) for option in OPTIONS}
-
-
-# -- An option in the words of pytest and of argparse ----------------------------------------------------------------
 
 
 def argparse_kwargs(option: Option) -> dict[str, Any]:
@@ -331,21 +315,14 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
 
 
 def ini_kwargs(option: Option) -> dict[str, Any]:
-    """Return the arguments of ``parser.addini``, `name` included; an option with no ini key has none to return.
-
-    Raises
-    ------
-    ValueError
-        If the option has no ini key.
-    """
+    """Return the arguments of ``parser.addini`` for an option that has an ini key."""
     if option.ini is None:
         raise ValueError(f"option {option.name} has no ini key")
     kind = {"texts": "linelist", "switch": "bool"}.get(option.kind, "string")
     return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
 
 
-# -- In which language a person is spoken to -------------------------------------------------------------------------
-
+# -- the language ----------------------------------------------------------------------------------------------------
 
 # POSIX: the first that is set, and not empty, decides.
 _VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from importlib.metadata import entry_points
 
-from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.errors import ConfigError, UnknownNameError
 from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 __all__ = [
+    "finite",
     "parse_count",
     "parse_coverage",
     "parse_jobs",
     "parse_report",
     "parse_spec",
-    "parse_threshold",
 ]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -30,44 +27,6 @@ _MOST_SPEC_VALUES = 1_000_000
 
 # Each is a thread with a pair open; more than any machine has use for.
 _MOST_JOBS = 256
-
-
-def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
-    """Read ``METRIC=VALUE``.
-
-    Parameters
-    ----------
-    text : str
-        As typed; METRIC is an id or a short form.
-    where : str
-        How the option is spelled there, for the message.
-
-    Returns
-    -------
-    tuple of (str, float)
-        The metric as typed, which findings repeat, and its limit.
-
-    Raises
-    ------
-    ConfigError
-        If there is no ``=``, or VALUE is not a finite number, or the metric takes no limit.
-    UnknownNameError
-        If there is no such metric.
-
-    Examples
-    --------
-    >>> parse_threshold("cosine=0.999")
-    ('cosine', 0.999)
-    """
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name:
-        raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
-    metric = SHORT_FORMS.get(name, name)
-    if metric not in METRICS:
-        raise UnknownNameError(f"{where}: unknown metric {name!r}; {nearest(name, {*METRICS, *SHORT_FORMS})}")
-    if METRICS[metric].direction == "none":
-        raise ConfigError(f"{where}: {metric} takes no limit")
-    return name, _finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
 
 
 def parse_spec(text: str, *, where: str = "SPEC") -> frozenset[int] | None:
@@ -155,7 +114,7 @@ def parse_coverage(value: str | float, *, flag: bool, where: str | None = None) 
 def _coverage_number(number: str | float, value: object, where: str) -> float:
     if not isinstance(number, str):
         number = repr(float(number))
-    return _finite(number, f"{where}: {value!r} is not a number of per cent, e.g. 90")
+    return finite(number, f"{where}: {value!r} is not a number of per cent, e.g. 90")
 
 
 def _share(per_cent: float, value: object, where: str) -> float:
@@ -197,7 +156,8 @@ def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -
     if not kinds:
         raise ConfigError(f"{where}: names no report; known: {', '.join(REPORT_KINDS)}")
     for kind in kinds:
-        if kind not in REPORT_KINDS:
+        # Looked up only for a kind that is not ours.
+        if kind not in REPORT_KINDS and kind not in entry_points(group="pytest_msdump.report").names:
             raise UnknownNameError(f"{where}: unknown report {kind!r}; known: {', '.join(REPORT_KINDS)}")
     return tuple(dict.fromkeys(kinds))
 
@@ -259,7 +219,7 @@ def parse_count(value: str | int | bool, *, where: str = "--msdump-detail") -> i
     return int(text)
 
 
-def _finite(text: str, refusal: str) -> float:
+def finite(text: str, refusal: str) -> float:
     """Read a plain decimal number; Python's own extras (`1_0`, `nan`, other scripts' digits) are slips of typing."""
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(number):

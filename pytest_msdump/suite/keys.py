@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +274,8 @@ class Suite:
     fusion, quant_fusion, close_fusion : Path, optional
         Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
         model compiled with fusion off.
+    options : mapping of str to Any
+        Every option of the table that was given, by name, as it was read.
     """
 
     name: str
@@ -299,3 +301,4 @@ class Suite:
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)

@@ -205,6 +205,7 @@ def _assemble(
         allow_incomplete=said.get("allow_incomplete", False),
         report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
         graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
+        options={option.name: found for option in OPTIONS if (found := said.get(option.name)) is not None},
         **rule_files,
     )
 

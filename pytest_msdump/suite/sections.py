@@ -20,8 +20,8 @@ from pytest_msdump.settings import (
     parse_jobs,
     parse_report,
     parse_spec,
-    parse_threshold,
 )
+from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import is_url
 from pytest_msdump.suite.keys import (
     Reader,
@@ -40,7 +40,7 @@ from pytest_msdump.suite.keys import (
     whole,
 )
 
-__all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
+__all__ = ["FileName", "PlacedPath", "SideText", "parse_threshold", "read_file", "read_options"]
 
 _FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
@@ -124,26 +124,30 @@ def _shared(base: Path) -> dict[str, Reader]:
     def path(value: object, where: str) -> PlacedPath:
         return PlacedPath(_own_path(value, where), base, where)
 
-    readers: dict[str, Reader] = {
+    by_kind: dict[str, Reader] = {
+        "path": path,
+        "text": text,
+        "texts": texts,
+        "number": _number,
+        "count": _detail,
+        "switch": flag,
+    }
+    readers = {
+        option.name: choice(*option.choices) if option.choices else by_kind[option.kind]
+        for option in OPTIONS
+        if option.toml
+    }
+    return readers | {
         "left": side,
         "right": side,
         "profile": _profile,
         "without": _without,
-        "select": texts,
-        "deselect": texts,
         "iteration": _spec,
         "rank": _spec,
         "graph": _spec,
-        "allow_incomplete": flag,
         "report": _report,
-        "detail": _detail,
         "jobs": _jobs,
-        "report_dir": path,
-        "fusion": path,
-        "quant_fusion": path,
-        "close_fusion": path,
     }
-    return readers | {option.name: choice(*option.choices) for option in OPTIONS if option.choices}
 
 
 def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
@@ -243,6 +247,11 @@ def _report(value: object, where: str) -> tuple[str, ...]:
     return parse_report(value if isinstance(value, str) else texts(value, where), where=where)
 
 
+def _number(value: object, where: str) -> float:
+    typed = isinstance(value, str)
+    return finite(str(value).strip(), f"{where}: {value!r} is not a finite number") if typed else number(value, where)
+
+
 def _detail(value: object, where: str) -> int:
     return parse_count(value if isinstance(value, str | bool) else whole(value, where), where=where)
 
@@ -257,6 +266,44 @@ def _coverage_per_cent(value: object, where: str) -> float:
 
 def _coverage_share(value: object, where: str) -> float:
     return parse_coverage(value if isinstance(value, str) else number(value, where), flag=False, where=where)
+
+
+def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
+    """Read ``METRIC=VALUE``.
+
+    Parameters
+    ----------
+    text : str
+        As typed; METRIC is an id or a short form.
+    where : str
+        How the option is spelled there, for the message.
+
+    Returns
+    -------
+    tuple of (str, float)
+        The metric as typed, which findings repeat, and its limit.
+
+    Raises
+    ------
+    ConfigError
+        If there is no ``=``, or VALUE is not a finite number, or the metric takes no limit.
+    UnknownNameError
+        If there is no such metric.
+
+    Examples
+    --------
+    >>> parse_threshold("cosine=0.999")
+    ('cosine', 0.999)
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name:
+        raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
+    metric = SHORT_FORMS.get(name, name)
+    if metric not in METRICS:
+        raise UnknownNameError(f"{where}: unknown metric {name!r}; {nearest(name, {*METRICS, *SHORT_FORMS})}")
+    if METRICS[metric].direction == "none":
+        raise ConfigError(f"{where}: {metric} takes no limit")
+    return name, finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
 
 
 def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:

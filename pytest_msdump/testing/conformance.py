@@ -1,4 +1,4 @@
-"""The laws that every reader keeps, as tests to inherit."""
+"""The laws that every reader and every kind of report keep, as tests to inherit."""
 
 # These are tests, though they are shipped: they assert.
 # ruff: noqa: S101
@@ -17,12 +17,20 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.comparison.planning import plan
 from pytest_msdump.dumps.base import Reader
+from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.report.base import ReportKind
+from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.settings import REPORT_KINDS
+from pytest_msdump.suite import load_suite
+from pytest_msdump.testing.builder import write_reference
 
-__all__ = ["ReaderConformance"]
+__all__ = ["ReaderConformance", "ReportConformance"]
 
 
 class ReaderConformance(ABC):
@@ -127,6 +135,67 @@ class ReaderConformance(ABC):
         """Dumps travel between the processes of a parallel run."""
         dump = reader.index(dump_root)
         assert pickle.loads(pickle.dumps(dump)) == dump  # noqa: S301
+
+
+class ReportConformance(ABC):
+    """Inherit it, give the fixture, and pytest runs the laws against your kind of report.
+
+    Examples
+    --------
+    >>> class TestMyReport(ReportConformance):
+    ...     @pytest.fixture
+    ...     def kind(self):
+    ...         return MyReport()
+    """
+
+    @pytest.fixture
+    @abstractmethod
+    def kind(self) -> ReportKind:
+        """Return the kind under test."""
+
+    @pytest.fixture
+    def report(self, tmp_path: Path) -> Report:
+        """Return a report of pairs that pass and fail, of a hostile name, and of a tensor without a partner."""
+        right = {"conv1": [1.0, 2.0], "relu1": [0.0, 2.0], "a\x1b[2J::error::b<b>": [1.0, 1.0], "fc": [3.0]}
+        left = {name: values for name, values in right.items() if name != "fc"} | {"relu1": [0.0, -2.0]}
+        write_reference(tmp_path / "left", left)
+        write_reference(tmp_path / "right", right)
+        sides = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
+        planned = plan(load_suite(file=None, options=sides, directory=tmp_path))
+        return gathered(planned, measured(planned))
+
+    def test_it_has_a_name_and_a_file_of_its_own(self, kind: ReportKind) -> None:
+        """It takes no name or file of the kinds that are there."""
+        assert kind.name
+        assert kind.name not in REPORT_KINDS
+        assert kind.file == Path(kind.file).name
+        assert kind.file not in {"results.json", "ops.csv", "index.html", "summary.md", "gl-code-quality.json"}
+
+    def test_it_writes_its_file_and_nothing_else(self, kind: ReportKind, report: Report, tmp_path: Path) -> None:
+        """The folder may not be there before."""
+        written = kind.write(report, tmp_path / "out")
+        assert written == tmp_path / "out" / kind.file
+        # A report directory that is made gets a .gitignore.
+        assert {path.name for path in written.parent.iterdir()} - {".gitignore"} == {kind.file}
+        assert written.stat().st_size
+
+    def test_it_replaces_its_file(self, kind: ReportKind, report: Report, tmp_path: Path) -> None:
+        """A report is that of one run, and two reports of one run are alike."""
+        content = kind.write(report, tmp_path).read_bytes()
+        (tmp_path / kind.file).write_bytes(b"of an earlier run")
+        assert kind.write(report, tmp_path).read_bytes() == content
+
+    def test_no_name_drives_a_terminal(self, kind: ReportKind, report: Report, tmp_path: Path) -> None:
+        """Names come from dumps; `pytest_msdump.escape` makes them safe."""
+        content = kind.write(report, tmp_path).read_bytes()
+        assert b"\x1b" not in content
+        assert b"::error::" not in content
+
+    def test_an_unwritable_folder_is_one_error(self, kind: ReportKind, report: Report, tmp_path: Path) -> None:
+        """Of this package's kind, so that the gate can say it in a line."""
+        (tmp_path / "file").write_text("no folder")
+        with pytest.raises(MsdumpError):
+            kind.write(report, tmp_path / "file")
 
 
 def _all_refs(dump: Dump) -> Iterator[TensorRef]:

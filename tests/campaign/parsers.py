@@ -77,11 +77,11 @@ from pytest_msdump.settings.values import (
     parse_jobs,
     parse_report,
     parse_spec,
-    parse_threshold,
 )
 from pytest_msdump.storage.remote import is_url, parse_location
 from pytest_msdump.suite import load_suite
 from pytest_msdump.suite.load import dumped_path
+from pytest_msdump.suite.sections import parse_threshold
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

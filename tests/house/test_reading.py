@@ -26,6 +26,7 @@ ALLOWED = {
     "scheduling/program_version.py": "modules of this package",
     "storage/files.py": "the way itself",
     "testing/builder.py": "files that the builder has just written",
+    "testing/conformance.py": "reports that the test has just written",
 }
 _METHODS = {"read_text", "read_bytes"}
 # Functions of other packages that open a path by themselves.

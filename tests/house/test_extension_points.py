@@ -1,0 +1,175 @@
+"""Each diff of CONTRIBUTING.md adds what it says, as another package or a change here would."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pytest_msdump
+
+PACKAGE = Path(pytest_msdump.__file__).parent
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+DIFFS = dict(re.findall(r"^### An? ([\w ]+)\n.*?^```diff\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
+KINDS = ["dump format", "report", "memory format", "recorder", "metric", "option"]
+METADATA = "Metadata-Version: 2.1\nName: addon\nVersion: 1\n"
+
+
+def files_of(diff: str) -> dict[str, list[str]]:
+    parts = re.split(r"^\+\+\+ b/(.+)\n", diff, flags=re.MULTILINE)
+    return {name: lines.splitlines() for name, lines in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def install(kind: str, site: Path) -> None:
+    """Apply a diff: files of another package with its entry points, or changes to a copy of this package."""
+    for name, lines in files_of(DIFFS[kind]).items():
+        before = "".join(f"{line[1:]}\n" for line in lines if line[0] != "+")
+        after = "".join(f"{line[1:]}\n" for line in lines if line[0] != "-")
+        path = site / name
+        if name == "pyproject.toml":
+            group, *points = after.splitlines()
+            (site / "addon-1.dist-info").mkdir()
+            (site / "addon-1.dist-info/METADATA").write_text(METADATA)
+            section = re.sub(r'\[project.entry-points."(.*)"\]', r"[\1]", group)
+            text = "\n".join([section, *(point.replace('"', "") for point in points)])
+            (site / "addon-1.dist-info/entry_points.txt").write_text(text + "\n")
+            continue
+        if name.startswith("pytest_msdump/"):
+            if not (site / "pytest_msdump").exists():
+                shutil.copytree(PACKAGE, site / "pytest_msdump", ignore=shutil.ignore_patterns("__pycache__"))
+            content = path.read_text("utf-8")
+            assert content.count(before) == 1, f"{name} has changed; write the diff anew"
+            after = content.replace(before, after)
+        path.write_text(after, "utf-8")
+
+
+def run(folder: Path, *words: str, code: int = 0) -> str:
+    """Run Python on words in a folder, with what was installed beside it."""
+    ran = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder / "site")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def msdump(folder: Path, *words: str, code: int = 0) -> str:
+    return run(folder, "-m", "pytest_msdump", *words, code=code)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "site").mkdir()
+    np.save(tmp_path / "left.npy", np.float32([1, 2, 3]))
+    np.save(tmp_path / "right.npy", np.float32([1, 2, 5]))
+    return tmp_path
+
+
+def test_every_kind_is_a_diff_of_less_than_forty_lines_and_two_files_here() -> None:
+    assert list(DIFFS) == KINDS
+    for diff in DIFFS.values():
+        assert len(diff.splitlines()) < 40
+        assert len([name for name in files_of(diff) if name.startswith("pytest_msdump/")]) <= 2
+
+
+@pytest.mark.e2e
+def test_a_dump_format(folder: Path) -> None:
+    install("dump format", folder / "site")
+    for side in ("left", "right"):
+        (folder / side).mkdir()
+        shutil.copy(folder / f"{side}.npy", folder / side / "conv1.tensor")
+    assert "reader tensor-folder" in msdump(folder, "compare", "left", "left")
+    assert "conv1:output:0" in msdump(folder, "compare", "left", "right", code=1)
+
+
+@pytest.mark.e2e
+def test_a_dump_format_keeps_the_laws(folder: Path) -> None:
+    install("dump format", folder / "site")
+    (folder / "test_reader.py").write_text(
+        "import numpy, pytest\n"
+        "from tensor_folder import TensorFolderReader\n"
+        "from pytest_msdump.testing.conformance import ReaderConformance\n"
+        "class TestReader(ReaderConformance):\n"
+        "    @pytest.fixture\n    def reader(self):\n        return TensorFolderReader()\n"
+        "    @pytest.fixture\n    def dump_root(self, tmp_path):\n"
+        "        (tmp_path / 'dump').mkdir()\n"
+        "        with open(tmp_path / 'dump' / 'conv1.tensor', 'wb') as file:\n"
+        "            numpy.save(file, numpy.ones(3))\n"
+        "        return tmp_path / 'dump'\n"
+    )
+    assert " passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_reader.py")
+
+
+@pytest.mark.e2e
+def test_a_report(folder: Path) -> None:
+    install("report", folder / "site")
+    (folder / "test_report.py").write_text(
+        "import pytest\n"
+        "from lines_report import LinesReport\n"
+        "from pytest_msdump.testing.conformance import ReportConformance\n"
+        "class TestReport(ReportConformance):\n"
+        "    @pytest.fixture\n    def kind(self):\n        return LinesReport()\n"
+    )
+    assert " passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_report.py")
+    words = ["compare", "left.npy", "right.npy", "--report", "json,lines", "--report-dir", "out"]
+    assert "lines.txt" in msdump(folder, *words, code=1)
+    assert (folder / "out/lines.txt").read_text() == "fail left:output:0\n"
+
+
+@pytest.mark.e2e
+def test_a_report_of_pytest(folder: Path) -> None:
+    install("report", folder / "site")
+    words = ["--msdump-left=left.npy", "--msdump-right=right.npy", "--msdump-report=lines", "--msdump-report-dir=out"]
+    run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, code=1)
+    assert (folder / "out/lines.txt").read_text() == "fail left:output:0\n"
+
+
+@pytest.mark.e2e
+def test_a_memory_format(folder: Path) -> None:
+    install("memory format", folder / "site")
+    values = np.arange(2 * 3 * 4 * 5, dtype="f4").reshape(2, 3, 4, 5)
+    np.save(folder / "stored.npy", values.transpose(3, 2, 1, 0).copy())
+    msdump(folder, "convert", "stored.npy", "--from-format", "WHCN", "--memory-format", "NCHW", "--out", "out")
+    (made,) = (folder / "out").glob("*.npy")
+    np.testing.assert_array_equal(np.load(made), values)
+
+
+@pytest.mark.e2e
+def test_a_recorder(folder: Path) -> None:
+    install("recorder", folder / "site")
+    (folder / "test_steps.py").write_text(
+        "import numpy\n"
+        "def test_steps(msdump_recorder):\n"
+        "    dump = msdump_recorder.steps([('one', numpy.ones(2)), ('two', numpy.zeros(3))])\n"
+        "    assert [ref.key.op.label for ref in dump.refs] == ['one', 'two']\n"
+        "    assert not hasattr(msdump_recorder, 'missing')\n"
+    )
+    assert "1 passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_steps.py")
+
+
+@pytest.mark.e2e
+def test_a_metric(folder: Path) -> None:
+    install("metric", folder / "site")
+    words = ["compare", "left.npy", "right.npy", "--threshold", "cosine=0.5", "--threshold", "mse=1.3"]
+    assert re.search(r"\n  mse +1\.33333 +<= 1\.3 +--threshold mse=1\.3 +FAIL\n", msdump(folder, *words, code=1))
+
+
+@pytest.mark.e2e
+def test_an_option(folder: Path) -> None:
+    install("option", folder / "site")
+    assert "\nthe end\n" in msdump(folder, "compare", "left.npy", "left.npy", "--footer", "the end")
+    (folder / "msdump.toml").write_text('[msdump]\nleft = "left.npy"\nright = "left.npy"\nfooter = "from the file"\n')
+    assert "\nfrom the file\n" in msdump(folder, "compare")
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--msdump-footer=typed", "msdump.toml"]
+    assert "2 passed" in run(folder, *words)
