@@ -197,13 +197,21 @@ class CachingComparer:
         """Compare a pair, or find its record."""
         if self._cache is None:
             return Cached(self._comparer.compare(pair))
-        key = self._cache.key(pair)
-        found = self._cache.get(key, pair)
+        found = self.find(pair)
         if found is not None:
-            return Cached(found, key, is_reused=True)
+            return found
+        key = self._cache.key(pair)
         record = self._comparer.compare(pair)
         # The record of a file that changed while it was read belongs to neither version.
         return Cached(record, key if key == self._cache.key(pair) else None)
+
+    def find(self, pair: Pair) -> Cached | None:
+        """Find the record of a pair in the cache, if there is one."""
+        if self._cache is None:
+            return None
+        key = self._cache.key(pair)
+        found = self._cache.get(key, pair)
+        return None if found is None else Cached(found, key, is_reused=True)
 
     def died(self, pair: Pair) -> Cached:
         """Return the error of a pair that two worker processes died of."""

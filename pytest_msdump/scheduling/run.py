@@ -108,7 +108,13 @@ class Runner:
         self._done: dict[int, Cached] = {}
         has_code = bool(plan.extras.converters or plan.extras.algorithms)
         is_remote = any(isinstance(side.root, RemotePath) for side in (plan.left, plan.right))
-        if min(jobs, len(order)) > 1 and not has_code and not is_remote:
+        is_parallel = jobs > 1 and not has_code and not is_remote
+        if is_parallel:
+            # No process is started for records that are there already.
+            found = {number: self._comparer.find(plan.pairing.pairs[number]) for number in order}
+            self._done = {number: cached for number, cached in found.items() if cached is not None}
+            order = [number for number in order if number not in self._done]
+        if is_parallel and len(order) > 1:
             self._workers = Workers(
                 self._comparer.compare,
                 (plan.pairing.pairs[number] for number in order),
