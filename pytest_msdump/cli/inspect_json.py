@@ -14,8 +14,8 @@ from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTenso
 from pytest_msdump.inspect.survey import Survey
 from pytest_msdump.model.dump import Dump, DumpConfiguration
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator
-from pytest_msdump.model.json_values import encode
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
+from pytest_msdump.report.json_forms import encode
 
 __all__ = ["check_entry", "file_entry", "line_entry", "survey_entry"]
 

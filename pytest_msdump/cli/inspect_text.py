@@ -16,9 +16,9 @@ from pytest_msdump.inspect.verify import verifiable, verify
 from pytest_msdump.model.describe import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
 from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator
-from pytest_msdump.model.json_values import encode
 from pytest_msdump.model.statistics import Statistic, StatisticDifference
 from pytest_msdump.model.tensor import COORDINATES, TensorRef, TensorSpec
+from pytest_msdump.report.json_forms import encode
 
 __all__ = [
     "arguments_lines",

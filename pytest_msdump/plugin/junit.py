@@ -9,9 +9,9 @@ from _pytest.junitxml import xml_key
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.json_values import encode
 from pytest_msdump.report.causes import with_causes_first
 from pytest_msdump.report.coverage import first_failing
+from pytest_msdump.report.json_forms import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

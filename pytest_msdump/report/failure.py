@@ -10,10 +10,10 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
-from pytest_msdump.model.json_values import encode
 from pytest_msdump.model.numbers import beside, index_text, number, plain, told_apart
 from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
+from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.tables import columns, command, filled, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 

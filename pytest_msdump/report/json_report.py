@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.json_values import NONFINITE, dumps, encode
 from pytest_msdump.model.pairing import Missing
 from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.report import Coverage, NetworkOperator, Report, SideInfo, SuggestedPartner, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.coverage import counts
-from pytest_msdump.report.entries import check_entries
-from pytest_msdump.report.record_json import from_json, to_json
+from pytest_msdump.report.json_forms import (
+    COUNT,
+    FLAG,
+    INDEX,
+    NUMBER,
+    SHARE,
+    SIDE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Form,
+    WrongValueError,
+    as_given,
+    by_name,
+    dumps,
+    lenient,
+    list_of,
+    nullable,
+    one_of,
+    optional,
+    refusing,
+    table,
+    table_with_message,
+)
+from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION
 from pytest_msdump.storage.files import read_user_file, write_file
-from pytest_msdump.text import message_of
 
 __all__ = [
     "SCHEMA_VERSION",
     "coverage_json",
     "document",
+    "head_json",
     "missing_json",
-    "outline",
     "read_json",
     "report_from",
     "unmatched_json",
@@ -36,43 +56,201 @@ SCHEMA_VERSION = 1
 
 # About two hundred thousand records; more than any run this reads back, and less than memory.
 _LARGEST_FILE_BYTES = 512 * 1024 * 1024
-
-# One entry a line: `grep` finds a tensor, and version control shows which records changed.
-_RECORDS = "tensors"
-_LISTS = ("missing", "unmatched", _RECORDS)
-_NETWORK = "network"
-_BY_LINE = (*_LISTS, _NETWORK)
 # What is written in many small pieces is written slowly, and all of it at once would be as large as all else of a run.
-_TOGETHER = 64
+_LINES_AT_ONCE = 64
+
+
+# -- the keys of results.json, in the order in which they are written -------------------------------------------------
+
+
+def _coverage(**found: Any) -> Coverage:
+    if found["right_paired"] > found["right_total"]:
+        raise WrongValueError("more tensors were paired than there are")
+    return Coverage(**found)
+
+
+def _unmatched(**found: Any) -> UnmatchedTensor:
+    # The address holds both, too.
+    del found["io"], found["slot"]
+    at = Coordinates(**{name: found.pop(name) for name in COORDINATES})
+    named = {name: found.pop(name) for name in _NAMES}
+    return UnmatchedTensor(tensor=ReportedTensor(at=at, **named), **found)
+
+
+def _unmatched_parts(one: UnmatchedTensor) -> Mapping[str, Any]:
+    tensor = one.tensor
+    _, io, slot = tensor.address.rsplit(":", 2)
+    return {
+        **{name: getattr(tensor, name) for name in _NAMES},
+        **{name: getattr(tensor.at, name) for name in COORDINATES},
+        "io": io,
+        "slot": int(slot),
+        "side": one.side,
+        "order": one.order,
+        "reason": one.reason,
+        "candidates": one.candidates,
+        "suggestions": one.suggestions,
+        **one.why.entry,
+    }
+
+
+_NAMES = ("address", "file", "op_type", "dtype", "shape", "device_address")
+_SUGGESTION = table(
+    SuggestedPartner,
+    {
+        "address": ADDRESS,
+        "confidence": TEXT,
+        "why": TEXT,
+        "apart": optional(nullable(NUMBER)),
+        "shape": optional(SHAPE_RELATION, ""),
+        "by": optional(TEXT, ""),
+    },
+)
+_UNMATCHED = table_with_message(
+    _unmatched,
+    "reason",
+    "why",
+    {
+        "side": SIDE,
+        "address": ADDRESS,
+        "file": TEXT,
+        "op_type": nullable(TEXT),
+        "dtype": nullable(TEXT),
+        "io": one_of(("input", "output")),
+        "slot": COUNT,
+        "shape": nullable(INDEX),
+        "device_address": nullable(WHOLE),
+        "order": nullable(COUNT),
+        **AT,
+        "reason": TEXT,
+        **CODE,
+        "candidates": TEXTS,
+        "suggestions": optional(list_of(_SUGGESTION)),
+    },
+    parts=_unmatched_parts,
+)
+_MISSING = table_with_message(
+    Missing, "reason", "why", {"left": TEXT, "right": TEXT, "reason": TEXT, **CODE, "candidates": TEXTS}
+)
+_OPERATOR = table(
+    NetworkOperator,
+    {
+        "index": WHOLE,
+        "sequence": WHOLE,
+        "name": TEXT,
+        "op_type": TEXT,
+        "left": TEXTS,
+        "right": TEXTS,
+        "relation": TEXT,
+    },
+)
+_COVERAGE = table(
+    _coverage,
+    {
+        "right_total": COUNT,
+        "right_paired": COUNT,
+        "value": SHARE,
+        "min_coverage": lenient(nullable(SHARE)),
+        "incomplete": optional(list_of(SIDE), ()),
+    },
+)
+_SIDE = table(
+    SideInfo,
+    {
+        "directory": TEXT,
+        "reader": TEXT,
+        "labels": lenient(by_name(TEXT)),
+        "notes": lenient(TEXTS),
+        "unexplained": lenient(TEXTS),
+        "operators": lenient(COUNT),
+        "tensors": lenient(COUNT),
+        "partial_run": optional(as_given(table(dict, {"newer": COUNT, "tensors": COUNT})), {}),
+    },
+)
+_LIMITS = as_given(
+    table(
+        dict,
+        {
+            "nan": lenient(TEXT),
+            "threshold": lenient(by_name(NUMBER)),
+            "rules": lenient(TEXTS),
+            "known_drift": lenient(TEXTS),
+        },
+    )
+)
+# One entry a line: `grep` finds a tensor, and version control shows which records changed.
+_BY_LINE: Mapping[str, Form] = {"missing": _MISSING, "unmatched": _UNMATCHED, "tensors": RECORD, "network": _OPERATOR}
+_KEYS: Mapping[str, Form] = {
+    "schema_version": lenient(WHOLE),
+    "left": _SIDE,
+    "right": _SIDE,
+    "profile": TEXT,
+    "notes": optional(TEXTS, ()),
+    "rerun": optional(TEXTS, ()),
+    "limits": _LIMITS,
+    "complete": lenient(FLAG),
+    "counts": by_name(COUNT),
+    "coverage": _COVERAGE,
+    "localised_by": optional(TEXT, ""),
+    "missing": list_of(_MISSING),
+    "unmatched": list_of(_UNMATCHED),
+    "tensors": list_of(RECORD),
+    "network": optional(list_of(_OPERATOR), ()),
+    "edges": optional(list_of(list_of(WHOLE, length=2)), ()),
+}
+
+
+def _report_parts(report: Report) -> Mapping[str, Any]:
+    plain = {key: getattr(report, key) for key in _KEYS.keys() - {"schema_version", "counts", "tensors"}}
+    return {**plain, "schema_version": SCHEMA_VERSION, "counts": counts(report), "tensors": report.records}
+
+
+def _report(**found: Any) -> Report:
+    found.pop("schema_version", None)
+    records, counted = found.pop("tensors"), found.pop("counts")
+    ended = found.pop("complete", False) or not all(record.was_run for record in records)
+    report = Report(records=records, ended=ended, **found)
+    if counted != counts(report):
+        raise WrongValueError("'counts' disagree with the entries")
+    return report
+
+
+_REPORT = table(_report, _KEYS, parts=_report_parts)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
+    entry: dict[str, Any] = _REPORT.write(report)
+    return entry
+
+
+def head_json(report: Report) -> dict[str, Any]:
+    """Return the same without the long lists."""
+    parts = _report_parts(report)
     return {
-        key: list(map(_line_json(key), value)) if key in _BY_LINE else value for key, value in outline(report).items()
+        key: form.write(parts[key]) for key, form in _KEYS.items() if key not in _BY_LINE and parts[key] != form.default
     }
 
 
-def outline(report: Report) -> dict[str, Any]:
-    """Return the same with the entries of long lists as the report holds them."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "left": _side(report.left),
-        "right": _side(report.right),
-        "profile": report.profile,
-        **({"notes": list(report.notes)} if report.notes else {}),
-        **({"rerun": list(report.rerun)} if report.rerun else {}),
-        "limits": dict(report.limits),
-        "complete": report.complete,
-        "counts": counts(report),
-        "coverage": coverage_json(report.coverage),
-        **({"localised_by": report.localised_by} if report.localised_by else {}),
-        "missing": report.missing,
-        "unmatched": report.unmatched,
-        _RECORDS: report.records,
-        **({_NETWORK: report.network} if report.network else {}),
-        **({"edges": [list(edge) for edge in report.edges]} if report.edges else {}),
-    }
+def missing_json(one: Missing) -> dict[str, Any]:
+    """Return a pair that could not be made as results.json has it."""
+    entry: dict[str, Any] = _MISSING.write(one)
+    return entry
+
+
+def unmatched_json(one: UnmatchedTensor) -> dict[str, Any]:
+    """Return a tensor without a partner as results.json has it."""
+    entry: dict[str, Any] = _UNMATCHED.write(one)
+    return entry
+
+
+def coverage_json(coverage: Coverage) -> dict[str, Any]:
+    """Return the coverage as results.json has it."""
+    entry: dict[str, Any] = _COVERAGE.write(coverage)
+    return entry
 
 
 def write_json(report: Report, directory: Path) -> Path:
@@ -87,133 +265,28 @@ def write_json(report: Report, directory: Path) -> Path:
 
 
 def _pieces(report: Report) -> Iterator[str]:
-    """The text of the file, some lines at a time."""
+    """Yield the text of the file, some lines at a time."""
+    parts = _report_parts(report)
     before = "{\n"
-    for key, value in outline(report).items():
+    for key, form in _KEYS.items():
+        value = parts[key]
+        if value == form.default:
+            continue
         yield f"{before}{dumps(key)}: "
         before = ",\n"
         if key not in _BY_LINE or not value:
-            yield dumps(list(value) if key in _BY_LINE else value)
+            yield dumps(form.write(value))
             continue
+        write = _BY_LINE[key].write
         yield "[\n  "
-        for start in range(0, len(value), _TOGETHER):
+        for start in range(0, len(value), _LINES_AT_ONCE):
             yield ",\n  " if start else ""
-            yield ",\n  ".join(map(dumps, map(_line_json(key), value[start : start + _TOGETHER])))
+            yield ",\n  ".join(dumps(write(one)) for one in value[start : start + _LINES_AT_ONCE])
         yield "\n]"
     yield "\n}\n"
 
 
-def _line_json(key: str) -> Callable[[Any], dict[str, Any]]:
-    """What writes an entry of one of the long lists."""
-    writers: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-        _RECORDS: to_json,
-        "unmatched": unmatched_json,
-        "missing": missing_json,
-        _NETWORK: _operator_json,
-    }
-    return writers[key]
-
-
-def coverage_json(coverage: Coverage) -> dict[str, Any]:
-    """Return the coverage as results.json has it."""
-    entry = {
-        "right_total": coverage.right_total,
-        "right_paired": coverage.right_paired,
-        "value": coverage.value,
-        "min_coverage": coverage.min_coverage,
-    }
-    return {**entry, "incomplete": list(coverage.incomplete)} if coverage.incomplete else entry
-
-
-def _coverage(entry: Mapping[str, Any]) -> Coverage:
-    named = entry.get("incomplete")
-    return Coverage(
-        entry["right_total"],
-        entry["right_paired"],
-        entry["value"],
-        entry.get("min_coverage"),
-        tuple(side for side in ("left", "right") if isinstance(named, list) and side in named),
-    )
-
-
-def missing_json(one: Missing) -> dict[str, Any]:
-    """Return a pair that could not be made as results.json has it."""
-    names = {"left": one.left, "right": one.right}
-    return {**names, "reason": one.reason, **one.why.entry, "candidates": list(one.candidates)}
-
-
-def _missing(entry: Mapping[str, Any]) -> Missing:
-    return Missing(entry["left"], entry["right"], message_of(entry, entry["reason"]), tuple(entry["candidates"]))
-
-
-def _operator_json(operator: NetworkOperator) -> dict[str, Any]:
-    return operator._asdict() | {"left": list(operator.left), "right": list(operator.right)}
-
-
-def _operator(entry: Mapping[str, Any]) -> NetworkOperator:
-    left, right = tuple(entry["left"]), tuple(entry["right"])
-    names = entry["index"], entry["sequence"], entry["name"], entry["op_type"]
-    return NetworkOperator(*names, left, right, entry["relation"])
-
-
-def unmatched_json(one: UnmatchedTensor) -> dict[str, Any]:
-    """Return a tensor without a partner as results.json has it."""
-    tensor = one.tensor
-    _, io, slot = tensor.address.rsplit(":", 2)
-    entry: dict[str, Any] = {
-        "side": one.side,
-        "address": tensor.address,
-        "file": tensor.file,
-        "op_type": tensor.op_type,
-        "dtype": tensor.dtype,
-        "io": io,
-        "slot": int(slot),
-        "shape": None if tensor.shape is None else list(tensor.shape),
-        "device_address": tensor.device_address,
-        "order": one.order,
-        **{name: getattr(tensor.at, name) for name in COORDINATES},
-        "reason": one.reason,
-        **one.why.entry,
-        "candidates": list(one.candidates),
-    }
-    if one.suggestions is not None:
-        entry["suggestions"] = [_suggestion_json(suggestion) for suggestion in one.suggestions]
-    return entry
-
-
-def _unmatched(entry: Mapping[str, Any]) -> UnmatchedTensor:
-    shape = entry["shape"]
-    tensor = ReportedTensor(
-        address=entry["address"],
-        file=entry["file"],
-        op_type=entry["op_type"],
-        at=Coordinates(**{name: entry[name] for name in COORDINATES}),
-        dtype=entry["dtype"],
-        shape=None if shape is None else tuple(shape),
-        device_address=entry["device_address"],
-    )
-    suggestions = tuple(map(_suggestion, entry["suggestions"])) if "suggestions" in entry else None
-    why, candidates = message_of(entry, entry["reason"]), tuple(entry["candidates"])
-    return UnmatchedTensor(entry["side"], tensor, why, candidates, entry["order"], suggestions)
-
-
-def _suggestion_json(one: SuggestedPartner) -> dict[str, Any]:
-    entry: dict[str, Any] = {"address": one.address, "confidence": one.confidence, "why": one.why}
-    if one.shape:
-        entry |= {"apart": encode(one.apart), "shape": one.shape}
-    return {**entry, "by": one.by} if one.by else entry
-
-
-def _suggestion(entry: Mapping[str, Any]) -> SuggestedPartner:
-    apart = entry.get("apart")
-    return SuggestedPartner(
-        entry["address"],
-        entry["confidence"],
-        entry["why"],
-        NONFINITE[apart] if isinstance(apart, str) else apart,
-        entry.get("shape", ""),
-        entry.get("by", ""),
-    )
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -245,47 +318,9 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
     ConfigError
         A part of it is missing, is not what this package writes, or contradicts another; the text names it.
     """
-    check_entries(values, place=place)
-    report = Report(
-        left=_side_from(values["left"]),
-        right=_side_from(values["right"]),
-        profile=values["profile"],
-        limits=values["limits"],
-        records=tuple(map(from_json, values[_RECORDS])),
-        unmatched=tuple(map(_unmatched, values["unmatched"])),
-        missing=tuple(map(_missing, values["missing"])),
-        coverage=_coverage(values["coverage"]),
-        network=tuple(map(_operator, values.get(_NETWORK, ()))),
-        notes=tuple(values.get("notes", ())),
-        rerun=tuple(values.get("rerun", ())),
-        localised_by=values.get("localised_by", ""),
-        edges=tuple((edge[0], edge[1]) for edge in values.get("edges", ())),
-        ended=values.get("complete") is True or any(record["verdict"] == "not_run" for record in values[_RECORDS]),
-    )
-    if values.get("counts") != counts(report):
-        raise ConfigError(f"{place}: 'counts' disagree with the entries; the file was cut or edited: compare again")
-    return report
-
-
-def _side(side: SideInfo) -> dict[str, Any]:
-    """One side: tuples become lists; what hardly any dump has is there where it is said."""
-    values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(side).items()}
-    partial = values.pop("partial_run")
-    return {**values, "partial_run": dict(partial)} if partial else values
-
-
-def _side_from(values: Mapping[str, Any]) -> SideInfo:
-    """One side read back; what an earlier release did not write has its default."""
-    return SideInfo(
-        directory=values["directory"],
-        reader=values["reader"],
-        labels=values.get("labels", {}),
-        notes=tuple(values.get("notes", ())),
-        unexplained=tuple(values.get("unexplained", ())),
-        operators=values.get("operators", 0),
-        tensors=values.get("tensors", 0),
-        partial_run=values.get("partial_run", {}),
-    )
+    with refusing(place):
+        report: Report = _REPORT.read(values)
+        return report
 
 
 def _parsed(content: bytes, path: Path) -> Any:

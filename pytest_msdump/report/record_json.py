@@ -1,17 +1,21 @@
-"""One pair's record as results.json has it: `to_json` writes an entry of `tensors`, `from_json` reads one.
+"""One pair's record as an entry of `tensors` in results.json: one table of keys to check, to read and to write it.
 
-`report.entries` checks what was read from a file; `from_json` relies on it.
+The keys stand in the order in which they are written; ``docs/reference/results_json.md`` says what each one means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.causes.reasons import reason_text
-from pytest_msdump.facts.metrics import STATISTICS
+from pytest_msdump.dtypes import canonical
+from pytest_msdump.facts.dtypes import VALUE_KINDS
+from pytest_msdump.facts.metrics import METRICS, STATISTICS
 from pytest_msdump.model.comparison import (
+    FAILING,
+    OUTCOMES,
     Comparison,
     CustomResult,
     Finding,
@@ -21,7 +25,6 @@ from pytest_msdump.model.comparison import (
     WorstElement,
 )
 from pytest_msdump.model.graph import ArgumentDifference, KernelArguments
-from pytest_msdump.model.json_values import NONFINITE, decode, dumps, encode
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.record import (
     AxisErrors,
@@ -38,18 +41,51 @@ from pytest_msdump.model.record import (
 )
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame
+from pytest_msdump.report.json_forms import (
+    COUNT,
+    ELEMENT,
+    FLAG,
+    INDEX,
+    MESSAGE,
+    NUMBER,
+    NUMBERS,
+    PARAMETERS,
+    SIDE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Form,
+    WrongValueError,
+    as_given,
+    by_name,
+    dumps,
+    encode,
+    expected,
+    lenient,
+    list_of,
+    nullable,
+    one_of,
+    optional,
+    refusing,
+    shallow,
+    table,
+    table_with_message,
+)
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = ["from_json", "to_json", "to_text"]
-
-Entry = Mapping[str, Any]
+__all__ = [
+    "ADDRESS",
+    "AT",
+    "CODE",
+    "RECORD",
+    "SHAPE_RELATION",
+    "checked_record",
+    "from_json",
+    "to_json",
+    "to_text",
+]
 
 _SIDES = ("left", "right")
-_COUNTS = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
-_OF_DIAGNOSES = ("id", "confidence", "evidence", "code", "parameters")
-
-
-# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def to_text(record: Record) -> str:
@@ -59,41 +95,102 @@ def to_text(record: Record) -> str:
 
 def to_json(record: Record) -> dict[str, Any]:
     """Return a record as results.json holds it: only dict, list, str, int, float, bool and None."""
-    left, right, verdict = record.left, record.right, record.verdict
-    entry: dict[str, Any] = {
-        "order": record.order,
-        "left": _tensor_json(left),
-        "right": {**_tensor_json(right, right.source), "at": _known(right.at)},
-        **_coordinates(left.at),
-    }
-    if left.source is not None:
-        entry["source"] = _source_json(left.source)
-    entry |= {"how": record.how, "by": record.by, "transform": _transform_json(record.transform)}
-    entry["verdict"] = verdict.outcome
-    entry |= _UNMEASURED if record.comparison is None else _comparison_json(record.comparison)
-    entry |= _rest_json(record)
-    entry["would_pass"] = {metric: encode(bound) for metric, bound in verdict.would_pass.items()}
-    entry["findings"] = [_finding_json(finding) for finding in verdict.findings]
-    entry["checks"] = [_check_json(check) for check in record.checks]
-    entry |= {"judged_as": record.judged_as, "nan": record.nan, "known_drift": record.known_drift}
-    entry["notes"] = [say(note) for note in record.notes]
-    if record.notes:
-        entry["notes_said"] = [note.entry for note in record.notes]
-    if record.kernel_args:
-        entry["kernel_args"] = {side: _kernel_json(one) for side, one in record.kernel_args.items()}
-    if record.differing_arguments:
-        entry["differing_arguments"] = [one._asdict() for one in record.differing_arguments]
-    if record.role is not None:
-        entry |= _role_json(record)
-    if record.amplification is not None:
-        entry["amplification"] = encode(record.amplification)
-    if record.suspicious:
-        entry["suspicious"] = [_fit_json(fit) for fit in record.suspicious]
+    entry: dict[str, Any] = _RECORD.write(record)
     return entry
 
 
-# Every key is there, empty, when nothing was measured.
-_UNMEASURED: Entry = {
+def from_json(entry: Any, *, place: str = "a record") -> Record:
+    """Return the record that `to_json` wrote; what an earlier release did not write has its default.
+
+    Raises
+    ------
+    ConfigError
+        Names the first wrong value in `place`, what was expected there, and what was found.
+    """
+    with refusing(place):
+        record: Record = _RECORD.read(entry)
+        return record
+
+
+def checked_record(entry: Any, *, place: str) -> Record:
+    """Read a record of a file that may have been edited: it is also refused where its values contradict each other."""
+    with refusing(place):
+        record: Record = RECORD.read(entry)
+        return record
+
+
+# -- both sides --------------------------------------------------------------------------------------------------------
+
+
+def _read_address(value: Any) -> Any:
+    label, io, slot = value.rsplit(":", 2) if type(value) is str and value.count(":") >= 2 else ("", "", "")
+    is_slot = slot.isascii() and slot.isdecimal() and len(slot) <= 9
+    if not label or io not in ("input", "output") or not is_slot:
+        raise expected("OP:input:SLOT or OP:output:SLOT", value)
+    return value
+
+
+ADDRESS = Form(_read_address)
+AT: Mapping[str, Form] = {
+    "rank": nullable(COUNT),
+    "net": nullable(TEXT),
+    "graph": nullable(COUNT),
+    "iteration": nullable(COUNT),
+    "occurrence": nullable(COUNT),
+}
+_SOURCE = table(SourceFrame, {"file": TEXT, "line": WHOLE, "text": TEXT})
+_TENSOR: Mapping[str, Form] = {
+    "address": ADDRESS,
+    "op_type": nullable(TEXT),
+    "file": TEXT,
+    "dtype": nullable(TEXT),
+    "shape": nullable(INDEX),
+    "memory_format": nullable(TEXT),
+    "name": nullable(TEXT),
+    "true_name": nullable(TEXT),
+    "overflows": optional(TEXTS, ()),
+    "device_address": optional(nullable(WHOLE)),
+    "logical_shape": optional(nullable(INDEX)),
+    "source": optional(_SOURCE),
+    "row": optional(nullable(WHOLE)),
+    "at": table(Coordinates, {name: optional(form) for name, form in AT.items()}),
+}
+_RIGHT = table(ReportedTensor, _TENSOR)
+# The coordinates and the source of the left side stand in the record itself.
+_LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("at", "source")})
+
+
+# -- what was measured -------------------------------------------------------------------------------------------------
+
+
+_CLASSES = Nonfinite._fields[:8]
+_MEASURED: Mapping[str, Form] = {
+    "elements": nullable(COUNT),
+    "total_elements": optional(nullable(COUNT)),
+    "near_zero": optional(COUNT, 0),
+    "sampled": optional(FLAG, default=False),
+    "equal": nullable(FLAG),
+    "finite": lenient(COUNT),
+    "differing": lenient(COUNT),
+    "right_zero_mismatch": lenient(COUNT),
+    "rtol": lenient(NUMBER),
+    "atol": lenient(NUMBER),
+    "absolute_error_sum": lenient(nullable(NUMBER)),
+    "metrics": by_name({**dict.fromkeys(METRICS, NUMBER), "standard_deviation": list_of(NUMBER, length=4)}),
+    "undefined": lenient(by_name(TEXT, METRICS)),
+    "not_applicable": lenient(by_name(TEXT, METRICS)),
+    "where": by_name(nullable(INDEX), METRICS),
+    "vendor": lenient(by_name(NUMBER, METRICS)),
+    "reasons": optional(by_name(nullable(MESSAGE), METRICS), {}),
+    "nonfinite": table(
+        dict,
+        {**dict.fromkeys(_CLASSES, lenient(COUNT)), **dict.fromkeys(Nonfinite._fields[8:], lenient(nullable(INDEX)))},
+        parts=dict,
+    ),
+    "worst": list_of(table(WorstElement, {"index": INDEX, "left": ELEMENT, "right": ELEMENT, "ratio": NUMBER})),
+}
+# What any other record has there than one that was compared element by element, and what only the latter has.
+_UNMEASURED: Mapping[str, Any] = {
     "elements": None,
     "equal": None,
     "metrics": {},
@@ -102,465 +199,375 @@ _UNMEASURED: Entry = {
     "where": {},
     "vendor": {},
     "nonfinite": {},
-    "worst": [],
+    "worst": (),
+}
+_ONLY_MEASURED = (
+    *("finite", "differing", "right_zero_mismatch", "vendor", "rtol", "atol"),
+    *("undefined", "not_applicable"),
+)
+# Attributes of a comparison under their own names.
+_NUMBERS = (
+    *("elements", "total_elements", "near_zero", "sampled", "finite", "differing", "right_zero_mismatch"),
+    *("rtol", "atol", "absolute_error_sum", "vendor", "worst"),
+)
+
+
+def _measured_parts(comparison: Comparison) -> dict[str, Any]:
+    undefined, not_applicable = comparison.undefined, comparison.not_applicable
+    return {name: getattr(comparison, name) for name in _NUMBERS} | {
+        "equal": comparison.equal,
+        "metrics": comparison.values,
+        "undefined": {name: why and say(why) for name, why in undefined.items()},
+        "not_applicable": {name: why and say(why) for name, why in not_applicable.items()},
+        "where": comparison.places,
+        "reasons": undefined | not_applicable,
+        "nonfinite": comparison.nonfinite._asdict(),
+    }
+
+
+def _comparison(parts: Mapping[str, Any]) -> Comparison | None:
+    """Return the comparison of what was read, by key."""
+    if parts["elements"] is None:
+        return None
+    for key in _ONLY_MEASURED:
+        if key not in parts:
+            raise WrongValueError(f"'{key}' is missing")
+    for name in _CLASSES:
+        if name not in parts["nonfinite"]:
+            raise WrongValueError(f"nonfinite: '{name}' is missing")
+    values, reasons = parts["metrics"], parts.get("reasons", {})
+    not_applicable = parts["not_applicable"]
+    unmeasured = parts["undefined"] | not_applicable
+    measurements = {
+        metric: Measurement(
+            metric,
+            value=values.get(metric),
+            undefined=message_of(reasons.get(metric) or {}, unmeasured[metric]) if metric in unmeasured else None,
+            applies=metric not in not_applicable,
+            where=parts["where"].get(metric),
+        )
+        for metric in values | unmeasured
+    }
+    numbers = {name: parts[name] for name in _NUMBERS if name in parts}
+    return Comparison(measurements=measurements, nonfinite=Nonfinite(**parts["nonfinite"]), **numbers)
+
+
+def _message(entry: Mapping[str, Any] | None, sentence: str | None) -> Message | None:
+    """Return the message of a sentence that may be missing or empty; earlier releases wrote no code beside it."""
+    return message_of(entry or {}, sentence) if sentence else None
+
+
+# -- statistics in the place of a tensor -------------------------------------------------------------------------------
+
+
+def _read_sides(value: Any) -> Any:
+    named = list_of(SIDE).read(value)
+    if not named:
+        raise WrongValueError("no side is unseen")
+    return tuple(side for side in _SIDES if side in named)
+
+
+_KINDS = {"digest": TEXT, "count": COUNT}
+_STATISTIC = {name: nullable(_KINDS.get(fact.kind, NUMBER)) for name, fact in STATISTICS.items()}
+_STATISTICS_KEYS: Mapping[str, Form] = {
+    "unseen": Form(_read_sides, list),
+    "compared": list_of(one_of(STATISTICS, "a statistic")),
+    "elements": nullable(COUNT),
+    "left": by_name(_STATISTIC),
+    "right": by_name(_STATISTIC),
+    "digits": table(dict, dict.fromkeys(_SIDES, nullable(COUNT)), parts=dict),
+    "at_least": lenient(by_name(NUMBER, METRICS)),
+    "equal_bits": lenient(nullable(FLAG)),
+    "note": lenient(nullable(TEXT)),
+    "note_said": optional(MESSAGE),
 }
 
 
-def _tensor_json(tensor: ReportedTensor, source: SourceFrame | None = None) -> dict[str, Any]:
-    """One side of a record; the source of the left one stands in the record itself."""
-    entry: dict[str, Any] = {
-        "address": tensor.address,
-        "op_type": tensor.op_type,
-        "file": tensor.file,
-        "dtype": tensor.dtype,
-        "shape": _index_json(tensor.shape),
-        "memory_format": tensor.memory_format,
-        "name": tensor.name,
-        "true_name": tensor.true_name,
-    }
-    if tensor.overflows:
-        entry["overflows"] = list(tensor.overflows)
-    if tensor.device_address is not None:
-        entry["device_address"] = tensor.device_address
-    if tensor.logical_shape is not None:
-        entry["logical_shape"] = list(tensor.logical_shape)
-    if source is not None:
-        entry["source"] = _source_json(source)
-    if tensor.row is not None:
-        entry["row"] = tensor.row
-    return entry
-
-
-def _coordinates(at: Coordinates) -> dict[str, Any]:
-    """All five coordinates, null where the dump does not have one."""
-    return {name: getattr(at, name) for name in COORDINATES}
-
-
-def _known(at: Coordinates) -> dict[str, Any]:
-    """The coordinates that the dump has."""
-    return {name: value for name, value in _coordinates(at).items() if value is not None}
-
-
-def _source_json(source: SourceFrame) -> dict[str, Any]:
-    return {"file": source.file, "line": source.line, "text": source.text}
-
-
-@lru_cache(maxsize=1024)
-def _transform_json(transform: Transform) -> dict[str, Any]:
-    """What was done to bring the sides together; shared by all records that it was done for."""
-    values = {name: getattr(transform, name) for name in Transform.__slots__}
-    return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items() if one or one == ()}
-
-
-def _comparison_json(comparison: Comparison) -> dict[str, Any]:
-    entry: dict[str, Any] = {"elements": comparison.elements}
-    if comparison.total_elements is not None:
-        entry["total_elements"] = comparison.total_elements
-    if comparison.near_zero:
-        entry["near_zero"] = comparison.near_zero
-    if comparison.sampled:
-        entry["sampled"] = True
-    entry |= {
-        "equal": comparison.equal,
-        "finite": comparison.finite,
-        "differing": comparison.differing,
-        "right_zero_mismatch": comparison.right_zero_mismatch,
-        "rtol": encode(comparison.rtol),
-        "atol": encode(comparison.atol),
-        "absolute_error_sum": encode(comparison.absolute_error_sum),
-        "metrics": {name: encode(value) for name, value in comparison.values.items()},
-        "undefined": _said(comparison.undefined),
-        "not_applicable": _said(comparison.not_applicable),
-        "where": {name: list(place) for name, place in comparison.places.items()},
-        "vendor": {name: encode(value) for name, value in comparison.vendor.items()},
-    }
-    reasons = {**comparison.undefined, **comparison.not_applicable}
-    if reasons:
-        entry["reasons"] = {name: None if why is None else why.entry for name, why in reasons.items()}
-    counts = comparison.nonfinite
-    entry["nonfinite"] = counts._asdict() | {
-        "first_mismatch": _index_json(counts.first_mismatch),
-        "first_nonfinite": _index_json(counts.first_nonfinite),
-    }
-    entry["worst"] = [
-        {"index": list(index), "left": encode(left), "right": encode(right), "ratio": encode(ratio)}
-        for index, left, right, ratio in comparison.worst
-    ]
-    return entry
-
-
-def _rest_json(record: Record) -> dict[str, Any]:
-    """What only some records have."""
-    entry: dict[str, Any] = {}
-    if record.pair_note is not None:
-        entry["pair_note"] = say(record.pair_note)
-        entry["pair_note_said"] = record.pair_note.entry
-    if any(record.uncompared):
-        entry["uncompared"] = dict(zip(_SIDES, record.uncompared, strict=True))
-    if record.statistics is not None:
-        entry["statistics"] = _statistics_json(record.statistics)
-    if record.remarks:
-        entry["file_remarks"] = [one.entry for one in record.remarks]
-    if record.diagnosis:
-        entry["diagnosis"] = [
-            {
-                "id": one.id,
-                "confidence": one.confidence,
-                "evidence": say(one.evidence),
-                **one.evidence.entry,
-                **one.details,
-            }
-            for one in record.diagnosis
-        ]
-    if record.spread is not None:
-        entry["spread"] = _spread_json(record.spread)
-    if record.custom:
-        entry["custom"] = {name: {"value": one.value, "message": one.message} for name, one in record.custom.items()}
-    return entry
-
-
-def _statistics_json(compared: StatisticComparison) -> dict[str, Any]:
-    """Both sides' numbers as far as each has them, and what they say."""
-    sides = {"left": compared.left, "right": compared.right}
-    return {
-        "unseen": list(compared.unseen),
-        "compared": list(compared.compared),
-        "elements": compared.elements,
-        **{
-            side: {name: value if isinstance(value, str) else encode(value) for name, value in one.values.items()}
-            for side, one in sides.items()
-        },
-        "digits": {side: one.digits for side, one in sides.items()},
-        "at_least": {metric: encode(value) for metric, value in compared.at_least.items()},
-        "equal_bits": compared.equal_bits,
-        "note": "" if compared.note is None else say(compared.note),
-        **({} if compared.note is None else {"note_said": compared.note.entry}),
+def _statistics_parts(compared: StatisticComparison) -> dict[str, Any]:
+    return {name: getattr(compared, name) for name in ("unseen", "compared", "elements", "at_least", "equal_bits")} | {
+        "left": compared.left.values,
+        "right": compared.right.values,
+        "digits": {"left": compared.left.digits, "right": compared.right.digits},
+        "note": say(compared.note) if compared.note else "",
+        "note_said": compared.note,
     }
 
 
-def _spread_json(spread: Spread) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
-    for name, part in (("histogram", spread.histogram), ("magnitude", spread.magnitude), ("axis", spread.axis)):
-        if part is not None:
-            entry[name] = {key: encode(one) for key, one in part._asdict().items()}
-    if spread.heat:
-        entry["heat"] = [encode(row) for row in spread.heat]
-    return entry
+def _statistics(**found: Any) -> StatisticComparison:
+    for name in found["compared"]:
+        if name not in found["left"] or name not in found["right"]:
+            raise WrongValueError(f"compared: {name} is not there on both sides")
+    digits, note = found.pop("digits"), _message(found.pop("note_said", None), found.pop("note", None))
+    left, right = (Statistics(found.pop(side), digits[side]) for side in _SIDES)
+    return StatisticComparison(left, right, note=note, **found)
 
 
-def _finding_json(finding: Finding) -> dict[str, Any]:
-    return {
-        "outcome": finding.outcome,
-        "metric": finding.metric,
-        "value": encode(finding.value),
-        "limit": encode(finding.limit),
-        "rule": finding.rule,
-        "sentence": finding.sentence,
-        **finding.message.entry,
-    }
+# -- what else is known of a pair --------------------------------------------------------------------------------------
 
 
-def _said(reasons: Mapping[str, Message | None]) -> dict[str, str | None]:
-    return {name: None if why is None else say(why) for name, why in reasons.items()}
+CODE: Mapping[str, Form] = {"code": lenient(TEXT), "parameters": lenient(PARAMETERS)}
+SHAPE_RELATION = one_of(("same", "transposed", "reshaped"))
+
+_TRANSFORM = table(
+    Transform,
+    {
+        "left_format": optional(TEXT),
+        "right_format": optional(TEXT),
+        "transpose": optional(INDEX),
+        "reshape": optional(FLAG, default=False),
+        "left_logical_shape": optional(INDEX),
+        "left_logical_format": optional(TEXT),
+    },
+)
+_UNCOMPARED = table(
+    lambda left, right: (left, right),
+    dict.fromkeys(_SIDES, COUNT),
+    parts=lambda counts: dict(zip(_SIDES, counts, strict=True)),
+)
+# By code: the parameters of each remark on a file.
+_REMARKS: Mapping[str, Form] = {
+    code: table(dict, {"side": SIDE, **keys})
+    for code, keys in {
+        "trailing_bytes": {"bytes": COUNT},
+        "shape_from_graph": {"stored": INDEX, "used": INDEX},
+        "coarser_values": {"dtype": TEXT, "values": one_of(VALUE_KINDS)},
+    }.items()
+}
+_REMARK = table(dict, {"code": one_of(_REMARKS), "parameters": PARAMETERS})
 
 
-def _check_json(check: Check) -> dict[str, Any]:
-    metric, value, limit, level, rule, outcome = check
-    return {
-        "metric": metric,
-        "value": encode(value),
-        "limit": encode(limit),
-        "level": level,
-        "rule": rule,
-        "outcome": outcome,
-    }
+def _read_remark(value: Any) -> Message:
+    code = _REMARK.read(value)["code"]
+    table(dict, {"parameters": _REMARKS[code]}).read(value)
+    return Message.of_entry(value)
 
 
-def _kernel_json(arguments: KernelArguments) -> dict[str, Any]:
-    rest = {"note": arguments.note} if arguments.note else {"values": dict(arguments.values)}
-    return {"file": arguments.source, **rest}
+_DIAGNOSIS_KEYS = {"id": TEXT, "confidence": TEXT, "evidence": TEXT, **CODE}
+_DIAGNOSIS = table_with_message(Diagnosis, "evidence", "evidence", _DIAGNOSIS_KEYS)
 
 
-def _role_json(record: Record) -> dict[str, Any]:
-    why = record.role_why
-    entry: dict[str, Any] = {
-        "role": record.role,
-        "causes": list(record.causes),
-        "suspects": list(record.suspects),
-        "role_reason": reason_text(why) if why is not None and not record.role_reason else record.role_reason,
-    }
-    if why is not None:
-        entry["role_why"] = {
-            "why": why.why,
-            "suspects": [
-                {"operator": one.operator, "state": one.state} | ({} if one.before is None else {"before": one.before})
-                for one in why.suspects
-            ],
-            "given": list(why.given),
-            **({"before": list(why.before)} if why.before else {}),
-        }
-    return entry
+def _read_diagnosis(value: Any) -> Diagnosis:
+    found: Diagnosis = _DIAGNOSIS.read(value)
+    return replace(found, details={key: shallow(one) for key, one in value.items() if key not in _DIAGNOSIS_KEYS})
 
 
-def _fit_json(fit: BetterFit) -> dict[str, Any]:
-    return {
-        "side": fit.side,
-        "address": fit.address,
-        "confidence": fit.confidence,
-        "why": fit.why,
-        "apart": encode(fit.apart),
-        "shape": fit.shape,
-        **({"doubt": fit.doubt} if fit.doubt else {}),
-        **({} if fit.map is None else {"map": dict(fit.map)}),
-    }
+def _same_length(part: type, *names: str) -> Callable[..., Any]:
+    def make(**found: Any) -> Any:
+        if len({len(found[name]) for name in names}) > 1:
+            raise WrongValueError(f"{' and '.join(names)} have not the same length")
+        return part(**found)
+
+    return make
 
 
-def _index_json(index: Sequence[int] | None) -> list[int] | None:
-    return None if index is None else list(index)
+def _read_rectangle(value: Any) -> Any:
+    rows = list_of(NUMBERS).read(value)
+    if len({len(row) for row in rows}) > 1:
+        raise WrongValueError("its rows have not the same length")
+    return rows
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-
-def from_json(entry: Entry) -> Record:
-    """Return the record that `to_json` wrote; what an earlier release did not write has its default."""
-    uncompared = entry.get("uncompared", {"left": 0, "right": 0})
-    why = entry.get("role_why")
-    return Record(
-        order=entry["order"],
-        left=_tensor(entry["left"], entry, entry.get("source")),
-        right=_tensor(entry["right"], entry["right"]["at"], entry["right"].get("source")),
-        verdict=_verdict(entry),
-        how=entry["how"],
-        by=entry["by"],
-        transform=_transform(entry["transform"]),
-        pair_note=_note(entry, "pair_note"),
-        uncompared=(uncompared["left"], uncompared["right"]),
-        judged_as=entry["judged_as"],
-        nan=entry["nan"],
-        known_drift=entry["known_drift"],
-        notes=_notes(entry),
-        checks=tuple([_check(one) for one in entry["checks"]]),
-        comparison=None if entry["elements"] is None else _comparison(entry),
-        statistics=_statistics(entry["statistics"]) if "statistics" in entry else None,
-        custom={name: CustomResult(one["value"], one["message"]) for name, one in entry.get("custom", {}).items()},
-        remarks=tuple(Message.of_entry(one) for one in entry.get("file_remarks", ())),
-        diagnosis=tuple(_diagnosis(one) for one in entry.get("diagnosis", ())),
-        spread=_spread(entry["spread"]) if "spread" in entry else None,
-        kernel_args={
-            side: KernelArguments(one["file"], one.get("values", {}), one.get("note", ""))
-            for side, one in entry.get("kernel_args", {}).items()
-        },
-        differing_arguments=tuple(
-            ArgumentDifference(one["kind"], one["name"], one["left"], one["right"])
-            for one in entry.get("differing_arguments", ())
+_SPREAD = table(
+    Spread,
+    {
+        "histogram": optional(table(Histogram, {"low": WHOLE, "counts": list_of(COUNT)})),
+        "magnitude": optional(
+            table(_same_length(MagnitudeErrors, "mean", "largest"), {"low": WHOLE, "mean": NUMBERS, "largest": NUMBERS})
         ),
-        role=entry.get("role"),
-        causes=tuple(entry.get("causes", ())),
-        suspects=tuple(entry.get("suspects", ())),
-        role_reason=entry.get("role_reason", ""),
-        role_why=None if why is None else _reason(why),
-        amplification=_real(entry["amplification"]) if "amplification" in entry else None,
-        suspicious=tuple(_fit(one) for one in entry.get("suspicious", ())),
+        "axis": optional(table(AxisErrors, {"axis": COUNT, "step": COUNT, "values": NUMBERS})),
+        "heat": optional(Form(_read_rectangle, list_of(NUMBERS).write), ()),
+    },
+)
+
+
+def _kernel_arguments(**found: Any) -> KernelArguments:
+    if len(found) == 1:
+        raise WrongValueError("neither 'values' nor 'note' is there")
+    return KernelArguments(found.pop("file"), **found)
+
+
+_KERNEL_ARGUMENTS = table(
+    _kernel_arguments,
+    {"file": TEXT, "values": lenient(by_name(TEXT)), "note": lenient(TEXT)},
+    parts=lambda one: {"file": one.source, **({"note": one.note} if one.note else {"values": one.values})},
+)
+_ARGUMENT_DIFFERENCE = table(
+    ArgumentDifference, {"kind": TEXT, "name": TEXT, "left": nullable(TEXT), "right": nullable(TEXT)}
+)
+_FINDING = table_with_message(
+    Finding,
+    "sentence",
+    "message",
+    {
+        "outcome": one_of((*OUTCOMES, "note")),
+        "metric": nullable(one_of(METRICS, "a metric")),
+        "value": nullable(NUMBER),
+        "limit": nullable(NUMBER),
+        "rule": nullable(TEXT),
+        "sentence": TEXT,
+        **CODE,
+    },
+)
+
+
+def _read_value(value: Any) -> Any:
+    return (NUMBERS if type(value) is list else nullable(NUMBER)).read(value)
+
+
+def _read_outcome(value: Any) -> Any:
+    """Earlier releases wrote capitals."""
+    if type(value) is not str or value.lower() not in ("ok", "skipped", *OUTCOMES):
+        raise expected("an outcome", value)
+    return value.lower()
+
+
+_CHECK = table(
+    Check,
+    {
+        "metric": one_of(METRICS, "a metric"),
+        "value": Form(_read_value, encode),
+        "limit": nullable(NUMBER),
+        "level": nullable(TEXT),
+        "rule": nullable(TEXT),
+        "outcome": Form(_read_outcome),
+    },
+)
+_ROLE_REASON = table(
+    RoleReason,
+    {
+        "why": TEXT,
+        "suspects": list_of(table(Suspect, {"operator": TEXT, "state": TEXT, "before": optional(COUNT)})),
+        "given": TEXTS,
+        "before": optional(TEXTS, ()),
+    },
+)
+_BETTER_FIT = table(
+    BetterFit,
+    {
+        "side": SIDE,
+        "address": ADDRESS,
+        "confidence": TEXT,
+        "why": TEXT,
+        "apart": NUMBER,
+        "shape": SHAPE_RELATION,
+        "doubt": optional(one_of(("several", "values", "names")), ""),
+        "map": optional(
+            as_given(table(dict, {"left": TEXT, "right": TEXT, "reshape": lenient(FLAG), "transpose": lenient(INDEX)}))
+        ),
+    },
+)
+
+
+# -- the record --------------------------------------------------------------------------------------------------------
+
+
+_RECORD_KEYS: Mapping[str, Form] = {
+    "order": COUNT,
+    "left": _LEFT,
+    "right": _RIGHT,
+    **AT,
+    "source": optional(_SOURCE),
+    "how": TEXT,
+    "by": TEXT,
+    "transform": _TRANSFORM,
+    "verdict": one_of((*OUTCOMES, "not_run")),
+    **_MEASURED,
+    "pair_note": optional(TEXT),
+    "pair_note_said": optional(MESSAGE),
+    "uncompared": optional(_UNCOMPARED, (0, 0)),
+    "statistics": optional(table(_statistics, _STATISTICS_KEYS, parts=_statistics_parts)),
+    "file_remarks": optional(list_of(Form(_read_remark, MESSAGE.write)), ()),
+    "diagnosis": optional(list_of(Form(_read_diagnosis, lambda one: {**_DIAGNOSIS.write(one), **one.details})), ()),
+    "spread": optional(_SPREAD),
+    "custom": optional(by_name(table(CustomResult, {"value": TEXT, "message": TEXT})), {}),
+    "would_pass": by_name(NUMBER, METRICS),
+    "findings": list_of(_FINDING),
+    "checks": list_of(_CHECK),
+    "judged_as": TEXT,
+    "nan": TEXT,
+    "known_drift": nullable(TEXT),
+    "notes": TEXTS,
+    "notes_said": optional(list_of(MESSAGE), ()),
+    "kernel_args": optional(by_name(_KERNEL_ARGUMENTS, _SIDES), {}),
+    "differing_arguments": optional(list_of(_ARGUMENT_DIFFERENCE), ()),
+    "role": optional(one_of(("cause", "inherited", "unknown"))),
+    "causes": lenient(TEXTS),
+    "suspects": lenient(TEXTS),
+    "role_reason": lenient(TEXT),
+    "role_why": optional(nullable(_ROLE_REASON)),
+    "amplification": optional(NUMBER),
+    "suspicious": optional(list_of(_BETTER_FIT), ()),
+}
+_ROLE = ("causes", "suspects", "role_reason")
+# Attributes of a record under their own names.
+_PLAIN = [name for name in Record.__slots__ if name in _RECORD_KEYS.keys() - {"verdict", "pair_note", "notes", *_ROLE}]
+
+
+def _parts(record: Record) -> Mapping[str, Any]:
+    left, verdict, note = record.left, record.verdict, record.pair_note
+    parts = {name: getattr(record, name) for name in _PLAIN}
+    parts |= {name: getattr(left.at, name) for name in COORDINATES}
+    parts |= _UNMEASURED if record.comparison is None else _measured_parts(record.comparison)
+    parts |= {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
+    if record.role is not None and record.role_why is not None and not record.role_reason:
+        parts["role_reason"] = reason_text(record.role_why)
+    return parts | {
+        "source": left.source,
+        "verdict": verdict.outcome,
+        "would_pass": verdict.would_pass,
+        "findings": verdict.findings,
+        "pair_note": note and say(note),
+        "pair_note_said": note,
+        "notes": [say(one) for one in record.notes],
+        "notes_said": record.notes,
+        "file_remarks": record.remarks,
+    }
+
+
+def _record(**found: Any) -> Record:
+    at = Coordinates(**{name: found.pop(name) for name in COORDINATES})
+    left = ReportedTensor(**found.pop("left"), at=at, source=found.pop("source", None))
+    verdict = Verdict(found.pop("verdict"), found.pop("findings"), found.pop("would_pass"))
+    comparison = _comparison({key: found.pop(key) for key in _MEASURED if key in found})
+    note = _message(found.pop("pair_note_said", None), found.pop("pair_note", None))
+    notes, known = found.pop("notes"), found.pop("notes_said", ())
+    known = known if len(known) == len(notes) else [{}] * len(notes)
+    return Record(
+        left=left,
+        verdict=verdict,
+        comparison=comparison,
+        pair_note=note,
+        notes=tuple(message_of(one, text) for one, text in zip(known, notes, strict=True)),
+        remarks=found.pop("file_remarks", ()),
+        **found,
     )
 
 
-def _note(entry: Entry, key: str) -> Message | None:
-    """The message of a sentence that may be missing or empty; its code stands beside it."""
-    return message_of(entry.get(f"{key}_said", {}), entry[key]) if entry.get(key) else None
+_RECORD = table(_record, _RECORD_KEYS, parts=_parts)
 
 
-def _notes(entry: Entry) -> tuple[Message, ...]:
-    notes, said = entry["notes"], entry.get("notes_said", ())
-    codes = said if len(said) == len(notes) else [{}] * len(notes)
-    return tuple(message_of(one, note) for one, note in zip(codes, notes, strict=True))
+def _read_consistent(entry: Any) -> Record:
+    """Read a record whose verdict and numbers fit each other; a file may have been edited to pass."""
+    record: Record = _RECORD.read(entry)
+    comparison, outcome = record.comparison, record.verdict.outcome
+    if comparison is not None:
+        counts = comparison.finite, comparison.differing, comparison.right_zero_mismatch, comparison.near_zero
+        if max(counts) > comparison.elements:
+            raise WrongValueError("elements: there are fewer than were counted")
+    is_measured = comparison is not None or record.statistics is not None
+    for side, tensor in (("left", record.left), ("right", record.right)) if is_measured else ():
+        if tensor.dtype is None or canonical(tensor.dtype) is None:
+            raise WrongValueError(f"was measured, but {side}.dtype is {tensor.dtype!r:.60}")
+    for key in _ROLE if record.role is not None else ():
+        if key not in entry:
+            raise WrongValueError(f"'{key}' is missing")
+    if outcome in ("pass", "warn"):
+        outcomes = [one.outcome for one in record.verdict.findings] + [one.outcome for one in record.checks]
+        if not set(outcomes).isdisjoint(FAILING):
+            raise WrongValueError(f"the verdict is {outcome}, but a limit was not met")
+        if not is_measured:
+            raise WrongValueError(f"the verdict is {outcome}, but nothing was measured")
+    return record
 
 
-def _tensor(side: Entry, at: Entry, source: Entry | None) -> ReportedTensor:
-    """One side of a record; `at` holds its coordinates among other things."""
-    return ReportedTensor(
-        address=side["address"],
-        file=side["file"],
-        name=side["name"],
-        true_name=side["true_name"],
-        op_type=side["op_type"],
-        at=_place(*[at.get(name) for name in COORDINATES]),
-        dtype=side["dtype"],
-        shape=_index(side["shape"]),
-        memory_format=side["memory_format"],
-        logical_shape=_index(side.get("logical_shape")),
-        device_address=side.get("device_address"),
-        overflows=tuple(side.get("overflows", ())),
-        row=side.get("row"),
-        source=None if source is None else SourceFrame(source["file"], source["line"], source["text"]),
-    )
-
-
-def _transform(entry: Entry) -> Transform:
-    return Transform(
-        left_format=entry.get("left_format"),
-        right_format=entry.get("right_format"),
-        transpose=_index(entry.get("transpose")),
-        reshape=entry.get("reshape", False),
-        left_logical_shape=_index(entry.get("left_logical_shape")),
-        left_logical_format=entry.get("left_logical_format"),
-    )
-
-
-# One object for all records of one place.
-@lru_cache(maxsize=1024)
-def _place(*values: Any) -> Coordinates:
-    return Coordinates(*values)
-
-
-def _verdict(entry: Entry) -> Verdict:
-    findings = [
-        Finding(
-            one["outcome"],
-            message_of(one, one["sentence"]),
-            one["metric"],
-            _number(one["value"]),
-            _number(one["limit"]),
-            one["rule"],
-        )
-        for one in entry["findings"]
-    ]
-    would_pass = {metric: _real(bound) for metric, bound in entry["would_pass"].items()}
-    return Verdict(entry["verdict"], tuple(findings), would_pass)
-
-
-def _check(one: Entry) -> Check:
-    value = one["value"]
-    return Check(
-        one["metric"],
-        tuple(map(_real, value)) if isinstance(value, list) else _number(value),
-        _number(one["limit"]),
-        one["level"],
-        one["rule"],
-        one["outcome"].lower(),
-    )
-
-
-def _comparison(entry: Entry) -> Comparison:
-    return Comparison(
-        elements=entry["elements"],
-        finite=entry["finite"],
-        differing=entry["differing"],
-        right_zero_mismatch=entry["right_zero_mismatch"],
-        near_zero=entry.get("near_zero", 0),
-        measurements=_measurements(entry),
-        nonfinite=_nonfinite(entry["nonfinite"]),
-        worst=tuple(_worst(item) for item in entry["worst"]),
-        rtol=_real(entry["rtol"]),
-        atol=_real(entry["atol"]),
-        absolute_error_sum=_number(entry.get("absolute_error_sum")),
-        vendor={metric: _real(value) for metric, value in entry["vendor"].items()},
-        total_elements=entry.get("total_elements"),
-        sampled=entry.get("sampled", False),
-    )
-
-
-def _measurements(entry: Entry) -> dict[str, Measurement]:
-    """One measurement for each metric that has a value or a reason."""
-    metrics, where = entry["metrics"], entry["where"]
-    undefined, not_applicable, reasons = entry["undefined"], entry["not_applicable"], entry.get("reasons", {})
-    found: dict[str, Measurement] = {}
-    for metric in {**metrics, **undefined, **not_applicable}:
-        value, why = metrics.get(metric), not_applicable.get(metric, undefined.get(metric))
-        found[metric] = Measurement(
-            metric,
-            value=tuple(map(_real, value)) if isinstance(value, list) else _number(value),
-            undefined=None if why is None else message_of(reasons.get(metric) or {}, why),
-            applies=metric not in not_applicable,
-            where=_index(where.get(metric)),
-        )
-    return found
-
-
-def _nonfinite(entry: Entry) -> Nonfinite:
-    return Nonfinite(
-        **{name: entry[name] for name in _COUNTS},
-        first_mismatch=_index(entry.get("first_mismatch")),
-        first_nonfinite=_index(entry.get("first_nonfinite")),
-    )
-
-
-def _worst(entry: Entry) -> WorstElement:
-    return WorstElement(tuple(entry["index"]), decode(entry["left"]), decode(entry["right"]), _real(entry["ratio"]))
-
-
-def _statistics(entry: Entry) -> StatisticComparison:
-    left, right = (
-        Statistics({name: _statistic(name, value) for name, value in entry[side].items()}, entry["digits"][side])
-        for side in _SIDES
-    )
-    return StatisticComparison(
-        left,
-        right,
-        tuple(side for side in _SIDES if side in entry["unseen"]),
-        compared=tuple(entry["compared"]),
-        at_least={metric: _real(value) for metric, value in entry.get("at_least", {}).items()},
-        equal_bits=entry.get("equal_bits"),
-        elements=entry["elements"],
-        note=_note(entry, "note"),
-    )
-
-
-def _statistic(name: str, value: Any) -> Any:
-    return value if value is None or STATISTICS[name].kind == "digest" else decode(value)
-
-
-def _diagnosis(entry: Entry) -> Diagnosis:
-    details = {name: value for name, value in entry.items() if name not in _OF_DIAGNOSES}
-    return Diagnosis(entry["id"], entry["confidence"], message_of(entry, entry["evidence"]), details)
-
-
-def _spread(entry: Entry) -> Spread:
-    histogram, magnitude, axis = (entry.get(name) for name in ("histogram", "magnitude", "axis"))
-    return Spread(
-        histogram=None if histogram is None else Histogram(histogram["low"], tuple(histogram["counts"])),
-        magnitude=None
-        if magnitude is None
-        else MagnitudeErrors(magnitude["low"], _reals(magnitude["mean"]), _reals(magnitude["largest"])),
-        axis=None if axis is None else AxisErrors(axis["axis"], axis["step"], _reals(axis["values"])),
-        heat=tuple(_reals(row) for row in entry.get("heat", ())),
-    )
-
-
-def _reason(why: Entry) -> RoleReason:
-    return RoleReason(
-        why["why"],
-        tuple(Suspect(one["operator"], one["state"], one.get("before")) for one in why["suspects"]),
-        tuple(why["given"]),
-        tuple(why.get("before", ())),
-    )
-
-
-def _fit(entry: Entry) -> BetterFit:
-    return BetterFit(
-        side=entry["side"],
-        address=entry["address"],
-        confidence=entry["confidence"],
-        why=entry["why"],
-        apart=_real(entry["apart"]),
-        shape=entry["shape"],
-        doubt=entry.get("doubt", ""),
-        map=entry.get("map"),
-    )
-
-
-def _index(value: Sequence[int] | None) -> tuple[int, ...] | None:
-    return None if value is None else tuple(value)
-
-
-def _reals(values: Sequence[Any]) -> tuple[float, ...]:
-    return tuple(map(_real, values))
-
-
-def _number(value: Any) -> float | int | None:
-    return None if value is None else _real(value)
-
-
-def _real(value: Any) -> float | int:
-    found: float | int = NONFINITE[value] if isinstance(value, str) else value
-    return found
+RECORD = Form(_read_consistent, to_json)

@@ -24,8 +24,7 @@ from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
-from pytest_msdump.report.entries import check_record
-from pytest_msdump.report.record_json import from_json, to_text
+from pytest_msdump.report.record_json import checked_record, to_text
 from pytest_msdump.scheduling.program_version import FileState, files_of, stamp, state_of
 from pytest_msdump.storage.files import open_regular
 
@@ -261,9 +260,7 @@ class CacheFile:
         digest, _, text = line[_KEY + 1 :].rstrip(b"\n").partition(b" ")
         with suppress(ValueError, RecursionError, ConfigError):
             if digest == _digest(text):
-                entry = json.loads(text)
-                check_record(entry, place=f"{self._path}")
-                return from_json(entry)
+                return checked_record(json.loads(text), place=f"{self._path}")
         self._places.pop(key, None)
         self._damage(1)
         return None

@@ -10,11 +10,11 @@ from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.comparison import Finding
-from pytest_msdump.model.json_values import encode
 from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame
-from pytest_msdump.report.json_report import missing_json, outline, unmatched_json
+from pytest_msdump.report.json_forms import encode
+from pytest_msdump.report.json_report import head_json, missing_json, unmatched_json
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.text import Message, say
 
@@ -288,12 +288,11 @@ def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[d
         Why the item `coverage` fails, by language.
     """
     pool = Pool()
-    values, records = outline(report), report.records
+    values, records = head_json(report) | {"missing": list(map(missing_json, report.missing))}, report.records
     numbers = [record.metrics for record in records]
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
-        "missing": list(map(missing_json, report.missing)),
         "problems": {language: list(listed) for language, listed in problems.items()},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),
