@@ -24,9 +24,9 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text
-from pytest_msdump.report.gathering import gathered, measured
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import load_suite
@@ -196,7 +196,7 @@ def assert_dumps_close(
         spelled={"threshold": "limits"},
     )
     planned = plan(suite)
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     problem = _dumps_problem(report)
     if problem:
         raise AssertionError("\n" + problem)

@@ -18,7 +18,7 @@ from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Limits, Measurement
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.report.gathering import policy_entry
+from pytest_msdump.report.build import policy_entry
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
 from pytest_msdump.suite import load_suite

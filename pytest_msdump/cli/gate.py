@@ -14,11 +14,11 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.report.build import build_report, start_report, write_report
 from pytest_msdump.report.causes import folded_line, with_causes_first
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, one_line, record_text
-from pytest_msdump.report.gathering import gathered, start_report, write_report
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.vendor_table import nine_columns
 from pytest_msdump.scheduling.run import records_of
@@ -72,7 +72,7 @@ def gate(
     start_report(planned, planned.suite.report_dir)
     progress = Progress("msdump compare", quiet=quiet)
     records, notes = records_of(planned, progress, scheduler=scheduler)
-    report = gathered(planned, records)
+    report = build_report(planned, records)
     report = replace(report, notes=(*report.notes, *notes))
     if suggests:
         from pytest_msdump.causes.suggest_partners import with_suggestions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_msdump.cli.gate import print_github
 from pytest_msdump.cli.output import print_lines
-from pytest_msdump.report.gathering import write_report
+from pytest_msdump.report.build import write_report
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.settings import REPORT_KINDS, parse_report
 from pytest_msdump.text import ENGLISH

@@ -34,7 +34,7 @@ from pytest_msdump.compat.outputs import Outputs
 from pytest_msdump.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.inspect.overflow import with_overflow
-from pytest_msdump.report.gathering import gathered
+from pytest_msdump.report.build import build_report
 from pytest_msdump.report.vendor_table import Columns
 
 __all__ = ["GRAMMAR", "main"]
@@ -220,7 +220,7 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     more = ["--io", "all", "--report", "json,csv", "--report-dir", str(reports)]
     say(_PROGRAM, f"{same}: {new_spelling(replace(arguments, values={**arguments.values, **typed}), *more)}")
     if "mapping" in arguments:
-        say(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(gathered(planned, {}))}")
+        say(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(build_report(planned, {}))}")
         return int(not planned.pairing.pairs)
     if not wanted.columns.overflow:
         return gate(planned, outputs.result)

@@ -21,12 +21,12 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, sent_with
 from pytest_msdump.plugin.sources import Source
+from pytest_msdump.report.build import build_report, pairing_report, remove_reports, start_report, write_report
 from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.report.causes import folded_line, role_line, suspicious_line
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, one_line
-from pytest_msdump.report.gathering import gathered, paired, remove_reports, start_report, write_report
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.tables import filled
 from pytest_msdump.storage.remote import is_url
@@ -68,7 +68,7 @@ def failure(gate: Gate, plan: Plan, records: Sequence[Record], command: Sequence
 def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
     """Return why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
     say = Phrases(gate.language)
-    report = paired(plan)
+    report = pairing_report(plan)
     report = replace(
         report,
         left=replace(report.left, directory=shown_path(plan.left.root)),
@@ -116,7 +116,7 @@ def write_reports(gate: Gate) -> None:
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     several = len(gate.directories) > 1 or len(ran) > 1
     for source, plan in ran:
-        report = gathered(plan, gate.records[plan.digest])
+        report = build_report(plan, gate.records[plan.digest])
         report = _with_suggestions(gate, plan, replace(report, notes=(*report.notes, *keep_records(gate, plan))))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
         kinds = tuple(kind for kind in plan.suite.report if not (several and kind in _OF_THE_RUN))

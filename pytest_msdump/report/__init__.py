@@ -1,1 +1,1 @@
-"""What is told of a comparison: results.json, ops.csv, the text of a failure, the header and the summary."""
+"""Every output of a comparison: results.json, the terminal, index.html, summary.md, the vendor's tables, CI."""

@@ -32,7 +32,7 @@ _INDEX = "causes.txt"
 _LONGEST_NAME = 80
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
-# What a record says of its limits and of what came of them.
+# Keys of a record on its limits and their outcome.
 _LIMITS = (
     "left",
     "right",
@@ -55,28 +55,10 @@ _LIMITS = (
 
 
 def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | None = MOST_CAUSES) -> list[Path]:
-    """Write what is needed to look into the causes, or to hand them to somebody else.
+    """Write a folder for each of the first `most` causes, for a closer look or to pass on; return what the index lists.
 
-    Parameters
-    ----------
-    plan : Plan
-        What was compared.
-    report : Report
-        What came of it, with roles.
-    directory : Path
-        Made when it is not there. Files of the same names are replaced, others stay.
-    most : int, optional
-        So many causes at most; ``None`` for all. Where no cause is known, failures of unknown role take their place.
-
-    Returns
-    -------
-    list of Path
-        The index of what was written; empty when nothing failed.
-
-    Raises
-    ------
-    MsdumpError
-        A file cannot be written. A tensor that cannot be read is told in the index.
+    Without a known cause, failures of unknown role take their place. Files of the same names are replaced. A tensor
+    that cannot be read is named in the index.
     """
     failing = with_causes_first(record for record in report.records if record.fails)
     causes = [record for record in failing if record.role == "cause"] or [
@@ -97,14 +79,14 @@ def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | Non
 
 
 def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[int]) -> Iterator[str]:
-    """Write the folder of one operator, and tell what is in it."""
+    """Write the folder of one operator, and yield what is in it."""
     records = [report.records[number] for number in numbers]
     pairs = [plan.pairing.pairs[number] for number in numbers]
     op = pairs[0].left.key.op
     folder = directory / _folder_name(records[0].order, op.label)
-    told = [record for record in records if record.role is not None] or records
+    roles = [record for record in records if record.role is not None] or records
     yield f"{folder.name}  {terminal_text(op.label)}"
-    yield f"  {role_line(told[0])}"
+    yield f"  {role_line(roles[0])}"
     for pair in pairs:
         yield from _written(folder, f"{pair.left.key.io}_{pair.left.key.slot}", pair, plan.extras)
     for side, dump, keys in (
@@ -140,7 +122,7 @@ def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[st
 
 
 def _inputs(folder: Path, side: str, refs: Iterable[TensorRef]) -> Iterator[str]:
-    """Write what the operators of one side were given; several of them are told apart by their numbers."""
+    """Write the inputs of the operators of one side; a number distinguishes several operators."""
     operators: dict[OpKey, int] = {}
     for ref in refs:
         number = operators.setdefault(ref.key.op, len(operators))
@@ -165,7 +147,7 @@ def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:
 
 
 def _check_folder(folder: Path) -> None:
-    """A tensor that cannot be read is left out; a folder that cannot be written ends it all."""
+    """Raise if the folder cannot be written; a tensor that cannot be read is only left out."""
     _make(folder)
     with whole_file(folder / "command.txt"):
         pass
@@ -177,13 +159,13 @@ def _limits(record: Record) -> dict[str, Any]:
 
 
 def _command(report: Report, op: OpKey, pairs: Sequence[Pair]) -> str:
-    """The command that compares this operator again."""
+    """Return the command that compares this operator again."""
     io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
     return shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
 
 
 def _folder_name(order: int, label: str) -> str:
-    """A name that leads nowhere else, whatever a dump calls its operators; the number tells them apart."""
+    """Return a name that cannot leave the folder, whatever the operator is called; the number makes it unique."""
     return f"op{order + 1}_{_UNSAFE.sub('_', label)[-_LONGEST_NAME:].strip('_')}"
 
 

@@ -1,4 +1,4 @@
-"""Which operators started it, in a few lines: causes first, what they brought about folded below them."""
+"""Which operators started the errors: causes first, with what inherited from them below; pairs that look wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pytest_msdump.model.numbers import number
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.report.tables import filled
+from pytest_msdump.report.coverage import map_entry_lines
+from pytest_msdump.report.tables import hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = [
@@ -37,23 +38,11 @@ _ERROR = "relative_euclidean_distance"
 
 
 def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
-    """Return how many operators caused and inherited it, and who they are.
-
-    Parameters
-    ----------
-    report : Report
-        With roles in its records.
-    width : int
-        Columns to fill.
-    unfolded : bool
-        Name every operator.
-    say : Phrases
-        The language.
-    """
+    """Return how many operators caused and inherited errors, and which; `unfolded` lists all of them."""
     operators = _operators(report.records)
     lines: list[str] = []
     if operators:
-        lines += _wrapped(_headline(operators.values(), report.localised_by, say), width)
+        lines += hanging(terminal_text(_headline(operators.values(), report.localised_by, say)), width)
         lines += _causes(operators.values(), report.left.operators, width, unfolded, say)
         lines += _unknown(operators.values(), width, unfolded, say)
         lines += _without_cause(operators.values(), width, unfolded, say)
@@ -80,7 +69,7 @@ def folded_line(records: Sequence[Record], say: Phrases = ENGLISH) -> str | None
 
 
 def role_line(record: Record, say: Phrases = ENGLISH) -> str:
-    """Return a failing record's role with its reason; empty where nobody gave it one."""
+    """Return a failing record's role with its reason; empty without a role."""
     if record.role is None:
         return ""
     text = say(f"role_{record.role}")
@@ -91,7 +80,7 @@ def role_line(record: Record, say: Phrases = ENGLISH) -> str:
 
 
 def _operators(records: Iterable[Record]) -> dict[int, Record]:
-    """For each failing operator the record that tells most of its role."""
+    """Return one record for each failing operator: a cause before others."""
     found: dict[int, Record] = {}
     for record in with_causes_first(record for record in records if record.role is not None):
         found.setdefault(record.order, record)
@@ -108,7 +97,7 @@ def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
 
 
 def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Each cause, and below it what it brought about."""
+    """Yield each cause, and below it what inherited from it."""
     entries = list(operators)
     causes = [record for record in entries if record.role == "cause"]
     shown = causes if unfolded else causes[:_MOST_CAUSES]
@@ -122,7 +111,7 @@ def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool,
             operators=count,
             reason=reason_of(record, say),
         )
-        yield from _indented(text, width, 2)
+        yield from hanging(terminal_text(text), width, indent=2)
         yield from _inherited(followers.get((_where(record), address), []), width, unfolded, say)
     if len(causes) > len(shown):
         yield f"  {say('more_causes', n=len(causes) - len(shown))}"
@@ -138,18 +127,18 @@ def _followers(entries: Iterable[Record]) -> dict[tuple[Coordinates, str], list[
 
 
 def _where(record: Record) -> Coordinates:
-    """Which part of the run; causes are of the same."""
+    """Return the part of the run; an operator and its causes are in the same."""
     return replace(record.left.at, occurrence=None)
 
 
 def _inherited(followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
         names = say.named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
-        yield from _indented(say("inherited_line", n=len(followers), names=names), width, 9)
+        yield from hanging(terminal_text(say("inherited_line", n=len(followers), names=names)), width, indent=9)
 
 
 def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Failures that may be causes, those of one reason together."""
+    """Yield the failures that may be causes, by reason."""
     entries = list(operators)
     by_reason: dict[str, list[Record]] = {}
     for record in entries:
@@ -159,7 +148,7 @@ def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phras
     reasons = list(by_reason.items())
     for because, members in reasons if unfolded else reasons[:_MOST_CAUSES]:
         names = say.named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
-        yield from _indented(say("unknown_line", names=names, reason=because), width, 2)
+        yield from hanging(terminal_text(say("unknown_line", names=names, reason=because)), width, indent=2)
         below = {
             one.order: one for record in members for one in followers.get((_where(record), record.left.address), [])
         }
@@ -169,23 +158,23 @@ def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phras
 
 
 def _without_cause(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Failures whose own inputs fail, while nothing that was compared says where that begins."""
+    """Yield failures whose inputs fail while the origin was not compared."""
     alone = [record for record in operators if record.role == "inherited" and not record.causes]
     if alone:
         names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
-        yield from _indented(say("without_cause", names=names), width, 2)
+        yield from hanging(terminal_text(say("without_cause", names=names)), width, indent=2)
 
 
 def _amplifying(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Who makes errors grow most; all of them in execution order when unfolded."""
+    """Return which operators make errors grow most; all of them in execution order when unfolded."""
     grown = [(record.amplification, record) for record in records if record.amplification is not None]
     if not unfolded:
         grown = [(growth, record) for growth, record in grown if growth > _REMARKABLE and not _is_noise(record)]
-        # Of operators that amplify alike the first one counts.
+        # Among equals the first in execution order.
         grown = sorted(grown, key=lambda one: (-one[0], one[1].order))[:_MOST_AMPLIFYING]
     if grown:
         names = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
-        yield from _wrapped(say("amplifying", names=say.joined(names, "between_names")), width)
+        yield from hanging(terminal_text(say("amplifying", names=say.joined(names, "between_names"))), width)
 
 
 def _is_noise(record: Record) -> bool:
@@ -198,23 +187,12 @@ def _label(record: Record) -> str:
 
 
 def _operator_of(address: str) -> str:
-    """The operator of an address."""
+    """Return the operator of an address, safe for a terminal."""
     parts = address.rsplit(":", 2)
     return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    first, *others = filled(terminal_text(text), width - 2)
-    return [first, *(f"  {line}" for line in others)]
-
-
-def _indented(text: str, width: int, indent: int) -> Iterator[str]:
-    first, *others = filled(terminal_text(text), width - indent - 2)
-    yield " " * indent + first
-    yield from (" " * (indent + 2) + line for line in others)
-
-
-# -- Pairs that look wrong since another tensor fits far better ------------------------------------------------------
+# -- pairs that look wrong ---------------------------------------------------------------------------------------------
 
 
 _MOST_PAIRS = 5
@@ -233,37 +211,25 @@ def suspicious_line(record: Record, say: Phrases = ENGLISH) -> str:
 
 
 def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
-    """Return which pairs look wrong, and the entries that would set them right; empty where none does.
-
-    Parameters
-    ----------
-    report : Report
-        With `suspicious` in its records.
-    width : int
-        Columns to fill; a line of an entry is never broken.
-    unfolded : bool
-        All of them, not only the first few.
-    say : Phrases
-        The language.
-    """
-    told = [record for record in report.records if suspicious_line(record)]
-    if not told:
+    """Return which pairs look wrong, and the map entries that would correct them; such an entry is never wrapped."""
+    found = [record for record in report.records if suspicious_line(record)]
+    if not found:
         return []
-    shown = told if unfolded else told[:_MOST_PAIRS]
-    lines = [say("suspicious", n=len(told))]
+    shown = found if unfolded else found[:_MOST_PAIRS]
+    lines = [say("suspicious", n=len(found))]
     for record in shown:
         pair = f"{record.left.address} <-> {record.right.address}"
-        lines += _suspicious_lines(say("after_label", label=pair, text=suspicious_line(record, say)), width)
-    if len(told) > len(shown):
-        lines.append(f"  {say('more_suspicious', n=len(told) - len(shown))}")
+        lines += hanging(
+            terminal_text(say("after_label", label=pair, text=suspicious_line(record, say))), width, indent=2
+        )
+    if len(found) > len(shown):
+        lines.append(f"  {say('more_suspicious', n=len(found) - len(shown))}")
     entries = list(_entries(shown, say))
-    return [*lines, *(_suspicious_lines(say("do_map_instead"), width) if entries else []), *entries]
+    return [*lines, *(hanging(terminal_text(say("do_map_instead")), width, indent=2) if entries else []), *entries]
 
 
 def _entries(records: Sequence[Record], say: Phrases) -> Iterator[str]:
-    """Each entry once: of two that were swapped both sides may tell."""
-    from pytest_msdump.report.coverage import map_entry_lines
-
+    """Yield each map entry once: two swapped tensors give the same one twice."""
     seen = set()
     for record in records:
         for one in record.suspicious:
@@ -273,8 +239,3 @@ def _entries(records: Sequence[Record], say: Phrases) -> Iterator[str]:
                 if record.how == "mapped" and record.by:
                     yield f"    # {say('in_place_of', entry=terminal_text(record.by))}"
                 yield from (f"    {line}" for line in lines)
-
-
-def _suspicious_lines(text: str, width: int) -> list[str]:
-    first, *others = filled(terminal_text(text), width - 4)
-    return [f"  {first}", *(f"    {line}" for line in others)]

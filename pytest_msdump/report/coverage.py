@@ -1,19 +1,17 @@
-"""What the item `coverage` says: how much was matched, what was left alone, why, and what to do."""
+"""The item `coverage`: how much was matched, what was not and why, what to do; counts for all reports."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.escape import terminal_text, toml_value
-from pytest_msdump.report.tables import filled, labelled, table
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
+from pytest_msdump.report.tables import hanging, labelled, table
 from pytest_msdump.text import ENGLISH, Phrases
-
-if TYPE_CHECKING:
-    from pytest_msdump.model.record import Record
-    from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 
 __all__ = [
     "counts",
@@ -54,23 +52,21 @@ def sides_are_identical(records: Iterable[Record]) -> bool:
 
 
 def sentence_on_unseen(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
-    """Say how many pairs were judged by statistics; nothing when there are none."""
+    """Return how many pairs were judged by statistics, as a sentence; empty for none."""
     entries = list(records)
     unseen = sum(record.statistics is not None for record in entries)
     return unseen_text(unseen, len(entries), say)
 
 
 def sentence_on_uncompared(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
-    """Say how many compared tensors have occurrences that met no partner; nothing when there are none."""
+    """Return how many compared tensors have further occurrences without a partner, as a sentence; empty for none."""
     found = [sum(record.uncompared) for record in records if any(record.uncompared)]
     return say("uncompared", n=len(found), k=sum(found)) if found else ""
 
 
 def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:
-    """Say of how many pairs there are statistics only; nothing when there are none."""
-    if not unseen:
-        return ""
-    return say("by_statistics", unseen=unseen, n=pairs)
+    """Return how many pairs have statistics only, as a sentence; empty for none."""
+    return say("by_statistics", unseen=unseen, n=pairs) if unseen else ""
 
 
 def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
@@ -97,12 +93,12 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
 
 
 def incomplete_sides(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:
-    """Return a sentence for each side that is a recording which was compared although it is not whole."""
+    """Return a sentence for each side that is an incomplete recording."""
     return tuple(say(f"incomplete_{side}") for side in report.coverage.incomplete)
 
 
 def partial_runs(report: Report, say: Phrases = ENGLISH) -> list[str]:
-    """Return a sentence for each side whose directory holds a second run of some of its tensors only."""
+    """Return a sentence for each side whose directory holds a partial second run."""
     sides = (("left", report.left.partial_run), ("right", report.right.partial_run))
     return [say("partial_run", side=say(name), newer=run["newer"], n=run["tensors"]) for name, run in sides if run]
 
@@ -120,7 +116,7 @@ def percent(share: float) -> str:
 
 
 def _bit_equal(record: Record) -> bool:
-    """Whether both sides hold the same values, bits and dtype; tensors without elements count as equal."""
+    """Whether both sides hold the same bits and dtype; tensors without elements do."""
     comparison = record.comparison
     if comparison is None or not comparison.equal or comparison.values.get("bitwise_mismatch", 0) != 0:
         return False
@@ -128,7 +124,7 @@ def _bit_equal(record: Record) -> bool:
     return is_whole and record.left.dtype == record.right.dtype
 
 
-# -- What the item `coverage` says -----------------------------------------------------------------------------------
+# -- the text of the item ----------------------------------------------------------------------------------------------
 
 
 _SHOWN_REASONS = 8
@@ -136,20 +132,12 @@ _SHOWN_TENSORS = 5
 
 
 def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> str:
-    """Return the match report: the problems first when there are any, then counts, reasons and nearest names.
-
-    Parameters
-    ----------
-    report : Report
-        Its records may be missing: only names are told.
-    width : int
-        Columns to fill.
-    say : Phrases
-        The language.
-    """
+    """Return the match report: problems, counts, reasons and nearest names; the report needs no records."""
     problems = coverage_problems(report, say)
-    lines = [line for problem in problems for line in _hanging(say("coverage_fails", problem=problem), width)]
-    lines += [line for sentence in incomplete_sides(report, say) for line in _hanging(sentence, width)]
+    lines = [
+        line for problem in problems for line in hanging(terminal_text(say("coverage_fails", problem=problem)), width)
+    ]
+    lines += [line for sentence in incomplete_sides(report, say) for line in hanging(terminal_text(sentence), width)]
     lines += _totals(report, width, say)
     if report.missing:
         lines += ["", *_missing(report, width, say)]
@@ -160,12 +148,12 @@ def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) ->
     if not report.coverage.right_paired:
         lines += ["", *_what_to_do(report, width, say)]
     elif problems and {one.side for one in report.unmatched} == {"left", "right"}:
-        lines += ["", *_hanging(say("partners", how=say("do_suggest")), width)]
+        lines += ["", *hanging(say("partners", how=say("do_suggest")), width)]
     return "\n".join(lines)
 
 
 def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Both sides and what they hold, and the share that met."""
+    """Yield what both sides hold, and the share that was paired."""
     for name, side in (("left", report.left), ("right", report.right)):
         yield from labelled(say(name), _holds(side, say), width=width, column=7)
     coverage = report.coverage
@@ -173,28 +161,28 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
     text = say("met_of", paired=coverage.right_paired, total=coverage.right_total, share=share)
     yield from labelled(say("met"), text, width=width, column=7)
     for sentence in partial_runs(report, say):
-        yield from _hanging(sentence, width)
+        yield from hanging(terminal_text(sentence), width)
 
 
 def _holds(side: SideInfo, say: Phrases) -> str:
-    """A side in a few words."""
+    """Describe a side."""
     if side.reader == "empty":
         return say("holds_nothing", directory=terminal_text(side.directory))
     return say("holds", directory=terminal_text(side.directory), n=side.tensors, reader=side.reader)
 
 
 def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """The pairs that were asked for and cannot be made."""
+    """Yield the pairs that were asked for and cannot be made."""
     missing = report.missing
     yield f"  {say('missing_title_fused' if report.network else 'missing_title_mapped', n=len(missing))}"
     for one in missing[:_SHOWN_TENSORS]:
         nearest = _nearest(one.candidates, say)
-        yield from _indented(f"{one.left} <-> {one.right}: {say.of(one.why)}{nearest}", width)
+        yield from hanging(terminal_text(f"{one.left} <-> {one.right}: {say.of(one.why)}{nearest}"), width, indent=4)
     yield from _rest(len(missing) - _SHOWN_TENSORS, "more_tensors", say)
 
 
 def _alone(side: str, alone: Sequence[UnmatchedTensor], width: int, say: Phrases) -> Iterator[str]:
-    """One side's tensors without a partner: how many for which reason, and the first of them."""
+    """Yield one side's tensors without a partner: counts by reason, and the first tensors."""
     yield f"  {say(f'alone_{side}', n=len(alone))}"
     reasons = Counter(terminal_text(say.of(one.why)) for one in alone).most_common()
     rows = [(reason, str(count)) for reason, count in reasons[:_SHOWN_REASONS]]
@@ -204,33 +192,33 @@ def _alone(side: str, alone: Sequence[UnmatchedTensor], width: int, say: Phrases
     yield from _rest(len(reasons) - _SHOWN_REASONS, "rest_reasons", say)
     yield f"    {say('first_of_them')}"
     for one in alone[:_SHOWN_TENSORS]:
-        yield from _indented(f"{one.tensor.address}{_nearest(one.candidates, say)}", width)
+        yield from hanging(terminal_text(f"{one.tensor.address}{_nearest(one.candidates, say)}"), width, indent=4)
     yield from _rest(len(alone) - _SHOWN_TENSORS, "more_tensors", say)
 
 
 def _nearest(candidates: Sequence[str], say: Phrases) -> str:
-    """The names that it may have meant."""
+    """Return the nearest names in brackets."""
     return say("nearest", names=say.joined(candidates, "between_names")) if candidates else ""
 
 
 def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """The way out when nothing met."""
+    """Yield what to do when nothing was paired."""
     if "empty" in (report.left.reader, report.right.reader):
-        yield from _hanging(say("do_check_dump"), width)
+        yield from hanging(say("do_check_dump"), width)
         return
     if not report.unmatched and not report.missing:
-        yield from _hanging(say("do_check_selection"), width)
+        yield from hanging(say("do_check_selection"), width)
         return
-    yield from _hanging(say("do_map"), width)
+    yield from hanging(say("do_map"), width)
     left, right = _example(report, say)
     yield "    [[msdump.map]]"
     yield f'    left  = "{left}"'
     yield f'    right = "{right}"'
-    yield from (f"  {line}" for line in _hanging(say("do_suggest"), width - 2))
+    yield from hanging(say("do_suggest"), width, indent=2)
 
 
 def _example(report: Report, say: Phrases) -> tuple[str, str]:
-    """Two addresses to show a map entry with: a left tensor and the right one whose name is nearest."""
+    """Return two addresses for the example: a left tensor and the right one with the nearest name."""
     for one in report.unmatched:
         if one.side == "left" and one.candidates:
             return terminal_text(one.tensor.address), terminal_text(one.candidates[0])
@@ -238,33 +226,13 @@ def _example(report: Report, say: Phrases) -> tuple[str, str]:
 
 
 def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:
-    """That a list goes on."""
+    """Yield how many more there are."""
     if count > 0:
         yield f"    {say(message, n=count)}"
 
 
-def _indented(text: str, width: int) -> list[str]:
-    """An entry of a list."""
-    first, *others = filled(terminal_text(text), width - 6)
-    return [f"    {first}", *(f"      {line}" for line in others)]
-
-
-def _hanging(text: str, width: int) -> list[str]:
-    """A sentence, its further lines indented."""
-    first, *others = filled(terminal_text(text), width - 2)
-    return [first, *(f"  {line}" for line in others)]
-
-
-# -- An entry of ``[[msdump.map]]`` as a suite file has it -----------------------------------------------------------
-
-
 def map_entry_lines(entry: Mapping[str, Any]) -> list[str]:
-    """Return an entry's lines.
-
-    Parameters
-    ----------
-    entry : mapping
-        `left` and `right`, and whatever else an entry may hold, in the order in which it is written.
+    """Return the lines of an entry of ``[[msdump.map]]`` as a suite file has it, its keys in the given order.
 
     Examples
     --------

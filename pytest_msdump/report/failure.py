@@ -1,4 +1,4 @@
-"""What a failing test item says: for a person who has to mend it, with numbers, places and a command."""
+"""The text of a failing test item: numbers, places, the worst elements, and the command to run it again."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.numbers import beside, index_text, number, plain, told_apart
 from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
+from pytest_msdump.report.causes import role_line, suspicious_line
 from pytest_msdump.report.json_forms import encode
-from pytest_msdump.report.tables import columns, command, filled, labelled, pieces, statistics_table, table
+from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = [
@@ -32,18 +34,16 @@ __all__ = [
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
 
-# In the order they are told.
+# In the order of the table.
 _SHOWN = ("fail", "undefined", "warn", "ok", "skipped")
 
-_TOLD = ("fail", "undefined", "error", "warn", "note")
+# Outcomes that have a word of their own.
+_LABELLED = ("fail", "undefined", "error", "warn", "note")
 
-# A limit on these cannot be written in a suite file as one number.
-_FLAG_ONLY = ("allclose", "bitwise_mismatch")
-
-# Counts that the caption of the worst elements tells already.
+# Counts of elements: a suite file cannot limit them by one number, and the caption of the worst elements has them.
 _COUNTS = ("allclose", "bitwise_mismatch")
 
-# Enough for numbers that nobody set a limit on.
+# For numbers without a limit.
 _FEW_DIGITS = 4
 
 
@@ -59,15 +59,15 @@ def metrics_table(record: Record, width: int, say: Phrases = ENGLISH) -> list[st
 
 
 def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return what has no limit, in few lines: further metrics, NaN and Inf, overflow."""
+    """Return the numbers without a limit: further metrics, NaN and Inf, overflow."""
     lines: list[str] = []
-    # What earlier releases wrote has a row without a limit for each of these as well.
+    # Results of earlier releases have checks without a limit, too.
     limited = {check.metric for check in record.checks if check.limit is not None}
     measured = record.metrics
     unlimited = [metric for metric in METRICS if metric in measured and metric not in (*limited, *_COUNTS)]
-    told = [_measured(record, metric, width, say) for metric in unlimited]
-    if told:
-        lines += labelled(say("also"), say.joined(told, "between_numbers"), width=width)
+    if unlimited:
+        texts = [_measured(record, metric, width, say) for metric in unlimited]
+        lines += labelled(say("also"), say.joined(texts, "between_numbers"), width=width)
     for label, text in (("NaN/Inf", _nonfinite(record.nonfinite, say)), (say("overflow"), _overflow(record, say))):
         if text:
             lines += labelled(label, text, width=width)
@@ -96,15 +96,18 @@ def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[s
 
 
 def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return the findings that the table does not tell already, and the notes."""
-    lines, told = [], set()
+    """Return the findings that are not in the table, and the notes."""
+    lines, seen = [], set()
     for finding in record.verdict.findings:
         sentence = terminal_text(say.of(finding.message))
-        if sentence not in told and not _in_table(finding, record.checks):
-            told.add(sentence)
-            lines += labelled(_told(finding.outcome, say), sentence, width=width)
+        if sentence not in seen and not _in_table(finding, record.checks):
+            seen.add(sentence)
+            outcome = finding.outcome
+            # A file may hold any word.
+            label = say(f"told_{outcome}") if outcome in _LABELLED else terminal_text(outcome)
+            lines += labelled(label, sentence, width=width)
     for note in (terminal_text(say.of(note)) for note in record.notes):
-        if note not in told:
+        if note not in seen:
             lines += labelled(say("told_note"), note, width=width)
     left_out = record.right_zero_mismatch
     if left_out and not any(finding.metric in RELATIVE_METRICS for finding in record.verdict.findings):
@@ -114,18 +117,13 @@ def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     return lines
 
 
-def _told(outcome: str, say: Phrases) -> str:
-    """What stands before a sentence; a file of somebody else's may hold any word."""
-    return say(f"told_{outcome}") if outcome in _TOLD else terminal_text(outcome)
-
-
 def would_pass(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return the limits that would have let the tensor pass, as they are typed; a hint, no advice."""
+    """Return the limits that would have let the tensor pass, as they are typed."""
     passing = record.verdict.would_pass
     if not passing:
         return []
     typed = [
-        f"--msdump-threshold={metric}={_typed(bound)}" if metric in _FLAG_ONLY else f"{metric} = {_typed(bound)}"
+        f"--msdump-threshold={metric}={_typed(bound)}" if metric in _COUNTS else f"{metric} = {_typed(bound)}"
         for metric, bound in passing.items()
     ]
     failing = [finding for finding in record.verdict.findings if finding.outcome in ("fail", "undefined")]
@@ -137,7 +135,7 @@ def would_pass(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
 
 
 def _table_row(check: Check, width: int, say: Phrases) -> tuple[str, ...]:
-    """One limit: the value beside it with as many digits as tell them apart."""
+    """Return the row of one limit; value and limit have enough digits to differ."""
     sign = ">=" if _direction(check.metric) == "high" else "<="
     limit = 0.0 if check.limit is None else check.limit
     value, bound = "-", plain(limit)
@@ -148,19 +146,19 @@ def _table_row(check: Check, width: int, say: Phrases) -> tuple[str, ...]:
 
 
 def _named(metric: str, width: int) -> str:
-    """A metric's id where there is room, else its short form; both can be typed."""
+    """Return a metric's id where there is room, else its short form; both can be typed."""
     fact = METRICS.get(metric)
     return metric if width >= _WIDE or fact is None else fact.short or metric
 
 
 def _direction(metric: str) -> str:
-    """Which way the metric is good."""
+    """Return whether a high or a low number is good."""
     fact = METRICS.get(metric)
     return fact.direction if fact else "low"
 
 
 def _measured(record: Record, metric: str, width: int, say: Phrases) -> str:
-    """A metric without a limit: name, number, place."""
+    """Return a metric without a limit: name, number, place."""
     value = record.metrics[metric]
     if isinstance(value, tuple):
         texts = [number(item, _FEW_DIGITS) for item in value]
@@ -173,7 +171,7 @@ def _measured(record: Record, metric: str, width: int, say: Phrases) -> str:
 
 
 def _nonfinite(counts: Nonfinite, say: Phrases) -> str:
-    """Which NaN and Inf there are; nothing when there are none."""
+    """Return which NaN and Inf there are; empty for none."""
     parts = [
         say(f"on_{key}", n=getattr(counts, f"{kind}_{key}"), title=title)
         for kind, title in (("nan", "NaN"), ("inf", "Inf"))
@@ -187,7 +185,7 @@ def _nonfinite(counts: Nonfinite, say: Phrases) -> str:
 
 
 def _overflow(record: Record, say: Phrases) -> str:
-    """How many elements of the left overflowed where the right did not."""
+    """Return how many elements of the left overflowed where the right did not."""
     count = record.metrics.get("saturated_count")
     if not isinstance(count, int) or not count:
         return ""
@@ -197,29 +195,24 @@ def _overflow(record: Record, say: Phrases) -> str:
 
 
 def _worst_row(element: WorstElement) -> tuple[str, ...]:
-    """One element; the difference is exact where both values are integers."""
+    """Return the row of one element; the difference of integers is exact."""
     index, left, right, ratio = element
-    return index_text(index), *told_apart(left, right), _difference(left, right), _three_digits(ratio)
+    return index_text(index), *told_apart(left, right), _difference(left, right), plain(ratio, 3)
 
 
 def _difference(left: Scalar, right: Scalar) -> str:
-    """|l - r|, or a dash where a side is NaN or Inf."""
+    """Return |l - r|, or a dash where a side is NaN or Inf."""
     if isinstance(left, int) and isinstance(right, int):
         return number(abs(int(left) - int(right)))
     try:
         distance = abs(left - right)
     except OverflowError:
         return "-"
-    return _three_digits(distance) if math.isfinite(distance) else "-"
-
-
-def _three_digits(value: Scalar) -> str:
-    """Enough for a distance or a ratio."""
-    return plain(value, 3)
+    return plain(distance, 3) if math.isfinite(distance) else "-"
 
 
 def _stacked(titles: Sequence[str], row: Sequence[str]) -> Iterator[str]:
-    """An element whose numbers are too long for one line: one number a line."""
+    """Yield an element whose numbers are too long for one line: one number a line."""
     yield f"  {row[0]}"
     for title, text in zip(titles[1:], row[1:], strict=True):
         yield f"    {title}{' ' * (13 - columns(title))}  {text}"
@@ -245,24 +238,14 @@ def _typed(bound: float) -> str:
     return repr(encode(bound)).strip("'")
 
 
-# -- What a failing tensor's operator was initialised with, in few lines ---------------------------------------------
+# -- arguments of the operator, and what the drift looks like ----------------------------------------------------------
 
 
 _MOST_LISTED = 12
 
 
 def argument_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return the arguments that differ between the sides, then those of the kernels.
-
-    Parameters
-    ----------
-    record : Record
-        Without `kernel_args` and `differing_arguments` there is nothing to print.
-    width : int
-        Columns to fill.
-    say : Phrases
-        The language.
-    """
+    """Return the arguments that differ between the sides, then those of the kernels."""
     lines: list[str] = []
     differing = record.differing_arguments
     for one in differing[:_MOST_LISTED]:
@@ -277,7 +260,7 @@ def argument_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[s
 
 
 def _saved(sides: Mapping[str, KernelArguments], say: Phrases) -> Iterator[str]:
-    """The arguments of the kernels: of both sides at once where they are the same."""
+    """Yield the arguments of the kernels, once where both sides have the same."""
     texts = {side: _listed(one, say) for side, one in sides.items()}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         yield say("in_brackets", text=next(iter(texts.values())), aside=say("on_both_sides"))
@@ -295,24 +278,15 @@ def _value(value: str | None, say: Phrases) -> str:
     return say("has_none") if value is None else value
 
 
-# -- What a failing tensor looks like, for its failure text ----------------------------------------------------------
-
-
 _SHOWN_DOUBTFUL = 2
 
 
 def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return a line for the sure diagnosis, or one for each of the likely ones."""
-    found = record.diagnosis
-    told = [one for one in found if one.confidence == "high"]
-    if not told:
-        told = [one for one in found if one.confidence == "medium"][:_SHOWN_DOUBTFUL]
+    sure = [one for one in record.diagnosis if one.confidence == "high"]
+    likely = [one for one in record.diagnosis if one.confidence == "medium"][:_SHOWN_DOUBTFUL]
     lines: list[str] = []
-    if not told:
-        return lines
-    from pytest_msdump.facts.diagnoses import DIAGNOSES
-
-    for one in told:
+    for one in sure or likely:
         title = say(f"looks_{one.id}") if one.id in DIAGNOSES else one.id
         title = say("in_brackets", text=title, aside=say(f"confidence_{one.confidence}"))
         text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
@@ -320,7 +294,7 @@ def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[
     return lines
 
 
-# -- What a failing test item says -----------------------------------------------------------------------------------
+# -- the whole text ----------------------------------------------------------------------------------------------------
 
 
 _HOW = {"name": "same_name", "mangled": "same_name_as", "mapped": "by_map", "fused": "by_rule_file"}
@@ -370,7 +344,7 @@ def failure_text(
     others = [one_line(record, say) for record in records if not record.fails]
     if others:
         lines.append("")
-        lines += [line for text in others for line in _hanging(text, width)]
+        lines += [line for text in others for line in hanging(text, width)]
     if rerun:
         lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return "\n".join(lines[1:])
@@ -397,22 +371,22 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
     """
     verdict, address = record.verdict.outcome, terminal_text(record.left.address)
-    told = [finding for finding in record.verdict.findings if finding.outcome == verdict]
-    parts = [terminal_text(say.of(told[0].message))] if told else []
-    if len(told) > 1:
-        parts.append(say("and_more", n=len(told) - 1))
-    if not told and (record.elements is not None or record.statistics is not None):
+    findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
+    parts = [terminal_text(say.of(findings[0].message))] if findings else []
+    if len(findings) > 1:
+        parts.append(say("and_more", n=len(findings) - 1))
+    if not findings and (record.elements is not None or record.statistics is not None):
         parts.append(say("equal" if record.equal else "every_limit_met"))
     if record.statistics is not None:
         parts.append(say("statistics_only"))
-    parts += _largest_error(record, told, say)
+    parts += _largest_error(record, findings[:1], say)
     text = f"{say(verdict.upper())} {address}"
     text = f"{_where_in_run(text, record, say)}{_short_line(record)}"
     return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
 
 
 def _where_in_run(text: str, record: Record, say: Phrases) -> str:
-    """Add the coordinates that a line of its own needs: those beyond the first of everything."""
+    """Add the coordinates that are not 0."""
     at = record.left.at
     named = (("rank", at.rank), ("graph", at.graph), ("iteration", at.iteration), ("occurrence", at.occurrence))
     later = [f"{name} {value}" for name, value in named if value]
@@ -420,17 +394,17 @@ def _where_in_run(text: str, record: Record, say: Phrases) -> str:
 
 
 def _short_line(record: Record) -> str:
-    """The line of the program, by the bare name of its file."""
+    """Return the line of the program, by the bare name of its file."""
     source = record.left.source
     return f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
 
 
-def _largest_error(record: Record, told: Sequence[Finding], say: Phrases) -> list[str]:
-    """The greatest difference and its place, unless a sentence has told it."""
+def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> list[str]:
+    """Return the greatest difference and its place, unless a shown finding has it."""
     value = record.metrics.get("max_absolute_error")
     if value is None or isinstance(value, tuple) or record.equal:
         return []
-    if any(finding.metric == "max_absolute_error" for finding in told[:1]):
+    if any(finding.metric == "max_absolute_error" for finding in shown):
         return []
     place = record.places.get("max_absolute_error")
     text = say("largest_error", value=number(value))
@@ -452,16 +426,14 @@ def _block(record: Record, operators: int, width: int, roots: tuple[str, str], s
     worst = list(worst_elements(record, width, say))
     if worst:
         yield from ("", *worst)
-    told = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
-    told += [*sentences(record, width, say), *would_pass(record, width, say)]
-    if told:
-        yield from ("", *told)
+    rest = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
+    rest += [*sentences(record, width, say), *would_pass(record, width, say)]
+    if rest:
+        yield from ("", *rest)
 
 
 def _heading(record: Record, operators: int, width: int, say: Phrases) -> Iterator[str]:
-    """Verdict and address, place in the run, and why these two met."""
-    from pytest_msdump.report.causes import role_line, suspicious_line
-
+    """Yield verdict and address, place in the run, how the pair was made, and its role."""
     word = say(record.verdict.outcome.upper())
     indent = " " * (columns(word) + 2)
     first, *rest = pieces(terminal_text(record.left.address), width - len(indent))
@@ -476,17 +448,17 @@ def _heading(record: Record, operators: int, width: int, say: Phrases) -> Iterat
 
 
 def _place(record: Record, operators: int, say: Phrases) -> str:
-    """Where in the run the operator is; two loose files are in no run."""
+    """Return the place of the operator in the run; two loose files are in no run."""
     return "" if record.how == "file" else say("place", place=record.order + 1, operators=operators)
 
 
 def _at(record: Record, say: Phrases) -> str:
-    """Which run of the operator."""
+    """Return the coordinates of the tensor."""
     return say.joined(f"{name} {value}" for name, value in _shown(record, say))
 
 
 def _paired(record: Record, say: Phrases) -> str:
-    """Why these two met; that two loose files were given together needs no words."""
+    """Return how the pair was made; nothing for two loose files."""
     how = record.how
     if how == "file":
         return ""
@@ -496,7 +468,7 @@ def _paired(record: Record, say: Phrases) -> str:
 
 
 def _made_by(record: Record, say: Phrases) -> Iterator[str]:
-    """The line of the user's program, to go to and to read; the right side's too where it has one of its own."""
+    """Yield the line of the user's program; also the right side's if it is another."""
     source, other = record.left.source, record.right.source
     if source:
         yield from _line(say("made_by"), source)
@@ -505,24 +477,24 @@ def _made_by(record: Record, say: Phrases) -> Iterator[str]:
 
 
 def _line(label: str, source: SourceFrame) -> Iterator[str]:
-    """Place and code of a line of a program."""
+    """Yield place and code of a line of a program."""
     yield f"{label} {source.file}:{source.line}"
     if source.text:
         yield f"  {source.text}"
 
 
 def _shown(record: Record, say: Phrases) -> Iterator[tuple[str, Any]]:
-    """The coordinates to tell: those the left side has, and where the right side's differ, those too."""
+    """Yield the coordinates that the left side has, with those of the right side that differ."""
     for name in COORDINATES:
         value, other = getattr(record.left.at, name), getattr(record.right.at, name)
-        # The first occurrence is the ordinary case and would only be noise.
+        # The first occurrence is the ordinary case.
         if value is not None and (name != "occurrence" or value or other):
             is_other = other is not None and other != value
             yield name, say("right_is", value=value, other=other) if is_other else value
 
 
 def _transform(record: Record, say: Phrases) -> str:
-    """How the right side was brought to the left; an axis order concerns 4-D tensors alone."""
+    """Return how the right side was brought to the left; an axis order concerns 4-D tensors alone."""
     transform, shape = record.transform, record.right.shape
     formats = (("left", transform.left_format), ("right", transform.right_format))
     parts = []
@@ -536,34 +508,23 @@ def _transform(record: Record, say: Phrases) -> str:
 
 
 def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
-    """One side: its file, whole, and what is in it."""
+    """Yield one side: its whole file name, and what is in the file."""
     title = say(label)
     start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
     path = terminal_text(_path(root, side.file))
     path = path if side.row is None else say("row_of_file", file=path, row=side.row)
     described = [side.dtype or say("dtype_unknown")]
     described += [side.memory_format] if side.memory_format else []
-    described.append(say("shape_unknown") if side.shape is None else _shape(side.shape))
+    described.append(say("shape_unknown") if side.shape is None else str(tuple(side.shape)))
     if side.logical_shape is not None:
-        described.append(f"-> {_shape(side.logical_shape)}")
+        described.append(f"-> {tuple(side.logical_shape)}")
     lines = [*pieces(path, width - column), *filled(terminal_text(" ".join(described)), width - column)]
     yield start + lines[0]
     yield from (" " * column + line for line in lines[1:])
 
 
 def _path(root: str, file: str) -> str:
-    """The file below its dump; a dump that is one file is that file."""
+    """Return the file below its dump; a dump of one file is that file."""
     if not root or file.startswith("/") or root == file or root.endswith(f"/{file}"):
         return root if root.endswith(file) else file
     return f"{root.rstrip('/')}/{file}"
-
-
-def _shape(shape: Sequence[int]) -> str:
-    """A shape as Python writes tuples."""
-    return str(tuple(shape))
-
-
-def _hanging(text: str, width: int) -> list[str]:
-    """A line that, when it is too long, goes on indented."""
-    first, *rest = filled(text, width - 2)
-    return [first, *(f"  {line}" for line in rest)]

@@ -254,13 +254,7 @@ def coverage_json(coverage: Coverage) -> dict[str, Any]:
 
 
 def write_json(report: Report, directory: Path) -> Path:
-    """Write results.json into `directory` and return its path.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be written.
-    """
+    """Write results.json into `directory` and return its path."""
     return write_file(directory, "results.json", (piece.encode("ascii") for piece in _pieces(report)))
 
 
@@ -290,13 +284,7 @@ def _pieces(report: Report) -> Iterator[str]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a results.json that this package wrote, to judge it again.
-
-    Raises
-    ------
-    ConfigError
-        There is no such file, it is no JSON, no report, or of a later schema; the text says which.
-    """
+    """Read a results.json that this package wrote, to judge it again."""
     content = read_user_file(path, _LARGEST_FILE_BYTES, want="give the path of a results.json")
     values = _parsed(content, path)
     version = values.get("schema_version") if isinstance(values, dict) else None
@@ -311,13 +299,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
-    """Return the report that `document` was made from: every value of it is checked here, and nowhere else.
-
-    Raises
-    ------
-    ConfigError
-        A part of it is missing, is not what this package writes, or contradicts another; the text names it.
-    """
+    """Return the report that `document` was made from: every value of it is checked here, and nowhere else."""
     with refusing(place):
         report: Report = _REPORT.read(values)
         return report

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import markdown_code
-from pytest_msdump.model.comparison import FAILING
+from pytest_msdump.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.report.coverage import counts, coverage_problems, incomplete_sides, partial_runs, percent
 from pytest_msdump.report.failure import one_line
@@ -16,28 +16,16 @@ from pytest_msdump.storage.files import in_utf8, write_file
 __all__ = ["append_summary", "markdown_text", "write_markdown"]
 
 _LISTED = 10
-_TITLES = {"pass": "pass", "warn": "warn", "fail": "fail", "undefined": "undefined", "error": "error"}
+_TITLES = {name: name for name in OUTCOMES} | {"not_run": "not run"}
 
 
 def write_markdown(report: Report, directory: Path) -> Path:
-    """Write summary.md into `directory` and return its path.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be written.
-    """
+    """Write summary.md into `directory` and return its path."""
     return write_file(directory, "summary.md", in_utf8(markdown_text(report)))
 
 
 def append_summary(report: Report, file: Path) -> None:
-    """Append the text to a file that a CI service shows, ``$GITHUB_STEP_SUMMARY``.
-
-    Raises
-    ------
-    MsdumpError
-        It cannot be written.
-    """
+    """Append the text to a file that a CI service shows, ``$GITHUB_STEP_SUMMARY``."""
     try:
         with file.open("ab") as stream:
             stream.write(in_utf8(markdown_text(report)) + b"\n")
@@ -49,32 +37,20 @@ def append_summary(report: Report, file: Path) -> None:
 
 
 def markdown_text(report: Report) -> str:
-    """Return the summary: how it came out, what started it or fails first, and what was compared.
-
-    Parameters
-    ----------
-    report : Report
-        The whole result of one suite.
-
-    Returns
-    -------
-    str
-        Markdown as GitHub and GitLab show it; names stand in code spans, so that nothing in them is markup.
-    """
+    """Return the summary as Markdown; names stand in code spans, so that nothing in them is markup."""
     return "\n".join([*_verdict(report), *_failing(report), *_compared(report), ""])
 
 
 def _verdict(report: Report) -> Iterator[str]:
-    """The heading, how many came out how, and what is wrong with the whole."""
+    """Yield the heading, the counts, and what is wrong with the whole."""
     found, problems = counts(report), coverage_problems(report)
     failing = sum(found[verdict] for verdict in FAILING)
     word = "FAIL" if failing or (problems and report.ended) else "PASS" if report.complete else "INCOMPLETE"
-    told = [f"{found[verdict]} {title}" for verdict, title in _TITLES.items() if found[verdict]]
-    told += [f"{found['not_run']} not run"] if found["not_run"] else []
+    counted = [f"{found[verdict]} {title}" for verdict, title in _TITLES.items() if found[verdict]]
     yield f"## msdump: {word}"
     yield ""
     total = len(report.records)
-    yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(told) or 'nothing was compared'}."
+    yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(counted) or 'nothing was compared'}."
     yield from (
         f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {markdown_code(problem)}" for problem in problems
     )
@@ -82,7 +58,7 @@ def _verdict(report: Report) -> Iterator[str]:
 
 
 def _failing(report: Report) -> Iterator[str]:
-    """The causes where they are known, else what fails first in execution order."""
+    """Yield the causes where they are known, else the first failures in execution order."""
     failing = [record for record in report.records if record.fails]
     causes = [record for record in failing if record.role == "cause"]
     listed = causes or failing
@@ -108,7 +84,7 @@ def _failing(report: Report) -> Iterator[str]:
 
 
 def _compared(report: Report) -> Iterator[str]:
-    """Both sides, how much of them met, and by which limits."""
+    """Yield both sides, how much was matched, and the profile."""
     coverage = report.coverage
     yield ""
     yield "| | |"

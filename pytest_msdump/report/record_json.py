@@ -99,15 +99,9 @@ def to_json(record: Record) -> dict[str, Any]:
     return entry
 
 
-def from_json(entry: Any, *, place: str = "a record") -> Record:
-    """Return the record that `to_json` wrote; what an earlier release did not write has its default.
-
-    Raises
-    ------
-    ConfigError
-        Names the first wrong value in `place`, what was expected there, and what was found.
-    """
-    with refusing(place):
+def from_json(entry: Any) -> Record:
+    """Return the record that `to_json` wrote; what an earlier release did not write has its default."""
+    with refusing("a record"):
         record: Record = _RECORD.read(entry)
         return record
 

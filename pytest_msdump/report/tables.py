@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from unicodedata import combining, east_asian_width
 
 from pytest_msdump.escape import shell_word
 from pytest_msdump.facts.metrics import STATISTICS
@@ -15,15 +16,15 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["columns", "command", "filled", "labelled", "pieces", "statistics_table", "table"]
+__all__ = ["columns", "command", "filled", "hanging", "labelled", "pieces", "statistics_table", "table"]
 
 _GAP = "  "
 
 # Space that stands in no pair of brackets.
 _SPACE = re.compile(r"\s+(?![^\[\]]*\])")
 _NARROWEST_CELL = 16
-_CLINGS_TO_WHAT_PRECEDES = frozenset("，。、；：！？）》」』】”’)];:,.")
-_CLINGS_TO_WHAT_FOLLOWS = frozenset("（《「『【“‘([")
+_CLOSING = frozenset("，。、；：！？）》」』】”’)];:,.")
+_OPENING = frozenset("（《「『【“‘([")
 
 
 def table(
@@ -68,7 +69,7 @@ def table(
 
 
 def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozenset[int]) -> Iterator[str]:
-    """One row of a table, as many lines as its longest cell."""
+    """Yield one row of a table, as many lines as its longest cell."""
     for line in range(max(len(cell) for cell in cells)):
         texts = [cell[line] if line < len(cell) else "" for cell in cells]
         placed = [_placed(text, widths[column], column in flush_right) for column, text in enumerate(texts)]
@@ -76,13 +77,13 @@ def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozens
 
 
 def _placed(text: str, width: int, flush_right: bool) -> str:
-    """A cell filled up with spaces."""
+    """Fill a cell up with spaces."""
     spaces = " " * (width - columns(text))
     return spaces + text if flush_right else text + spaces
 
 
 def _without_repeats(rows: Sequence[Sequence[str]], column: int, same: str) -> Iterator[Sequence[str]]:
-    """Replace a cell that says what the one above it says."""
+    """Replace a cell that repeats the one above it."""
     above = None
     for row in rows:
         is_repeated = row[column] == above and columns(row[column]) > columns(same)
@@ -96,6 +97,12 @@ def labelled(label: str, text: str, *, width: int, column: int = 12, indent: int
     indent = columns(start)
     lines = filled(text, width - indent)
     return [start + lines[0], *(" " * indent + line for line in lines[1:])]
+
+
+def hanging(text: str, width: int, *, indent: int = 0) -> list[str]:
+    """Break `text` into indented lines; all but the first are indented by two more."""
+    first, *others = filled(text, width - indent - 2)
+    return [" " * indent + first, *(" " * (indent + 2) + line for line in others)]
 
 
 def filled(text: str, width: int) -> list[str]:
@@ -133,20 +140,15 @@ def columns(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    # A large table, which most runs never need; here and below.
-    from unicodedata import combining
-
     return sum(0 if combining(char) else 1 + _is_wide(char) for char in text)
 
 
 def _is_wide(char: str) -> bool:
-    from unicodedata import east_asian_width
-
     return east_asian_width(char) in ("W", "F")
 
 
 def _parts(word: str, width: int) -> Iterator[str]:
-    """What of a word without spaces stays together."""
+    """Yield the parts of a word that stay together."""
     if word.isascii():
         yield from pieces(word, width)
         return
@@ -155,11 +157,11 @@ def _parts(word: str, width: int) -> Iterator[str]:
 
 
 def _units(word: str) -> Iterator[str]:
-    """Each wide character, and each run of others, with the marks that cling to it."""
+    """Yield each wide character, and each run of others, with the punctuation that stays beside it."""
     unit = ""
     for char in word:
         last = unit[-1:]
-        is_bound = char in _CLINGS_TO_WHAT_PRECEDES or last in _CLINGS_TO_WHAT_FOLLOWS
+        is_bound = char in _CLOSING or last in _OPENING
         if unit and not is_bound and (_is_wide(char) or _is_wide(last)):
             yield unit
             unit = ""
@@ -194,14 +196,14 @@ def _cut(name: str, width: int) -> list[str]:
 
 
 def _fitting(name: str, width: int) -> int:
-    """How many characters fit."""
+    """Return how many characters fit."""
     if name.isascii():
         return width
     return max(count for count in range(1, width + 1) if columns(name[:count]) <= width)
 
 
 def _break_at(head: str) -> int:
-    """Where to break: after a separator, the stronger ones first, else at the end."""
+    """Return where to break: after a separator, the stronger ones first, else at the end."""
     for separators in ("/.", "=", "_-:,"):
         end = 1 + max(head.rfind(separator) for separator in separators)
         if end > len(head) // 2:
@@ -219,30 +221,27 @@ def command(words: Sequence[str], *, width: int) -> list[str]:
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
-# -- The table of a pair that was judged by statistics ---------------------------------------------------------------
-
-
 _DIGEST_SHOWN = 12
 
 
 def statistics_table(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the statistics that both sides have, side by side."""
-    told = record.statistics
-    if told is None or not told.compared:
+    statistics = record.statistics
+    if statistics is None or not statistics.compared:
         return []
     rows = [
         (
             STATISTICS[name].columns[0].removesuffix(" value"),
-            *_texts(told.left.values[name], told.right.values[name], say),
+            *_texts(statistics.left.values[name], statistics.right.values[name], say),
         )
-        for name in told.compared
+        for name in statistics.compared
         if name in STATISTICS
     ]
     return table((say("statistic"), say("left"), say("right"), "|l - r|"), rows, width=width, right=(1, 2, 3))
 
 
 def _texts(left: Statistic, right: Statistic, say: Phrases) -> tuple[str, str, str]:
-    """Two values and how far they are apart; of digests the beginning."""
+    """Return two values and their distance; of digests the beginning."""
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         same = say("equal" if left == right else "differ")
         return str(left)[:_DIGEST_SHOWN], str(right)[:_DIGEST_SHOWN], same

@@ -49,15 +49,7 @@ def algorithm_title(name: str) -> str:
 
 
 def number_cells(record: Record, names: Sequence[str]) -> list[str]:
-    """Return the algorithms' numbers; where the vendor's definition differs from ours, the vendor's number.
-
-    Parameters
-    ----------
-    record : Record
-        Of the pair.
-    names : sequence of str
-        Of `ALGORITHMS`, or names of a user's own algorithms, which returned the text to print.
-    """
+    """Return the algorithms' numbers; where the vendor's definition differs from ours, the vendor's number."""
     known = {} if record.comparison is None else {**record.comparison.values, **record.comparison.vendor}
     return [record.custom[name].value if name in record.custom else _cell(known.get(name)) for name in names]
 
@@ -86,30 +78,14 @@ def shape_cell(shape: Sequence[int] | None) -> str:
 
 
 def overflow_cell(dtype: str | None, has_overflow: bool | None) -> str:
-    """Return the cell of the column OverFlow; the vendor leaves other data types than float16 alone.
-
-    Parameters
-    ----------
-    dtype : str, optional
-        The left side's.
-    has_overflow : bool, optional
-        Whether a NaN, an Inf or the data type's largest number is in it; ``None`` when nobody looked.
-    """
+    """Return the cell of the column OverFlow; the vendor leaves other data types than float16 alone."""
     if dtype != _OVERFLOW_DTYPE or has_overflow is None:
         return UNDEFINED
     return "YES" if has_overflow else "NO"
 
 
 def reason_cell(record: Record, names: Sequence[str]) -> str:
-    """Say why cells of a row are empty.
-
-    Parameters
-    ----------
-    record : Record
-        Of the pair.
-    names : sequence of str
-        The algorithms that have a column.
-    """
+    """Say why cells of a row are empty."""
     if not record.was_run:
         return "not run"
     if record.comparison is None:

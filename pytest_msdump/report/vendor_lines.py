@@ -111,17 +111,7 @@ def compared(record: Record) -> Line:
 
 
 def alone(unmatched: UnmatchedTensor, index: int, missing: frozenset[tuple[str, str]]) -> Line:
-    """Return the line of a tensor without a partner: a star for the side that has none, and no numbers.
-
-    Parameters
-    ----------
-    unmatched : UnmatchedTensor
-        The tensor.
-    index : int
-        The line's number.
-    missing : frozenset of (side, address)
-        Tensors of which the partner ought to have been dumped.
-    """
+    """Return the line of a tensor without a partner: a star for the side that has none, and no numbers."""
     on_left, tensor = unmatched.side == "left", unmatched.tensor
     operator, dtype, address = operator_of(unmatched), tensor.dtype, tensor.device_address
     return Line(

@@ -429,20 +429,7 @@ TITLES = titles_of(Columns())
 
 
 def write_csv(report: Report, directory: Path) -> Path:
-    """Write ops.csv into `directory` and return its path.
-
-    Parameters
-    ----------
-    report : Report
-        The whole result of one suite.
-    directory : Path
-        Where to.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be written.
-    """
+    """Write ops.csv into `directory` and return its path."""
     return write_file(directory, "ops.csv", csv_lines(report))
 
 

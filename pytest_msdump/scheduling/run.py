@@ -12,7 +12,7 @@ from pytest_msdump.comparison.user_code import Watch
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
 from pytest_msdump.processes import Workers
-from pytest_msdump.report.gathering import completed
+from pytest_msdump.report.build import with_arguments
 from pytest_msdump.scheduling.cache import Cache, Cached, CachingComparer, cache_folder, open_cache
 from pytest_msdump.storage.remote import RemotePath
 
@@ -54,7 +54,7 @@ def records_of(
         with connected(scheduler) as client:
             cluster = Cluster(plan, client, scheduler)
             found = watch(cluster.records(numbers), "pairs", len(numbers))
-            return {number: completed(plan, number, record) for number, record in found}, tuple(cluster.notes)
+            return {number: with_arguments(plan, number, record) for number, record in found}, tuple(cluster.notes)
     cache = open_cache(plan, cache_folder(Path.cwd()))
     records: dict[int, Record] = {}
     notes: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Runner:
             self.keys[number] = found.key
         if found.is_reused:
             self.reused.add(number)
-        return completed(self._plan, number, found.record)
+        return with_arguments(self._plan, number, found.record)
 
     @property
     def notes(self) -> tuple[str, ...]:

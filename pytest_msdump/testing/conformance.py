@@ -25,7 +25,7 @@ from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.base import ReportKind
-from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.settings import REPORT_KINDS
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_reference
@@ -162,7 +162,7 @@ class ReportConformance(ABC):
         write_reference(tmp_path / "right", right)
         sides = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
         planned = plan(load_suite(file=None, options=sides, directory=tmp_path))
-        return gathered(planned, measured(planned))
+        return build_report(planned, compare_plan(planned))
 
     def test_it_has_a_name_and_a_file_of_its_own(self, kind: ReportKind) -> None:
         """It takes no name or file of the kinds that are there."""

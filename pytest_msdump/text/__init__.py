@@ -1,7 +1,7 @@
 """Every sentence for people: a code with parameters, and one catalogue of templates for each language.
 
-`results.json`, `ops.csv` and `summary.md` are English. A terminal or a page in Chinese says the same codes from the
-other catalogue; its terms are those of MindSpore's and Ascend's Chinese manuals.
+`results.json`, `ops.csv` and `summary.md` are English. A terminal or a page may be in Chinese, with the terms of
+MindSpore's and Ascend's Chinese manuals.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A message: what is to be said, as a code and its parameters, before any language."""
+"""A message: a code and its parameters, before any language."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ __all__ = ["LANGUAGES", "Message", "Parameter", "in_clauses", "plain_text"]
 
 Parameter: TypeAlias = Union[str, float, int, "Message", tuple["Parameter", ...], None]
 
-# Parameters that may be NaN or Inf; of the others a text stays a text, whatever it is.
+LANGUAGES = ("en", "zh")
+
+# Parameters that may be NaN or Inf; a text of any other stays a text.
 _NUMBERS = frozenset({"value", "limit", "left", "right", "low", "high", "share", "correlation", "apart", "chance"})
 _NONFINITE = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing to say.
+    """One sentence, or a part of one.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class Message:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The message as results.json holds it: ``code`` and ``parameters``, plain JSON values."""
+        """The message as results.json has it: ``code`` and ``parameters``, plain JSON values."""
         return {"code": self.code, "parameters": {name: _encoded(one) for name, one in self.parameters.items()}}
 
     @classmethod
@@ -52,12 +54,12 @@ class Message:
 
 
 def plain_text(text: str) -> Message:
-    """Return the message that is this text in every language: an error's, a plugin's, an earlier release's."""
+    """Return a message that is the same text in every language: of an error, a plugin, an earlier release."""
     return Message("text", {"text": text})
 
 
 def in_clauses(*messages: Message | None) -> Message:
-    """Return messages as clauses of one; ``None`` is none, and one alone stays as it is."""
+    """Join messages as clauses of one; ``None`` is left out, and a single one stays as it is."""
     parts = tuple(message for message in messages if message is not None)
     return parts[0] if len(parts) == 1 else Message("clauses", {"parts": parts})
 
@@ -69,7 +71,7 @@ def _encoded(value: Parameter) -> Any:
         return [_encoded(one) for one in value]
     if value is None or isinstance(value, str):
         return value
-    # They may be numbers of NumPy, which JSON does not know.
+    # NumPy's numbers are not JSON's.
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -84,9 +86,3 @@ def _decoded(value: Any, name: str = "") -> Parameter:
         return tuple(_decoded(one) for one in value)
     found: Parameter = _NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value
     return found
-
-
-# -- The languages that the terminal speaks --------------------------------------------------------------------------
-
-
-LANGUAGES = ("en", "zh")

@@ -1,4 +1,4 @@
-"""Says a message in one language: its template, with names, numbers and further messages in their places."""
+"""Sentences of messages: the template of one language, filled with names, numbers and further messages."""
 
 from __future__ import annotations
 
@@ -19,19 +19,7 @@ CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh":
 
 
 def say(message: Message, language: str = "en") -> str:
-    """Return the sentence.
-
-    Parameters
-    ----------
-    message : Message
-        Its code is in the catalogue, and its parameters are all there.
-    language : str
-        ``"en"`` or ``"zh"``.
-
-    Raises
-    ------
-    KeyError
-        The code is not known, or a parameter is missing.
+    """Return the sentence of a message in ``"en"`` or ``"zh"``; a `KeyError` if the code or a parameter is missing.
 
     Examples
     --------
@@ -52,15 +40,10 @@ def say(message: Message, language: str = "en") -> str:
 
 
 def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
-    """Read the message of an entry of results.json.
+    """Read the message of an entry of results.json: its ``code`` and ``parameters``, as `Message.entry` wrote them.
 
-    Parameters
-    ----------
-    entry : mapping
-        With ``code`` and ``parameters``, as `Message.entry` wrote them.
-    sentence : str
-        The sentence beside them, which is all there is where an earlier release wrote no code, or a later one a code
-        that is not known here.
+    Without a code (an earlier release), or with one that is not known (a later one), the message is the `sentence` that
+    stands beside them.
     """
     if "code" in entry and "parameters" in entry:
         message = Message.of_entry(entry)
@@ -78,7 +61,7 @@ def _parts(template: str) -> list[tuple[str, str | None, str]]:
 
 
 def _written(value: object, spec: str, language: str) -> str:
-    """Write one parameter; of a wrong type, as an edited file may have, it is written as it is."""
+    """Write one parameter; one of a wrong type, as an edited file may have, is written as it is."""
     if value is None:
         return ""
     if isinstance(value, Message):
@@ -123,7 +106,7 @@ class Phrases:
     language: str = "en"
 
     def __call__(self, code: str, /, **parameters: Any) -> str:
-        """Return the message with its fields filled in; a parameter is text, never a template itself."""
+        """Return the message with its fields filled in."""
         return say(Message(code, parameters), self.language)
 
     def knows(self, code: str) -> bool:
@@ -152,12 +135,7 @@ ENGLISH = Phrases("en")
 
 
 def number(value: float | int) -> str:
-    """Write a measured value: six significant digits, very small and very large ones with three and an exponent.
-
-    Parameters
-    ----------
-    value : float or int
-        Integers are written whole.
+    """Write a measured value: integers whole, others with six digits, small and large ones with three and an exponent.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.model.comparison import FAILING
-from pytest_msdump.report.gathering import measured
+from pytest_msdump.report.build import compare_plan
 from pytest_msdump.suite import load_suite
 
 if sys.version_info >= (3, 11):
@@ -30,7 +30,7 @@ def planned(lenet: Path, run: str, mapping: str) -> Plan:
 )
 def test_a_wrong_padding_or_pooling_gets_no_confident_diagnosis(lenet, run, mapping, failing):
     made = planned(lenet, run, mapping)
-    records = [*measured(made).values()]
+    records = [*compare_plan(made).values()]
     failed = [record for record in records if record.verdict.outcome in FAILING]
     assert len(failed) == failing
     assert not [entry for record in failed for entry in record.diagnosis]
@@ -38,4 +38,4 @@ def test_a_wrong_padding_or_pooling_gets_no_confident_diagnosis(lenet, run, mapp
 
 def test_pairs_that_pass_are_not_diagnosed(lenet):
     made = planned(lenet, "target", "mapping.toml")
-    assert all(not record.diagnosis for record in measured(made).values())
+    assert all(not record.diagnosis for record in compare_plan(made).values())

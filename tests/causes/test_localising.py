@@ -12,7 +12,7 @@ from plugin.suites import write_suite
 
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
-from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import START, Tensor, write_mindspore
@@ -26,7 +26,7 @@ def records(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
     """Records by address, with the iteration where there are several."""
     table = {"left": "left", "right": "right", **options}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     found: dict[str, dict[str, Any]] = {}
     for record in report.records:
         iteration = f"@{record.left.at.iteration}" if record.left.at.iteration else ""
@@ -81,7 +81,7 @@ def test_the_cause_is_the_operator_that_the_truth_names(
         directory=tmp_path,
     )
     planned = plan(suite)
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     truth = json.loads((lenet / "truth.json").read_text("utf-8"))["targets"][left]["first_diverging"]
     causes = [record.left.true_name for record in report.records if record.role == "cause"]
     assert causes == [truth["target_op"]]
@@ -283,7 +283,7 @@ def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path)
     (tmp_path / "left" / "rank_1" / ir).write_bytes((tmp_path / "left" / "rank_0" / ir).read_bytes())
     table = {"left": "left", "right": "right"}
     planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     told = {(record.left.true_name, record.left.at.rank): record.role for record in report.records}
     assert told == {
         ("Default/a", 0): None,
@@ -309,7 +309,7 @@ def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
     write_pair(tmp_path, outputs("a", "b", "c", bad=("a", "b", "c")))
     write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b"])
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = gathered(planned, {2: measured(planned)[2]})
+    report = build_report(planned, {2: compare_plan(planned)[2]})
     assert report.records[2].role == "unknown"
     assert "Default/b (not run)" in reason_of(report.records[2], ENGLISH)
     assert report.records[0].role is None
@@ -321,7 +321,7 @@ def test_a_later_pass_of_a_loop_may_have_got_it_from_an_earlier_one(tmp_path: Pa
     write_pair(tmp_path, [*outputs("a", bad=("a",)) * 2, *outputs("b", bad=())])
     write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     told = {record.left.at.occurrence: record.role for record in report.records if record.verdict.outcome == "fail"}
     assert told == {0: "cause", 1: "unknown"}
 
@@ -366,7 +366,7 @@ def test_a_saved_report_with_broken_roles_is_refused(tmp_path: Path, change: dic
 
     write_pair(tmp_path, outputs("a", bad=("a",)))
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    values = json.loads(json.dumps(document(gathered(planned, {0: measured(planned)[0]}))))
+    values = json.loads(json.dumps(document(build_report(planned, {0: compare_plan(planned)[0]}))))
     assert report_from(values).records[0].role == "cause"
     if "edges" in change:
         values |= change

@@ -13,7 +13,7 @@ from causes.networks import SIZE, above, computed, network, write, write_ge, wri
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.report import Report
-from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import ENGLISH
 
@@ -21,7 +21,7 @@ from pytest_msdump.text import ENGLISH
 def compared(folder: Path, **options: Any) -> Report:
     table = {"left": "left", "right": "right", **options}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    return gathered(planned, measured(planned))
+    return build_report(planned, compare_plan(planned))
 
 
 def roles(report: Report, name: str) -> list[str]:

@@ -18,8 +18,8 @@ from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.comparison import Verdict
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.causes import suspicious_line
-from pytest_msdump.report.gathering import gathered, measured
 from pytest_msdump.report.json_report import document, read_json, report_from
 from pytest_msdump.report.summary import summary_lines
 from pytest_msdump.suite import load_suite
@@ -51,7 +51,8 @@ def report(folder: Path, mapping: Mapping[str, str] | None = None, *, ran: Any =
     table = {"left": "left", "right": "right", **({"map": entries} if entries else {}), **table}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
     numbers = range(len(planned.pairing.pairs)) if ran is None else ran
-    return gathered(planned, {number: record for number, record in measured(planned).items() if number in numbers})
+    records = compare_plan(planned)
+    return build_report(planned, {number: records[number] for number in numbers})
 
 
 def told(found: Any) -> Told:

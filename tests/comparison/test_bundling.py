@@ -13,8 +13,8 @@ from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.report import Report
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
-from pytest_msdump.report.gathering import gathered, measured
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_mindspore, write_reference
@@ -25,7 +25,7 @@ GOOD = np.arange(6, dtype="f4").reshape(2, 3)
 def compared(folder: Path, **options: object) -> tuple[Plan, Report]:
     table = {"left": "left", "right": "right", **options}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    return planned, gathered(planned, measured(planned))
+    return planned, build_report(planned, compare_plan(planned))
 
 
 def files(folder: Path) -> list[str]:

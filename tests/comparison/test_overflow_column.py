@@ -7,7 +7,7 @@ import pytest
 
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.inspect.overflow import with_overflow
-from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
 
 
@@ -19,7 +19,7 @@ def marks(folder, left, right):
             np.save(folder / side / f"{name}.0.{1600000000000000 + number}.npy", values)
     options = {"left": "left", "right": "right"}
     planned = plan(load_suite(file=None, options=options, directory=folder, environ={}))
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     marked = with_overflow(planned, report)
     assert [one.side for one in marked.unmatched] == [one.side for one in report.unmatched]
     assert all(record.right.has_overflow is None for record in marked.records)
@@ -66,6 +66,6 @@ def test_a_file_that_cannot_be_read_is_not_marked(tmp_path):
     np.save(tmp_path / "right" / "a.0.1600000000000000.npy", half(1, 2))
     options = {"left": "left", "right": "right"}
     planned = plan(load_suite(file=None, options=options, directory=tmp_path, environ={}))
-    report = gathered(planned, {0: measured(planned)[0]})
+    report = build_report(planned, {0: compare_plan(planned)[0]})
     (folder / "a.0.1600000000000000.npy").write_bytes(b"no tensor")
     assert with_overflow(planned, report).records[0].left.has_overflow is None

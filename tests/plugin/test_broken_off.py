@@ -12,7 +12,7 @@ import pytest
 from scheduling.dumps import results, write_pairs
 
 from pytest_msdump.cli import main
-from pytest_msdump.report import gathering
+from pytest_msdump.report import build
 from pytest_msdump.report.json_report import read_json, report_from
 
 SIDES = ("--msdump-left=left", "--msdump-right=right")
@@ -132,7 +132,7 @@ def test_the_command_leaves_no_result_of_yesterday_either(dumps):
 @pytest.mark.parametrize("failing", ["start", "end"])
 def test_on_a_full_disk_no_result_of_yesterday_stands(dumps, monkeypatch, failing, capsys):
     """At the start results.json cannot be replaced, so it goes; at the end the one of the start stays."""
-    write, calls = gathering.write_json, []
+    write, calls = build.write_json, []
 
     def full(report, directory):
         calls.append(report)
@@ -141,7 +141,7 @@ def test_on_a_full_disk_no_result_of_yesterday_stands(dumps, monkeypatch, failin
         monkeypatch.setattr("pathlib.Path.replace", _no_space)
         return write(report, directory)
 
-    monkeypatch.setattr(gathering, "write_json", full)
+    monkeypatch.setattr(build, "write_json", full)
     assert main(["compare", "left", "right"]) != 0
     assert "No space left on device" in capsys.readouterr().err
     report = dumps / "msdump-report"

@@ -16,8 +16,8 @@ from pytest_msdump.cli import main
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.report.html.content import Pool, column, file_columns, front_coded, short
 from pytest_msdump.report.html.page import page as page_of
-from pytest_msdump.report.html.words import WORDS
 from pytest_msdump.report.json_report import report_from
+from pytest_msdump.text.page import PAGE
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -194,14 +194,14 @@ def test_file_names_share_their_templates():
 
 
 def test_every_word_is_said_in_both_languages_with_the_same_gaps():
-    for key, (english, chinese) in WORDS.items():
+    for key, (english, chinese) in PAGE.items():
         assert english, key
         assert chinese, key
         assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", chinese)), key
 
 
 def test_every_diagnosis_has_words():
-    assert {key.removeprefix("looks_") for key in WORDS if key.startswith("looks_")} - {"like"} == set(DIAGNOSES)
+    assert {key.removeprefix("looks_") for key in PAGE if key.startswith("looks_")} - {"like"} == set(DIAGNOSES)
 
 
 def test_a_saved_result_is_drawn_again_byte_for_byte(tmp_path, capsys, monkeypatch):

@@ -7,7 +7,7 @@ from report import samples
 
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.report.gathering import write_report
+from pytest_msdump.report.build import write_report
 from pytest_msdump.report.markdown import append_summary, markdown_text
 
 

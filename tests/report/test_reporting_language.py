@@ -23,7 +23,6 @@ from pytest_msdump.model.record import Diagnosis, RoleReason, Suspect
 from pytest_msdump.report.causes import role_line, role_lines
 from pytest_msdump.report.coverage import coverage_text
 from pytest_msdump.report.failure import diagnosis_lines, failure_text, one_line, record_text
-from pytest_msdump.report.html.words import WORDS
 from pytest_msdump.report.json_report import document, missing_json, report_from, unmatched_json
 from pytest_msdump.report.record_json import from_json
 from pytest_msdump.report.summary import header_lines, summary_lines
@@ -31,6 +30,7 @@ from pytest_msdump.report.tables import columns
 from pytest_msdump.text import ENGLISH, Message, Phrases, plain_text
 from pytest_msdump.text.en import EN
 from pytest_msdump.text.message import LANGUAGES
+from pytest_msdump.text.page import PAGE
 from pytest_msdump.text.zh import ZH
 
 CHINESE = Phrases("zh")
@@ -57,16 +57,16 @@ def test_a_value_is_never_taken_for_a_template():
 @pytest.mark.parametrize("name", DIAGNOSES)
 def test_a_drift_is_called_what_the_page_and_the_table_of_kinds_call_it(name):
     assert EN[f"looks_{name}"] == DIAGNOSES[name].title
-    assert WORDS[f"looks_{name}"][1].startswith(ZH[f"looks_{name}"])
+    assert PAGE[f"looks_{name}"][1].startswith(ZH[f"looks_{name}"])
 
 
 def test_a_word_that_the_page_has_too_is_the_same_one():
-    same = {name for name in EN if name in WORDS and EN[name] == WORDS[name][0]}
+    same = {name for name in EN if name in PAGE and EN[name] == PAGE[name][0]}
     assert len(same) > 20
     for name in same - {"left", "right", "tensors", "differs"}:
-        assert ZH[name] == WORDS[name][1], name
+        assert ZH[name] == PAGE[name][1], name
     for verdict in ("fail", "warn", "undefined", "error", "ok", "skipped"):
-        assert ZH.get(f"is_{verdict}", WORDS[verdict][1]) == WORDS[verdict][1]
+        assert ZH.get(f"is_{verdict}", PAGE[verdict][1]) == PAGE[verdict][1]
 
 
 # -- nothing goes around the table ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from scheduling.dumps import LARGE, as_written, file_of, has_not_ended, results,
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import plan
-from pytest_msdump.report.gathering import gathered
+from pytest_msdump.report.build import build_report
 from pytest_msdump.suite import load_suite
 
 SIZES = [12, LARGE, 40, LARGE, 7, 900] * 4
@@ -142,7 +142,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
     assert notes == ()
     from pytest_msdump.report.json_report import write_json
 
-    write_json(gathered(planned, records), dumps / "msdump-report")
+    write_json(build_report(planned, records), dumps / "msdump-report")
     assert as_written(dumps) == alone
 
 
@@ -215,7 +215,7 @@ def test_what_nobody_is_left_to_compare_is_not_run(dumps, doomed):
         first = dict([next(found)])
         doomed.scale(0)
         first.update(found)
-        report = gathered(planned, first)
+        report = build_report(planned, first)
     assert "no worker was left for 1 s; the rest was not compared" in cluster.notes[0]
     assert not report.complete
     assert 0 < len(first) < len(SIZES)
@@ -264,7 +264,7 @@ def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal,
         process.kill()
         records.update(found)
         assert client.status == "closed", "the client has given its scheduler up meanwhile"
-        report = gathered(planned, records)
+        report = build_report(planned, records)
     assert cluster.notes == [f"--scheduler {address}: no worker was left for 4 s; the rest was not compared"]
     assert not report.complete
     assert 0 < len(records) < len(SIZES)

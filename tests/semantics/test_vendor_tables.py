@@ -23,7 +23,7 @@ from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.inspect.overflow import with_overflow
 from pytest_msdump.model.report import Report
-from pytest_msdump.report.gathering import gathered, measured
+from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.vendor_table import columns_for, vendor_table, write_csv
 from pytest_msdump.suite import load_suite
 
@@ -219,7 +219,7 @@ def report_of(folder: str, first: int | None, *, overflow: bool) -> Report:
     options = {"left": "left", "right": "right", "io": "all", **rules}
     planned = plan(load_suite(file=None, options=options, directory=directory, environ={}))
     planned = replace(planned, extras=NO_EXTRAS if first is None else Extras(first=first))
-    report = gathered(planned, measured(planned))
+    report = build_report(planned, compare_plan(planned))
     return with_overflow(planned, report) if overflow else report
 
 

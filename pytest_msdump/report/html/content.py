@@ -86,17 +86,7 @@ def front_coded(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict[str, Any]:
-    """Return file names as folder, template and time; most templates are shared once the operator's name is out.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        Forward slashes.
-    names : sequence of str
-        The name of each file's operator as its file has it; where it does not occur nothing is replaced.
-    pool : Pool
-        Where folders and templates go.
-    """
+    """Return file names as folder, template and time; most templates are shared once the operator's name is out."""
     folders, templates, times, before = [], [], [], 0
     for path, name in zip(paths, names, strict=True):
         folder, slash, base = path.rpartition("/")
@@ -278,15 +268,7 @@ _MOST_UNMATCHED = 10_000
 
 
 def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the page's data, and what its English sentences are in Chinese.
-
-    Parameters
-    ----------
-    report : Report
-        Of one suite.
-    problems : mapping of str to sequence of str
-        Why the item `coverage` fails, by language.
-    """
+    """Return the page's data, and what its English sentences are in Chinese."""
     pool = Pool()
     values, records = head_json(report) | {"missing": list(map(missing_json, report.missing))}, report.records
     numbers = [record.metrics for record in records]

@@ -13,10 +13,10 @@ from pytest_msdump.escape import html_json, html_text
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.coverage import coverage_problems
 from pytest_msdump.report.html.content import content
-from pytest_msdump.report.html.words import WORDS
 from pytest_msdump.storage.files import write_file
 from pytest_msdump.text import Phrases
 from pytest_msdump.text.message import LANGUAGES
+from pytest_msdump.text.page import PAGE
 
 __all__ = ["page", "write_html"]
 
@@ -28,13 +28,7 @@ _NO_PROBLEMS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def write_html(report: Report, directory: Path) -> Path:
-    """Write index.html into `directory` and return its path.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be written.
-    """
+    """Write index.html into `directory` and return its path."""
     return write_file(directory, "index.html", page(report, problems=_problems(report)))
 
 
@@ -64,7 +58,7 @@ def page(report: Report, *, problems: Mapping[str, Sequence[str]] = _NO_PROBLEMS
         "base-uri 'none'; form-action 'none'"
     )
     drawn, chinese = content(report, problems=problems)
-    data = {"report": drawn, "words": WORDS, "chinese": chinese}
+    data = {"report": drawn, "words": PAGE, "chinese": chinese}
     text = f"""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -1,57 +1,38 @@
-"""The page's own words in English and Chinese. Names and sentences of a report are shown as they are."""
+"""The words of the page index.html in English and Chinese: its own, and those that it shares with the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from pytest_msdump.text.en import EN
 from pytest_msdump.text.zh import ZH
 
-__all__ = ["WORDS"]
+__all__ = ["PAGE"]
 
-# Sentences that the terminal says as well: from the catalogues, by the beginnings of their codes.
+# Sentences that the terminal says as well, and beginnings of their codes.
 _SHARED = (
-    *("same_name", "between_names", "between_parts", "between_clauses", "names_and_more", "in_brackets", "after_label"),
-    *(
-        "why_",
-        "or_before",
-        "given_",
-        "operators_before",
-        "state_",
-        "without_cause",
-        "by_graph",
-        "by_fusion",
-        "by_order",
-        "between_sources",
-    ),
-    *(
-        "better_",
-        "ambiguous",
-        "doubt_",
-        "fits",
-        "decided_",
-        "shape_same",
-        "shape_transposed",
-        "shape_reshaped",
-        "do_map_instead",
-        "in_place_of",
-    ),
+    *("same_name", "same_name_as", "between_names", "between_parts", "between_clauses", "between_sources"),
+    *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),
+    *("by_graph", "by_fusion", "by_order", "ambiguous", "fits", "fits_equal", "fits_by_name"),
+    *("shape_same", "shape_transposed", "shape_reshaped", "do_map_instead", "in_place_of"),
 )
+_SHARED_BEGINNINGS = ("why_", "given_", "state_", "better_", "doubt_", "decided_")
 
 
-def _shared() -> Iterator[tuple[str, tuple[str, str]]]:
-    """The messages that the page says; the singular stands beside its plural."""
-    for name in (name for name in EN if name.startswith(_SHARED)):
-        english = EN[name]
-        if isinstance(english, str):
-            yield name, (english, ZH[name])
-        else:
-            yield from ((f"{name}_one", (english[0], ZH[name])), (name, (english[1], ZH[name])))
+def _rows(codes: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return rows of the catalogues; a singular stands under a key of its own."""
+    rows: dict[str, tuple[str, str]] = {}
+    for code in codes:
+        english = EN[code]
+        if not isinstance(english, str):
+            rows[f"{code}_one"], english = (english[0], ZH[code]), english[1]
+        rows[code] = english, ZH[code]
+    return rows
 
 
-# Key → English, Chinese. {…} is filled in by the page.
-WORDS: Mapping[str, tuple[str, str]] = {
-    **dict(_shared()),
+# By key: English, Chinese. The page fills in the fields.
+PAGE: Mapping[str, tuple[str, str]] = {
+    **_rows(code for code in EN if code in _SHARED or code.startswith(_SHARED_BEGINNINGS)),
     # -- verdicts and roles
     "pass": ("pass", "通过"),
     "warn": ("warn", "警告"),
@@ -65,7 +46,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "inherited": ("inherited", "继承"),
     "unknown": ("origin unknown", "来源不明"),
     # -- the verdict of the whole
-    "PASS": ("PASS", "通过"),
+    **_rows(["PASS"]),
     "FAIL": ("FAIL", "未通过"),
     "INCOMPLETE": ("INCOMPLETE", "不完整"),
     "all_within": ("All {n} tensors are within their limits.", "全部 {n} 个张量均在限值之内。"),
@@ -141,7 +122,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "copied": ("copied", "已复制"),
     "copy": ("Copy", "复制"),
     "nobody": ("No tensor matches the filter.", "没有符合筛选条件的张量。"),
-    "verdict": ("verdict", "结论"),
+    **_rows(["verdict"]),
     "role": ("role", "角色"),
     "order": ("op", "序号"),
     "operator": ("tensor of the left", "左侧张量"),
@@ -153,7 +134,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "differing": ("differing", "不同元素"),
     "rank": ("rank", "rank"),
     "iteration": ("iteration", "迭代"),
-    "rule": ("rule", "规则"),
+    **_rows(["rule"]),
     # -- drawer
     "close": ("Close", "关闭"),
     "previous": ("Previous", "上一个"),
@@ -164,15 +145,13 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "files": ("Files", "文件"),
     "address": ("tensor", "张量"),
     "limits_of": ("Limits", "限值"),
-    "metric": ("metric", "指标"),
-    "value": ("value", "数值"),
-    "limit": ("limit", "限值"),
+    **_rows(["metric", "value", "limit"]),
     "outcome": ("outcome", "结果"),
     "other_numbers": ("Other numbers", "其他数值"),
     "at": ("at {i}", "位于 {i}"),
     "worst": ("Worst elements", "最差元素"),
     "worst_of": ("{d} of {n} elements differ.", "{n} 个元素中有 {d} 个不同。"),
-    "index": ("index", "下标"),
+    **_rows(["index"]),
     "err_allowed": ("error / allowed", "误差 / 允许值"),
     "looks_like": ("Looks like", "疑似"),
     "confidence_high": ("sure", "确定"),
@@ -204,21 +183,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "magnitude": ("magnitude of the right", "右侧数值大小"),
     "typical": ("typical", "典型"),
     "largest": ("largest", "最大"),
-    # -- what a drift looks like
-    "looks_nonfinite": ("NaN or Inf", "NaN 或 Inf"),
-    "looks_constant": ("constant", "处处为同一值"),
-    "looks_sign_flipped": ("sign-flipped", "符号相反"),
-    "looks_scaled": ("scaled", "按比例缩放"),
-    "looks_offset": ("shifted by a constant", "整体偏移一个常数"),
-    "looks_rounded": ("rounded to a lower precision", "舍入到较低精度"),
-    "looks_clipped": ("clipped", "被截断（限幅）"),
-    "looks_flushed_to_zero": ("flushed to zero", "小值被置零"),
-    "looks_one_slice": ("one slice wrong", "仅一个切片出错"),
-    "looks_padding": ("padding included", "混入了填充"),
-    "looks_shifted_by_one": ("shifted by one", "错开一位"),
-    "looks_transposed": ("transposed", "转置"),
-    "looks_memory_format": ("other memory format", "内存格式不同"),
-    "looks_permuted": ("permuted", "元素次序打乱"),
+    # -- what a drift looks like, where the page says more than the terminal
+    **_rows(code for code in EN if code.startswith("looks_") and code not in ("looks_like", "looks_unrelated")),
     "looks_unrelated": ("unrelated: a wrong pair?", "互不相关：可能配错了"),
     # -- pairs that look wrong
     "suspicious_title": ("Suspicious pairs", "可疑配对"),
@@ -234,7 +200,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
         "左侧 {l} 个、右侧 {r} 个张量没有配对。",
     ),
     "all_matched": ("Every tensor has a partner.", "所有张量均已配对。"),
-    "reason": ("reason", "原因"),
+    **_rows(["reason"]),
     "tensors": ("tensors", "张量"),
     "candidates": ("nearest", "相近的名称"),
     "suggested": ("suggested", "建议"),

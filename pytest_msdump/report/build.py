@@ -1,66 +1,50 @@
-"""From pairs to records, from records to a report."""
+"""From a plan to its report: compare the pairs, put the records together, write the files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump import registry
+from pytest_msdump.causes.localise import localise
+from pytest_msdump.causes.mispaired import mispaired
+from pytest_msdump.comparison.arguments import arguments_of_pair
 from pytest_msdump.comparison.assemble import assemble, coverage_of
 from pytest_msdump.comparison.comparing import comparer_of
+from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import NetworkOperator, Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.report.base import ReportKind
+from pytest_msdump.report.ci import write_for_gitlab
+from pytest_msdump.report.html.page import write_html
 from pytest_msdump.report.json_report import write_json
+from pytest_msdump.report.markdown import append_summary, write_markdown
+from pytest_msdump.report.vendor_table import write_csv
 from pytest_msdump.storage.files import open_regular
 
-if TYPE_CHECKING:
-    from pytest_msdump.comparison.planning import Plan
-    from pytest_msdump.limits.policy import Policy
-    from pytest_msdump.matching.coordinates import Align
-
 __all__ = [
-    "completed",
-    "gathered",
-    "measured",
-    "paired",
+    "build_report",
+    "compare_plan",
+    "pairing_report",
     "policy_entry",
     "remove_reports",
     "start_report",
+    "with_arguments",
     "write_report",
 ]
 
 
-# What only some reports need is loaded with the first of them: a pair of files that agree is told of at once.
-
-
-def _csv(report: Report, directory: Path) -> Path:
-    from pytest_msdump.report.vendor_table import write_csv
-
-    return write_csv(report, directory)
-
-
-def _html(report: Report, directory: Path) -> Path:
-    from pytest_msdump.report.html.page import write_html
-
-    return write_html(report, directory)
-
-
-def _markdown(report: Report, directory: Path) -> Path:
-    from pytest_msdump.report.markdown import write_markdown
-
-    return write_markdown(report, directory)
-
-
-# What is printed and not written.
+# Printed, not written.
 _PRINTED = ("github",)
-# Each kind of report, its file, and what stands in the first bytes of those that this package wrote.
+# By kind of report: its file, and what stands in the first bytes of a file that this package wrote.
 _FILES: Mapping[str, tuple[str, bytes]] = {
     "json": ("results.json", b'{\n"schema_version": '),
     "csv": ("ops.csv", b"Index,OpType,NPUDump,"),
@@ -71,59 +55,48 @@ _FILES: Mapping[str, tuple[str, bytes]] = {
 _FIRST_BYTES = 4096
 
 
-def measured(plan: Plan) -> dict[int, Record]:
-    """Compare all pairs of the plan here and now; return their records by number."""
+# -- records and reports -----------------------------------------------------------------------------------------------
+
+
+def compare_plan(plan: Plan) -> dict[int, Record]:
+    """Compare all pairs of the plan in this process; return their records by number."""
     compare = comparer_of(plan).compare
-    return {number: completed(plan, number, compare(pair)) for number, pair in enumerate(plan.pairing.pairs)}
+    return {number: with_arguments(plan, number, compare(pair)) for number, pair in enumerate(plan.pairing.pairs)}
 
 
-def completed(plan: Plan, number: int, record: Record) -> Record:
-    """Add to the record of pair `number` what only the plan knows: arguments of the operators of a failing pair."""
+def with_arguments(plan: Plan, number: int, record: Record) -> Record:
+    """Return the record of pair `number`; if it fails, with the arguments of its operators, which the plan knows."""
     if not record.fails:
         return record
-    from pytest_msdump.comparison.arguments import arguments_of_pair
-
     pair = plan.pairing.pairs[number]
     saved, differing = arguments_of_pair(pair, plan.left, plan.right, plan.argument_books)
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
-def gathered(plan: Plan, records: Mapping[int, Record]) -> Report:
-    """Put the report together, and look over it; a pair without a record is `not_run`.
-
-    Parameters
-    ----------
-    plan : Plan
-        What was to be done.
-    records : mapping of int to record
-        What was done, by number of the pair.
-    """
+def build_report(plan: Plan, records: Mapping[int, Record]) -> Report:
+    """Return the report of the records, by number of the pair; a pair without a record is `not_run`."""
     roots = plan.left.root, plan.right.root
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
-    return _with_roles(plan, _assembled(plan, found))
+    return _with_causes(plan, _assembled(plan, found))
 
 
-def _with_roles(plan: Plan, report: Report) -> Report:
-    """Return the report with what all pairs together show: roles, edges, and pairs that are suspicious."""
+def _with_causes(plan: Plan, report: Report) -> Report:
+    """Return the report with what all pairs together show: roles, causes, edges, pairs that look wrong."""
     records = {number: record for number, record in enumerate(report.records) if record.was_run}
     # Two files are no network.
     if not records or plan.left.root.is_file():
         return report
-    from pytest_msdump.causes.localise import localise
-
     found = localise(plan, records)
     placed = {**records, **found.records}
     if any(record.fails for record in records.values()):
-        from pytest_msdump.causes.mispaired import mispaired
-
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
     return replace(report, records=whole, localised_by=found.by, edges=found.edges)
 
 
-def paired(plan: Plan) -> Report:
-    """Put together what names alone tell: who met whom. Of the records, all `not_run`, it has no more than one."""
+def pairing_report(plan: Plan) -> Report:
+    """Return what names alone show: the pairs and what is unmatched. It has one record at most, which is `not_run`."""
     return _assembled(plan, [record_of(pair) for pair in plan.pairing.pairs[:1]])
 
 
@@ -144,15 +117,11 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
 
 
 def _network(plan: Plan) -> tuple[NetworkOperator, ...]:
-    if not plan.rules.base:
-        return ()
-    from pytest_msdump.matching.rules import combined, network_of
-
-    return network_of(combined(plan.rules))
+    return network_of(combined(plan.rules)) if plan.rules.base else ()
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:
-    """What results.json keeps of the policy: who set limits, not every limit of every pair (records have those)."""
+    """Return what results.json keeps of the policy: where limits come from; the limits themselves stand in records."""
     return {
         "nan": policy.nan,
         "threshold": dict(policy.thresholds),
@@ -162,10 +131,14 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
 
 
 def rerun_arguments(plan: Plan) -> tuple[str, ...]:
-    """What follows ``msdump compare`` to compare the same two dumps by the same rules."""
+    """Return the arguments with which ``msdump compare`` compares the same two dumps by the same rules."""
     suite = plan.suite
     allowed = ("--allow-incomplete",) if suite.allow_incomplete else ()
-    typed = (*allowed, *_arrows(suite.align), *_thresholds(suite.policy))
+    arrows = [
+        f"--align={name}={left}->{right}" for name in COORDINATES for left, right in getattr(suite.align, name, ())
+    ]
+    thresholds = [f"--threshold={metric}={bound!r}" for metric, bound in suite.policy.thresholds.items()]
+    typed = (*allowed, *arrows, *thresholds)
     if suite.file is not None:
         return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
@@ -174,23 +147,14 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     return (str(plan.left.root), str(plan.right.root), *rules, *profile, *typed)
 
 
-def _arrows(align: Align) -> Iterator[str]:
-    """Yield who meets whom, as it is typed."""
-    for name in COORDINATES:
-        for left, right in getattr(align, name, ()):
-            yield f"--align={name}={left}->{right}"
-
-
-def _thresholds(policy: Policy) -> tuple[str, ...]:
-    """Limits of the command line, as they are typed."""
-    return tuple(f"--threshold={metric}={bound!r}" for metric, bound in policy.thresholds.items())
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def start_report(plan: Plan, directory: Path) -> None:
-    """Let nothing of an earlier run stand for this one: results.json says that it has not ended, other files go.
+    """Replace the reports of an earlier run: results.json says that this one has not ended, other files are removed.
 
-    Where a suite writes no files, nothing is touched. What cannot be written now is told at the end, when the report
-    cannot be written either.
+    A suite that writes no files touches none. What cannot be written now is an error at the end, when the report is
+    written.
     """
     kinds = [kind for kind in plan.suite.report if kind not in _PRINTED]
     if not kinds:
@@ -203,7 +167,7 @@ def start_report(plan: Plan, directory: Path) -> None:
 
 
 def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -> None:
-    """Remove the files of some kinds of report, and of the other kinds what this package wrote, but no file `keep`."""
+    """Remove the files of some kinds of report, and of other kinds what this package wrote, except the file `keep`."""
     for kind, (name, beginning) in _FILES.items():
         if name != keep and (kind in kinds or _begins_with(directory / name, beginning)):
             with suppress(OSError):
@@ -234,7 +198,7 @@ def _not_ended(plan: Plan) -> Report:
 
 
 def _begins_with(file: Path, beginning: bytes) -> bool:
-    """Whether the first bytes of a file hold these."""
+    """Whether a text stands within the first bytes of a file."""
     try:
         with open_regular(file) as stream:
             return beginning in stream.read(_FIRST_BYTES)
@@ -249,16 +213,16 @@ def write_report(
     *,
     root: Path | None = None,
 ) -> list[Path]:
-    """Write the wanted kinds of report and return the files; ``md`` also where a job of GitHub shows it.
+    """Write some kinds of report into `directory` and return the files; ``md`` also where a job of GitHub shows it.
 
     Parameters
     ----------
     report : Report
-        What came out.
+        The report.
     kinds : tuple of str
-        Of `settings.REPORT_KINDS`; ``github`` is printed by whoever tells the report, and is no file.
+        Of `settings.REPORT_KINDS`; ``github`` is printed elsewhere, and is no file.
     directory : Path
-        Where to.
+        The folder.
     root : Path, optional
         The project's folder, where the paths in ``gitlab`` begin; see `report.ci`.
 
@@ -269,10 +233,10 @@ def write_report(
     """
     writers: Mapping[str, Callable[[], Path]] = {
         "json": lambda: write_json(report, directory),
-        "csv": lambda: _csv(report, directory),
-        "html": lambda: _html(report, directory),
-        "md": lambda: _markdown(report, directory),
-        "gitlab": lambda: _gitlab(report, directory, root),
+        "csv": lambda: write_csv(report, directory),
+        "html": lambda: write_html(report, directory),
+        "md": lambda: write_markdown(report, directory),
+        "gitlab": lambda: write_for_gitlab([report], directory, root),
     }
     files = [
         writers[kind]() if kind in writers else _kind_elsewhere(kind).write(report, directory)
@@ -281,13 +245,5 @@ def write_report(
     ]
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and "md" in kinds:
-        from pytest_msdump.report.markdown import append_summary
-
         append_summary(report, Path(summary))
     return files
-
-
-def _gitlab(report: Report, directory: Path, root: Path | None) -> Path:
-    from pytest_msdump.report.ci import write_for_gitlab
-
-    return write_for_gitlab([report], directory, root)
