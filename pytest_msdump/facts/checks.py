@@ -52,7 +52,7 @@ _RANGE: Mapping[str, float | None] = {
     "max_min_gt": None,
 }
 
-# In the order in which hits of one tensor are told. Of one family the first check that a tensor is a target of speaks.
+# In the order in which hits of one tensor are listed. Of one family the first check that applies to a tensor is used.
 CHECKS: Mapping[str, CheckFact] = {
     "operator_overflow": CheckFact("operator", "device", _NOTHING, "the device's own check reports an overflow"),
     "weight_overflow": CheckFact("weight", "overflow", _NOTHING, "the weight holds NaN or Inf"),
@@ -129,7 +129,7 @@ ACTIVATIONS: Mapping[str, Mapping[str, float]] = {
 # How weights end among Parameters, which are a network's inputs and an optimizer's states, too; after `.` or `_`.
 WEIGHT_ENDINGS = ("weight", "bias", "gamma", "beta", "embedding_table")
 
-# Those of them that are added, and begin at 0 by design: no share of themselves says whether they change by much.
+# Those that are added and begin at 0 by design: a change relative to their own size means nothing.
 SHIFT_ENDINGS = ("bias", "beta")
 
 # The first output, by operator type in lower case, that only the operator's gradient (or nothing at all) reads. Kernels

@@ -21,7 +21,7 @@ __all__ = [
     "ConfigKey",
 ]
 
-# How a network runs, as the user says it with --mode; each with what its name stands for.
+# How a network runs, the values of --mode, and their meaning.
 MODES = {
     "cpu": "CPU",
     "gpu": "GPU",

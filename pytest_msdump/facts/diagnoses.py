@@ -1,7 +1,6 @@
-"""What a drift can look like: one row for each kind, and which kinds are special cases of which.
+"""Kinds of drift, one row each. The numbers of a finding stand in its evidence.
 
-A row's sentence is the general meaning; the numbers of a finding stand in its own evidence. Where two kinds describe
-one drift, the more specific one is told: a sign flip is a scale by -1, a shift is a permutation.
+If two kinds describe one drift, the more specific one wins: a sign flip is a scale by -1, a shift is a permutation.
 """
 
 from __future__ import annotations

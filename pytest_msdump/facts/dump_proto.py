@@ -1,4 +1,4 @@
-"""What an Ascend dump file's header says, as numbers: fields of its messages, data types, memory formats, tags.
+"""Numbers in the header of an Ascend dump file: fields of its messages, data types, memory formats, tags.
 
 References
 ----------
@@ -149,7 +149,7 @@ GE_DATA_TYPES: dict[int, DataType] = {
     32: DataType("UINT2", "uint2"),
 }
 
-# Types whose bytes are no numbers, and why.
+# Types whose bytes are not numbers, and why.
 NOT_NUMBERS = {
     "undefined": "the dump does not say what its bytes are",
     "string": "it holds text",

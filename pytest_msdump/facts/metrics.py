@@ -88,7 +88,7 @@ RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accu
 # What a writer puts where there was nothing to compute with, e.g. the maximum of a tensor of NaN alone.
 ABSENT = frozenset({"", "null"})
 
-# Streams of C++ print so many significant digits unless told otherwise.
+# Significant digits that streams of C++ print by default.
 DIGITS = 6
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "WRITTEN_INPUTS",
 ]
 
-# They carry a tensor on in another data type or memory format: who wants the values looks at what feeds them.
+# They pass a tensor on in another data type or memory format; its values are those of what feeds them.
 CARRIER_TYPES = frozenset({"Cast", "TransData"})
 
 # Image preprocessing on the device. What goes in is not what the original model was given.

@@ -1,4 +1,4 @@
-"""What an overflow dump (``Opdebug.Node_OpDebug.…``) holds: its fields by unit, and what status bits mean.
+"""Overflow dumps (``Opdebug.Node_OpDebug.…``): their fields by unit, and the meaning of status bits.
 
 References
 ----------
@@ -42,7 +42,7 @@ NEW_FIELDS: Mapping[str, tuple[str, ...]] = {
     "SDMA": (*_IDS, "thread_id", "src_addr", "dst_addr", "channel_id", "status"),
 }
 
-# (unit, version of the record) → how many numbers its status is; one where nothing is said.
+# By unit and version of the record: how many numbers its status has; one if it is not listed.
 STATUS_COUNT: Mapping[tuple[str, int], int] = {("AIC", 1): 4, ("AIV", 1): 4}
 
 SHOWN_AS_HEX = frozenset({"magic", "pc_start", "para_base", "src_addr", "dst_addr", "kernel_code"})
@@ -73,7 +73,7 @@ AI_CORE_BITS: Mapping[int, str] = {
     0x400: "CUBE accumulation overflows",
 }
 
-# Status of atomic additions by unit: whole numbers, of which any above 0 is an overflow.
+# Status of atomic additions by unit: any number above 0 is an overflow.
 ATOMIC_CODES: Mapping[str, Mapping[int, str]] = {
     "DHA Atomic Add": {
         0x9: "overflow",

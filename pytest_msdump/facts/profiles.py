@@ -17,7 +17,7 @@ class ProfileFact(NamedTuple):
     """One profile: `rows` is data type or kind → metric → bound.
 
     `dtype_equal`: differing types fail by themselves. `every_occurrence`: a further occurrence of a compared tensor
-    that met no partner fails, instead of a warning.
+    without a partner fails, instead of a warning.
     """
 
     version: int

@@ -60,7 +60,7 @@ _LARGEST_FILE_BYTES = 512 * 1024 * 1024
 _LINES_AT_ONCE = 64
 
 
-# -- the keys of results.json, in the order in which they are written -------------------------------------------------
+# -- the keys of results.json, in the order in which they are written --------------------------------------------------
 
 
 def _coverage(**found: Any) -> Coverage:

@@ -1,27 +1,36 @@
-"""One line of the vendor's result tables before it is written, made from an entry of a report."""
+"""Lines of the vendor's result tables before they are laid out, and their cells as msaccucmp 26.2.0 prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from math import isfinite
 from typing import Any
 
+from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.report.vendor_cells import NOBODY
+from pytest_msdump.text import say
 
 __all__ = [
+    "ALGORITHMS",
+    "NOBODY",
+    "UNDEFINED",
     "Line",
     "Place",
+    "algorithm_title",
     "alone",
     "compared",
     "joined",
     "left_lines",
     "missing_of",
+    "number_cells",
     "operator_of",
+    "overflow_cell",
     "port_of",
+    "reason_cell",
+    "shape_cell",
 ]
 
 # Rank, net, graph and iteration: the vendor makes one table for each.
@@ -30,9 +39,7 @@ Place = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Line:
-    """What a line says; what is ``None`` is printed as NaN.
-
-    It is made of an entry, and then told what the table of its kind says otherwise: nobody else has it meanwhile.
+    """One line; ``None`` is printed as NaN. It is changed in place to what the table of its kind has.
 
     Parameters
     ----------
@@ -57,7 +64,7 @@ class Line:
     record : Record, optional
         The pair that the line is of.
     reason, verdict : str
-        Of a line without a record; where there is one, it tells.
+        Of a line without a record.
     sequence : int, optional
         Number of the operator in its model.
     """
@@ -111,7 +118,7 @@ def compared(record: Record) -> Line:
 
 
 def alone(unmatched: UnmatchedTensor, index: int, missing: frozenset[tuple[str, str]]) -> Line:
-    """Return the line of a tensor without a partner: a star for the side that has none, and no numbers."""
+    """Return the line of a tensor without a partner: a star for the other side; `missing` as of `missing_of`."""
     on_left, tensor = unmatched.side == "left", unmatched.tensor
     operator, dtype, address = operator_of(unmatched), tensor.dtype, tensor.device_address
     return Line(
@@ -133,7 +140,7 @@ def alone(unmatched: UnmatchedTensor, index: int, missing: frozenset[tuple[str, 
 
 
 def missing_of(report: Report) -> frozenset[tuple[str, str]]:
-    """Return the tensors, as (side, address), of which the partner ought to have been dumped."""
+    """Return the tensors, as (side, address), whose partner should have been dumped."""
     return frozenset(side for one in report.missing for side in (("left", one.left), ("right", one.right)))
 
 
@@ -171,20 +178,92 @@ def _operator(address: str) -> str:
 
 def port_of(line: Line) -> str:
     """Return ``io:slot``, of the left side where there are two; empty of an operator that was not dumped."""
-    return _port(line.tensor)[1:]
+    return "" if line.tensor is None else ":".join(line.tensor.rsplit(":", 2)[1:])
 
 
-def _port(address: str | None) -> str:
-    return "" if address is None else address[len(_operator(address)) :]
+def _position(line: Line) -> tuple[int, bool, int]:
+    io, slot = port_of(line).split(":")
+    return line.index, io != "input", int(slot)
 
 
-def _position(line: Line) -> tuple[int, tuple[bool, int]]:
-    return line.index, _place_of_port(_port(line.tensor))
+# -- cells -------------------------------------------------------------------------------------------------------------
 
 
-# Few differ.
-@lru_cache(maxsize=1024)
-def _place_of_port(port: str) -> tuple[bool, int]:
-    # Addresses of a saved report may have been edited.
-    io, slot = (*port.split(":")[1:], "", "")[:2]
-    return io != "input", int(slot) if slot.isdecimal() else 0
+UNDEFINED = "NaN"
+NOBODY = "*"
+
+# The vendor's ten algorithms in the vendor's order, which is that of `facts.metrics`.
+ALGORITHMS = tuple(name for name, fact in METRICS.items() if fact.vendor_title)
+
+# Means and standard deviations are printed as nought below it.
+_LEAST = 0.001
+
+# Mean and standard deviation of the left side, and of the right.
+_DEVIATIONS = "(%.3f;%.3f),(%.3f;%.3f)"
+
+# The tool looks for overflow in this data type alone.
+_OVERFLOW_DTYPE = "float16"
+
+
+def algorithm_title(name: str) -> str:
+    """Return the title of an algorithm's column: the vendor's, or the name of a user's own algorithm.
+
+    Examples
+    --------
+    >>> algorithm_title("kl_divergence"), algorithm_title("MyAlg")
+    ('KullbackLeiblerDivergence', 'MyAlg')
+    """
+    fact = METRICS.get(name)
+    return fact.vendor_title if fact and fact.vendor_title else name
+
+
+def number_cells(record: Record, names: Sequence[str]) -> list[str]:
+    """Return the algorithms' numbers, by the vendor's definition where it differs; a user's own returned its text."""
+    known = {} if record.comparison is None else {**record.comparison.values, **record.comparison.vendor}
+    return [record.custom[name].value if name in record.custom else _cell(known.get(name)) for name in names]
+
+
+def _cell(value: float | int | tuple[float, ...] | None) -> str:
+    """Print a number as the vendor does."""
+    if type(value) is float and isfinite(value):
+        return f"{value:.6f}"
+    if value is None:
+        return UNDEFINED
+    if isinstance(value, tuple):
+        return _DEVIATIONS % tuple([0.0 if -_LEAST < one < _LEAST else one for one in value])
+    # To format an integer as a float would round it beyond 2^53.
+    return f"{value}.000000" if isinstance(value, int) else str(value)
+
+
+def shape_cell(shape: Sequence[int] | None) -> str:
+    """Return a shape as the vendor writes it.
+
+    Examples
+    --------
+    >>> shape_cell([2, 19, 5, 7]), shape_cell(None)
+    ('[2,19,5,7]', 'NaN')
+    """
+    return UNDEFINED if shape is None else str([*shape]).replace(" ", "")
+
+
+def overflow_cell(dtype: str | None, has_overflow: bool | None) -> str:
+    """Return the cell of the column OverFlow; the vendor looks at float16 alone, and ``None`` was not looked at."""
+    if dtype != _OVERFLOW_DTYPE or has_overflow is None:
+        return UNDEFINED
+    return "YES" if has_overflow else "NO"
+
+
+def reason_cell(record: Record, names: Sequence[str]) -> str:
+    """Return why cells of the algorithms `names` are empty."""
+    if not record.was_run:
+        return "not run"
+    if record.comparison is None:
+        return ", ".join(finding.sentence for finding in record.verdict.findings)
+    custom, undefined, left_out = record.custom, record.comparison.undefined, record.comparison.not_applicable
+    reasons: dict[str, list[str]] = {}
+    for name in names:
+        why = undefined.get(name) or left_out.get(name)
+        reason = custom[name].message if name in custom else "" if why is None else say(why)
+        if reason:
+            reasons.setdefault(reason, []).append(algorithm_title(name))
+    return ", ".join(f"{' and '.join(titles)}: {reason}" for reason, titles in reasons.items())

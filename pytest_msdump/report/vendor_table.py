@@ -25,17 +25,24 @@ from pytest_msdump.model.comparison import OUTCOMES
 from pytest_msdump.model.graph import file_spelling
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import NetworkOperator, Report
-from pytest_msdump.report.vendor_cells import (
+from pytest_msdump.report.vendor_lines import (
     ALGORITHMS,
     NOBODY,
     UNDEFINED,
+    Line,
+    Place,
     algorithm_title,
+    alone,
+    joined,
+    left_lines,
+    missing_of,
     number_cells,
+    operator_of,
     overflow_cell,
+    port_of,
     reason_cell,
     shape_cell,
 )
-from pytest_msdump.report.vendor_lines import Line, Place, alone, joined, left_lines, missing_of, operator_of, port_of
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Message, say
 
@@ -75,9 +82,9 @@ def right_lines(report: Report, first: int) -> Iterator[Line]:
 def device_lines(report: Report) -> list[Line]:
     """Return the lines of two dumps of devices: by left operator in execution order, then what only the right has.
 
-    An operator of which nothing could be compared has one line, which tells all reasons. Where something could, every
-    tensor has its line; so it has where nothing was run at all. Shapes are as stored, padding and all. Runs of one
-    operator inside an iteration share a number.
+    An operator without a compared tensor has one line with all reasons; any other has a line for each tensor, and so it
+    has where nothing was run at all. Shapes are as stored, with padding. Runs of one operator inside an iteration share
+    a number.
     """
     left: dict[tuple[Place, str | None], list[Line]] = {}
     for line in left_lines(report):
@@ -95,7 +102,7 @@ def device_lines(report: Report) -> list[Line]:
 
 
 def _device(left: Sequence[Line], right: Sequence[Line], index: int, *, may_join: bool) -> list[Line]:
-    """Make the lines of one operator from those of its left tensors and of tensors that the right alone has."""
+    """Make the lines of one operator from those of its left tensors and of its tensors on the right only."""
     pairs = [line for line in left if line.record is not None]
     left_name = left[0].left if left else NOBODY
     right_name = pairs[0].right if pairs else right[0].right if right else NOBODY
@@ -120,21 +127,21 @@ def _stored(line: Line, index: int) -> Line:
 
 
 def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
-    """Make one line of an operator of which nothing could be compared."""
+    """Make one line of an operator without a compared tensor."""
     records = [line.record for line in lines if line.record is not None]
     verdicts = [record.verdict.outcome for record in records]
-    told = [(line, line.reason if line.record is None else reason_cell(line.record, ())) for line in lines]
+    reasons = [(line, line.reason if line.record is None else reason_cell(line.record, ())) for line in lines]
     several = len(lines) > 1
-    reason = joined(f"{port_of(line)}: {text}" if several and line.tensor else text for line, text in told if text)
+    reason = joined(f"{port_of(line)}: {text}" if several and line.tensor else text for line, text in reasons if text)
     verdict = max(verdicts, key=OUTCOMES.index) if verdicts else joined(line.verdict for line in lines)
     about.reason, about.verdict = reason, verdict
     return about
 
 
-# -- The lines of the vendor's table where a rule file says what the left side's operators were ----------------------
+# -- with a rule file --------------------------------------------------------------------------------------------------
 
 
-# Left tensors that have no line in the vendor's table: reason → types of operators for which that holds, all if none.
+# Left tensors without a line in the vendor's table, by reason: the operator types concerned, all if empty.
 _UNLISTED: Mapping[str, frozenset[str]] = {
     "inner": frozenset(),
     "l1_fusion": frozenset(),
@@ -245,7 +252,7 @@ class _Network:
             line.shape = line.shape if line.memory_format in _BLOCKED else (line.elements,)
 
     def _undumped(self, members: Sequence[NetworkOperator], found: Iterable[Line], place: Place, index: int) -> Line:
-        """Make the line of a group of which nothing was dumped or can be compared: that of its first operator."""
+        """Make the line of a group without a compared tensor: that of its first operator."""
         member = members[0]
         reason = joined(line.reason for line in found) or self._spelled.get((place, file_spelling(member.name)))
         key = UNDUMPED_TYPES.get(member.op_type)
@@ -268,7 +275,7 @@ def _unlisted(line: Line) -> str | None:
     return None if types is None or (types and line.op_type not in types) else code
 
 
-# -- The vendor's tables ---------------------------------------------------------------------------------------------
+# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -354,7 +361,7 @@ def rows_of(
     """Yield the rows of `vendor_table` one by one, with the same parameters."""
     texts = attrgetter(*[field for _, field in _texts(columns)])
     for line in _lines(report, sequences, right_alone=right_alone):
-        cells = [UNDEFINED if value is None else str(value) for value in texts(line)]
+        cells = list(map(_text, texts(line)))
         cells.append(shape_cell(line.shape))
         if columns.overflow:
             cells.append(_overflow(line))
@@ -380,7 +387,7 @@ def _lines(report: Report, sequences: Container[int] | None, *, right_alone: boo
 
 
 def _texts(columns: Columns) -> Sequence[tuple[str, str]]:
-    """The titles of the first columns, and the field of a line that is below each."""
+    """Return the titles of the first columns, and the field of a line below each."""
     return (
         ("Index", "index"),
         *((("OpSequence", "sequence"),) if columns.sequence else ()),
@@ -411,7 +418,7 @@ def _overflow(line: Line) -> str:
 
 
 def _after(line: Line, columns: Columns) -> tuple[str, ...]:
-    """Why cells are empty; and the verdict, and what it rests on."""
+    """Return why cells are empty, the verdict and its reason."""
     record = line.record
     reason = line.reason if record is None else reason_cell(record, columns.algorithms)
     if not columns.verdict:
@@ -422,7 +429,7 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
     return reason, record.verdict.outcome, "; ".join(sentences)
 
 
-# -- ops.csv ---------------------------------------------------------------------------------------------------------
+# -- ops.csv -----------------------------------------------------------------------------------------------------------
 
 
 TITLES = titles_of(Columns())
@@ -434,7 +441,7 @@ def write_csv(report: Report, directory: Path) -> Path:
 
 
 def csv_lines(report: Report) -> Iterator[bytes]:
-    """Yield the lines of ops.csv. Nothing of them comes of looking at all pairs together."""
+    """Yield the lines of ops.csv; they need no causes."""
     columns = columns_for(report)
     for row in chain((titles_of(columns),), rows_of(report, columns)):
         yield in_utf8(f"{csv_line(row)}\n")

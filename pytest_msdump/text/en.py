@@ -116,7 +116,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "the_right_operator": "the right operator",
     "more_tensors": "and {n} more tensors; results.json has them all",
     "rest_reasons": "and {n} more reasons; results.json has them all",
-    # -- who else would fit
+    # -- pairs that look wrong
     "suspicious": (
         "{n} suspicious pair: another tensor fits far better",
         "{n} suspicious pairs: another tensor fits far better",
@@ -142,7 +142,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "shape_same": "same shape",
     "shape_transposed": "axes of the right in another order",
     "shape_reshaped": "other shape",
-    # -- who started it
+    # -- roles
     "count_cause": ("{n} cause", "{n} causes"),
     "count_inherited": "{n} inherited",
     "count_unknown": "{n} unknown",
@@ -243,7 +243,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "index": "index",
     "err_allowed": "err / allowed",
     "statistic": "statistic",
-    # -- what is told of it
+    # -- its findings
     "told_fail": "fail",
     "told_undefined": "undefined",
     "told_error": "error",
@@ -273,7 +273,6 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "on_both_sides": "both sides",
     "none": "none",
     "has_none": "has none",
-    # -- its findings: the English of these is judging's, and stands in results.json
     # -- what a drift looks like
     "looks_like": "looks like",
     "confidence_high": "high",

@@ -97,7 +97,7 @@ ZH: Mapping[str, str] = {
     "the_right_operator": "右侧算子",
     "more_tensors": "另有 {n} 个张量，全部见 results.json",
     "rest_reasons": "另有 {n} 种原因，全部见 results.json",
-    # -- who else would fit
+    # -- pairs that look wrong
     "suspicious": "{n} 个可疑配对：另有张量吻合得多",
     "better_right": "与右侧 {names} 吻合得多（{why}）：可能配错了，除非左侧确实误输出了它",
     "better_left": "右侧与左侧 {names} 吻合得多（{why}）：可能配错了，除非左侧确实在别处输出了它",
@@ -116,7 +116,7 @@ ZH: Mapping[str, str] = {
     "shape_same": "形状相同",
     "shape_transposed": "右侧轴序不同",
     "shape_reshaped": "形状不同",
-    # -- who started it
+    # -- roles
     "count_cause": "{n} 个起因",
     "count_inherited": "{n} 个继承",
     "count_unknown": "{n} 个来源不明",
@@ -214,7 +214,7 @@ ZH: Mapping[str, str] = {
     "index": "下标",
     "err_allowed": "误差 / 允许",
     "statistic": "统计量",
-    # -- what is told of it
+    # -- its findings
     "told_fail": "超限",
     "told_undefined": "无定义",
     "told_error": "错误",
@@ -232,7 +232,6 @@ ZH: Mapping[str, str] = {
     "on_both_sides": "两侧相同",
     "none": "无",
     "has_none": "没有",
-    # -- its findings: the English of these is judging's, and stands in results.json
     # -- what a drift looks like
     "looks_like": "疑似",
     "confidence_high": "确定",

@@ -14,7 +14,7 @@ from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.escape import csv_line
 from pytest_msdump.model.comparison import CustomResult, Measurement
 from pytest_msdump.model.pairing import Unmatched
-from pytest_msdump.report.vendor_cells import ALGORITHMS, number_cells
+from pytest_msdump.report.vendor_lines import ALGORITHMS, number_cells
 from pytest_msdump.report.vendor_table import TITLES, csv_lines, csv_rows, write_csv
 from pytest_msdump.text import plain_text
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os.path import commonprefix
 from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
@@ -20,7 +21,7 @@ from pytest_msdump.text import Message, say
 
 __all__ = ["Pool", "column", "content", "file_columns", "front_coded", "short"]
 
-# Enough to tell a number from its limit by eye; the digits that programs need are in results.json.
+# For the eye; results.json has all digits.
 _DIGITS = 6
 _LARGEST_EXACT = 2**53
 
@@ -77,7 +78,7 @@ def front_coded(texts: Iterable[str]) -> dict[str, Any]:
     """Return how much of the text before each one begins with, and the rest: names of one network begin alike."""
     shared, rest, before = [], [], ""
     for text in texts:
-        same = _common(before, text)
+        same = len(commonprefix([before, text]))  # noqa: RUF071 - characters are meant
         # A pair of surrogates stays whole: programs of a page count it as two.
         shared.append(_units(text[:same]))
         rest.append(text[same:])
@@ -103,24 +104,12 @@ def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict
     return {"folder": column(folders), "template": column(templates), "time": column(times)}
 
 
-def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike; by halves, since names are long and many."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def _units(text: str) -> int:
     """The length of a text in UTF-16 units, as the page's program counts."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-# -- What the page tells of one tensor only when asked ---------------------------------------------------------------
+# -- details of one tensor, for the drawer -----------------------------------------------------------------------------
 
 
 # Two million bytes for five thousand tensors, of which the columns take more than half.
@@ -136,20 +125,19 @@ _NONFINITE = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_
 def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[Message]]:
     """Return what only the drawer shows, and the messages in it.
 
-    The first has ``of``: record number → what only the drawer shows, and ``left_out``: the records that have more in
-    results.json.
+    The first has ``of``: details by number of the record, and ``left_out``: the records with more in results.json.
 
-    Two tiers: sentences, causes and lines of the program of every record before any worst elements and small arrays,
-    so that what matters most is never what there was no room for.
+    There is room for so much: first sentences, causes and lines of the program of all records, then worst elements and
+    small arrays.
     """
     ranked = sorted(range(len(records)), key=lambda number: _rank(records[number], number))
     kept: dict[int, dict[str, Any]] = {}
     messages: set[Message] = set()
     room, left_out = _ROOM_BYTES, set()
-    for told, said in ((_sentences, _messages), (_elements, _notes)):
+    for details_of, messages_of in ((_sentences, _messages), (_elements, _notes)):
         for number in ranked:
-            found = {} if room < _LITTLE_BYTES else _said(told(records[number], pool))
-            new = {one for one in said(records[number]) if one not in messages} if found else set()
+            found = {} if room < _LITTLE_BYTES else _filled(details_of(records[number], pool))
+            new = {one for one in messages_of(records[number]) if one not in messages} if found else set()
             size = len(json.dumps(found)) + 12 + sum(len(json.dumps(say(one, "zh"))) for one in new) if found else 0
             if room < _LITTLE_BYTES or size > room:
                 left_out.add(number)
@@ -160,19 +148,19 @@ def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[
     return {"of": {str(number): kept[number] for number in sorted(kept)}, "left_out": sorted(left_out)}, messages
 
 
-def _said(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what has something to say."""
-    return {key: value for key, value in told.items() if value not in (None, [], {}, "")}
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is empty."""
+    return {key: value for key, value in values.items() if value not in (None, [], {}, "")}
 
 
 def _rank(record: Record, number: int) -> tuple[int, int, int]:
-    """Causes, then what else fails, then warnings, then the rest; each in execution order."""
+    """Sort causes first, then other failures, warnings, and the rest; each in execution order."""
     severity = 0 if record.fails else 1 if record.verdict.outcome == "warn" else 2
     return severity, _ROLES.get(record.role or "", 2), number
 
 
 def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
-    """Why it fails, and where to look."""
+    """Return why it fails, and where to look."""
     entry = to_json(record)
     return {
         "findings": [[one.outcome, one.sentence] for one in record.verdict.findings if not _in_table(one)],
@@ -189,7 +177,7 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
 
 
 def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
-    """Worst elements, places, arguments, small arrays."""
+    """Return worst elements, places, arguments, small arrays."""
     entry = to_json(record)
     return {
         "notes": list(dict.fromkeys(map(say, _notes(record)))),
@@ -205,7 +193,7 @@ def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
 
 
 def _messages(record: Record) -> Iterator[Message]:
-    """What `_sentences` says."""
+    """Yield the messages in `_sentences`."""
     yield from (one.message for one in record.verdict.findings if not _in_table(one))
     yield from (one.evidence for one in record.diagnosis)
     if record.comparison is not None:
@@ -219,7 +207,7 @@ def _notes(record: Record) -> Iterator[Message]:
 
 
 def _reason(record: Record, pool: Pool) -> dict[str, Any]:
-    """Why it has its role: what the sentence is made from, or the sentence where an older release left no more."""
+    """Return the parts of the sentence on its role, or the sentence of an older release."""
     why = record.role_why
     if why is None:
         return {"role_reason": record.role_reason}
@@ -228,27 +216,26 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
         for one in why.suspects
     ]
     names = {"given": [pool.add(name) for name in why.given], "before": [pool.add(name) for name in why.before]}
-    told = {"why": why.why, "suspects": suspects, **names}
-    return {"role_why": _said(told)}
+    return {"role_why": _filled({"why": why.why, "suspects": suspects, **names})}
 
 
 def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
-    """A line of the program; its file is that of many others."""
+    """Return a line of the program."""
     return None if source is None else [pool.add(source.file), source.line, source.text]
 
 
 def _in_table(finding: Finding) -> bool:
-    """Whether the table of limits says it: a number beside the limit that it does not meet."""
+    """Whether the table of limits shows it: a number and the limit that it does not meet."""
     is_known = finding.metric is not None and finding.value is not None and finding.limit is not None
     return is_known and finding.outcome in ("fail", "warn")
 
 
-# -- What the page is drawn from -------------------------------------------------------------------------------------
+# -- all data of the page ----------------------------------------------------------------------------------------------
 
 
 _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 
-# Told as they stand in results.json; a key that is not there is not told.
+# Copied from results.json, if they are there.
 _HEAD = (
     "left",
     "right",
@@ -263,7 +250,7 @@ _HEAD = (
     "localised_by",
 )
 
-# A list that nobody would read to its end; results.json has all of it.
+# Nobody reads a longer list; results.json has all of it.
 _MOST_UNMATCHED = 10_000
 
 
@@ -290,15 +277,15 @@ def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[d
         "unmatched": _unmatched(report.unmatched, pool),
         **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
     }
-    told, messages = details(records, pool)
+    found, messages = details(records, pool)
     messages |= {one.why for one in report.missing} | {one.why for one in report.unmatched[:_MOST_UNMATCHED]}
     chinese = {say(message): say(message, "zh") for message in messages}
     differing = {english: chinese[english] for english in sorted(chinese) if chinese[english] != english}
-    return {**data, "details": told, "pool": pool.values}, differing
+    return {**data, "details": found, "pool": pool.values}, differing
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Any]:
-    """The columns of whole numbers; of records without numbers empty."""
+    """Return the columns of whole numbers."""
     measured = [record.comparison for record in records]
     return {
         "order": column(record.order for record in records),
@@ -311,7 +298,7 @@ def _counts(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
-    """Yield the columns of which few values differ."""
+    """Yield the columns with few different values."""
     yield "verdict", [record.verdict.outcome for record in records]
     for name in ("role", "how", "by", "judged_as", "known_drift"):
         yield name, [getattr(record, name) for record in records]
@@ -323,24 +310,24 @@ def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
 
 
 def _metrics(numbers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The metrics that are single numbers, those that the tool knows first, in its order."""
+    """Return the metrics that are single numbers, known ones first."""
     found = {name for one in numbers for name, value in one.items() if not isinstance(value, tuple)}
     return [*(name for name in METRICS if name in found), *sorted(found - METRICS.keys())]
 
 
 def _fact(name: str) -> tuple[str, str]:
-    """A metric's title, and which way it is good."""
+    """Return a metric's title and direction."""
     fact = METRICS.get(name)
     return (fact.title, fact.direction) if fact else (name, "low")
 
 
 def _number(value: Any) -> Any:
-    """A metric's number; means and deviations stand in the drawer."""
+    """Return a metric's number; means and deviations stand in the drawer."""
     return None if isinstance(value, tuple) else short(encode(value))
 
 
 def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
-    """One side of all records: which tensor it is, what it holds, which file."""
+    """Return the columns of one side: the tensor, its type and shape, its file."""
     addresses = [side.address for side in sides]
     return {
         "label": front_coded(map(_label, addresses)),
@@ -352,38 +339,38 @@ def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
 
 
 def _label(address: str) -> str:
-    """The operator's name."""
+    """Return the operator of an address."""
     return address.rsplit(":", 2)[0]
 
 
 def _slot(address: str) -> str:
-    """The rest of the address."""
+    """Return the rest of an address."""
     return address[len(_label(address)) :]
 
 
 def _in_file(address: str) -> str:
-    """The operator's name as file names have it."""
+    """Return the operator's name as file names have it."""
     return _label(address).replace("/", "_")
 
 
 def _other_name(side: ReportedTensor) -> str | None:
-    """The dump's own name where it does not follow from the address."""
+    """Return the dump's own name if it does not follow from the address."""
     return None if side.name in (None, _label(side.address), _in_file(side.address)) else side.name
 
 
 def _limits(record: Record) -> list[list[Any]]:
-    """Metric, limit, level and rule of every limit of a record; most records have the same ones."""
+    """Return the limits of a record; most records have the same ones."""
     limited = [check for check in record.checks if check.limit is not None]
     return [[check.metric, encode(check.limit), check.level, check.rule] for check in limited]
 
 
 def _outcomes(record: Record) -> list[str]:
-    """What came of each of these limits, in their order."""
+    """Return the outcome of each of these limits."""
     return [check.outcome for check in record.checks if check.limit is not None]
 
 
 def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
-    """The tensors without a partner."""
+    """Return the columns of the tensors without a partner."""
     listed = tensors[:_MOST_UNMATCHED]
     entries = list(map(unmatched_json, listed))
     addresses = [one.tensor.address for one in listed]
