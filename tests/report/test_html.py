@@ -22,9 +22,9 @@ from pytest_msdump.text.page import PAGE
 HOSTILE = "<script>alert(1)</script>"
 
 
-def page(values, **more):
+def page(values):
     """The page of a results.json."""
-    return page_of(report_from(values), **more)
+    return page_of(report_from(values))
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +155,13 @@ def test_a_reason_of_an_older_release_is_shown_as_its_sentence():
 def test_coverage_alone_fails_the_page_before_its_program_runs():
     values = results(3, failing=0.0)
     assert '<div class="stamp is-pass">PASS' in page(values).decode("utf-8")
-    problems = {"en": ["few"], "zh": ["少"]}
-    text = page(values, problems=problems).decode("utf-8")
+    values["coverage"].update(right_total=60, value=0.05, min_coverage=0.5)
+    text = page(values).decode("utf-8")
     assert '<div class="stamp is-fail">FAIL' in text
-    assert data_of(text)["report"]["problems"] == problems
+    assert data_of(text)["report"]["problems"] == {
+        "en": ["coverage is 5 %, below the 50 % asked for: 3 of 60 right tensors have a partner"],
+        "zh": ["覆盖率为 5 %，低于要求的 50 %：右侧 60 个张量中有 3 个已配对"],
+    }
 
 
 def test_a_column_of_one_value_is_that_value():

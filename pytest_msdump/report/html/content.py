@@ -14,10 +14,12 @@ from pytest_msdump.model.comparison import Finding
 from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame
+from pytest_msdump.report.coverage import coverage_problems
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.json_report import head_json, missing_json, unmatched_json
 from pytest_msdump.report.record_json import to_json
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import Message, Phrases, say
+from pytest_msdump.text.message import LANGUAGES
 
 __all__ = ["Pool", "column", "content", "file_columns", "front_coded", "short"]
 
@@ -254,7 +256,7 @@ _HEAD = (
 _MOST_UNMATCHED = 10_000
 
 
-def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], dict[str, str]]:
+def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the page's data, and what its English sentences are in Chinese."""
     pool = Pool()
     values, records = head_json(report) | {"missing": list(map(missing_json, report.missing))}, report.records
@@ -262,7 +264,7 @@ def content(report: Report, *, problems: Mapping[str, Sequence[str]]) -> tuple[d
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
-        "problems": {language: list(listed) for language, listed in problems.items()},
+        "problems": {language: list(coverage_problems(report, Phrases(language))) for language in LANGUAGES},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),
         "tensors": {
