@@ -72,7 +72,9 @@ class Workers(Generic[T, R]):
     ) -> None:
         self._function = function
         self._items = tuple(items)
-        self._jobs = min(jobs, _MOST_ON_WINDOWS) if sys.platform == "win32" else jobs
+        # A daemonic process, such as a worker of a data loader, may not start processes.
+        most = 1 if multiprocessing.current_process().daemon else _MOST_ON_WINDOWS if sys.platform == "win32" else jobs
+        self._jobs = min(jobs, most)
         self._died = died
         self._most_together = most_together
         self.again = 0

@@ -122,13 +122,34 @@ print(list(Workers(functions.times_seven, range(500), jobs=2, died=str).results(
 
 
 def test_a_program_that_cannot_be_imported_again_computes_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(_UNGUARDED)
+    assert _printed(_UNGUARDED, tmp_path) == "True\n"
+
+
+def _printed(program: str, tmp_path: Path) -> str:
+    (tmp_path / "program.py").write_text(program)
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, tmp_path / "program.py"]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "True\n"
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+_DAEMONIC = """
+import multiprocessing
+import worker_functions as functions
+from pytest_msdump.processes import Workers
+
+def compute():
+    print(list(Workers(functions.times_seven, range(500), jobs=2, died=str).results()) == list(range(0, 3500, 7)))
+
+if __name__ == "__main__":
+    process = multiprocessing.Process(target=compute, daemon=True)
+    process.start()
+    process.join()
+"""
+
+
+def test_a_daemonic_process_which_may_not_start_others_computes_by_itself(tmp_path: Path) -> None:
+    assert _printed(_DAEMONIC, tmp_path) == "True\n"
 
 
 _KILLED = """

@@ -31,11 +31,11 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from pytest_msdump import open_dump
+from pytest_msdump.cli import gate
 from pytest_msdump.cli import main as command
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.record.reference import keep_reference
-from pytest_msdump.scheduling import run as scheduling_run
 
 KINDS = "json,csv,html,md,gitlab"
 FILES = ("results.json", "ops.csv", "index.html", "summary.md", "gl-code-quality.json")
@@ -110,8 +110,8 @@ def reference(folder: Path, say: Say) -> None:
 
 def by_command(*more: str) -> Callable[[Path, Say], None]:
     def run(_: Path, say: Say) -> None:
-        records_of = scheduling_run.records_of
-        scheduling_run.records_of = lambda *given, **named: (say(BEGUN), records_of(*given, **named))[1]
+        records_of = gate.records_of
+        gate.records_of = lambda *given, **named: (say(BEGUN), records_of(*given, **named))[1]
         command(["compare", "left", "right", *more])
 
     return run

@@ -403,7 +403,8 @@ class Worker:
         self.case: tuple[int, bool] | None = None
         self.since = 0.0
         self.pipe, end = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=work, args=(end, str(folder), options), daemon=True)
+        # No daemonic process: those may not start the workers of `--jobs 2`.
+        self.process = multiprocessing.Process(target=work, args=(end, str(folder), options))
         self.process.start()
         end.close()
 
@@ -423,30 +424,37 @@ def run_all(cases: list[tuple[int, bool]], options: argparse.Namespace, folder: 
     """Yield the results of cases, in any order."""
     waiting = list(reversed(cases))
     workers = [Worker(folder / str(at), options) for at in range(min(options.jobs, len(cases)))]
-    for worker in workers:
-        worker.start(waiting.pop())
-    while workers:
-        ready = wait([worker.pipe for worker in workers], timeout=1)
-        for at, worker in enumerate(workers):
-            if worker.pipe in ready:
-                try:
-                    yield worker.pipe.recv()
-                except EOFError:
-                    yield Result(worker.case[0] if worker.case else -1, "", "", "crash", "the process died")
+    try:
+        for worker in workers:
+            worker.start(waiting.pop())
+        while workers:
+            ready = wait([worker.pipe for worker in workers], timeout=1)
+            for at, worker in enumerate(workers):
+                if worker.pipe in ready:
+                    try:
+                        yield worker.pipe.recv()
+                    except EOFError:
+                        yield Result(worker.case[0] if worker.case else -1, "", "", "crash", "the process died")
+                        worker.end()
+                        workers[at] = worker = Worker(worker.folder, options)
+                elif time.monotonic() - worker.since > 3 * SECONDS + 120 * bool(worker.case and worker.case[1]):
+                    yield Result(
+                        worker.case[0] if worker.case else -1, "", "", "crash", "no answer; the process was ended"
+                    )
                     worker.end()
                     workers[at] = worker = Worker(worker.folder, options)
-            elif time.monotonic() - worker.since > 3 * SECONDS + 120 * bool(worker.case and worker.case[1]):
-                yield Result(worker.case[0] if worker.case else -1, "", "", "crash", "no answer; the process was ended")
+                else:
+                    continue
+                if waiting:
+                    worker.start(waiting.pop())
+                else:
+                    worker.end()
+                    workers[at] = None  # type: ignore[call-overload]
+            workers = [worker for worker in workers if worker is not None]
+    finally:
+        for worker in workers:
+            if worker is not None:
                 worker.end()
-                workers[at] = worker = Worker(worker.folder, options)
-            else:
-                continue
-            if waiting:
-                worker.start(waiting.pop())
-            else:
-                worker.end()
-                workers[at] = None  # type: ignore[call-overload]
-        workers = [worker for worker in workers if worker is not None]
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
