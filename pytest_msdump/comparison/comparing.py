@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,6 @@ from pytest_msdump.model.comparison import (
     CustomResult,
     Finding,
     Limits,
-    Measurement,
-    Nonfinite,
     Verdict,
 )
 from pytest_msdump.model.pairing import Pair
@@ -161,12 +158,15 @@ def compare_views(
         judged=judged,
     )
     specs = aligned.left_logical.spec, aligned.right_logical.spec
-    record = record_of(pair, verdict, limits, specs=specs, roots=roots)
-    return replace(
-        record,
+    return record_of(
+        pair,
+        verdict,
+        limits,
+        specs=specs,
+        roots=roots,
         checks=tuple(rows(measured, limits, judged)),
-        comparison=_with_shared_parts(measured),
-        custom=custom or record.custom,
+        comparison=measured,
+        custom=custom,
         diagnosis=_diagnosis(aligned, measured, extras) if verdict.outcome in FAILING else (),
         remarks=remarks,
         spread=_spread(aligned, verdict, extras),
@@ -246,17 +246,3 @@ def _spread(aligned: AlignedViews, verdict: Verdict, extras: Extras) -> Spread |
     with suppress(MsdumpError):
         return spread(*aligned.first(extras.first))
     return None
-
-
-def _with_shared_parts(measured: Comparison) -> Comparison:
-    """Return the same numbers; parts that many pairs have alike are one object, since a report holds all pairs."""
-    measurements = {
-        name: one if type(one.value) in (float, tuple) or one.where else _measurement(*one)
-        for name, one in measured.measurements.items()
-    }
-    return replace(measured, measurements=measurements, nonfinite=_counts(*measured.nonfinite))
-
-
-# 0, 0.0 and False are equal, and written otherwise.
-_measurement = lru_cache(maxsize=1024, typed=True)(Measurement)
-_counts = lru_cache(maxsize=1024)(Nonfinite)

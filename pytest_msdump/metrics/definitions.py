@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from pytest_msdump.dtypes import coarser
@@ -120,6 +120,11 @@ class Definition:
         return value
 
 
+# Many pairs have the same reasons and counts, and a report holds all pairs. 0, 0.0 and False are equal, and written
+# otherwise.
+_shared = lru_cache(maxsize=1024, typed=True)(Measurement)
+
+
 def define(totals: Totals) -> dict[str, Measurement]:
     """Return one measurement for every metric, in the order of `facts.metrics`."""
     not_applicable: dict[str, Message] = {}
@@ -134,17 +139,17 @@ def define(totals: Totals) -> dict[str, Measurement]:
         # A metric without a definition is an error here: it must never look fine.
         row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)
         if metric in totals.without:
-            found[metric] = Measurement(metric, undefined=Message(LEFT_OUT, {"rule": totals.without[metric]}))
+            found[metric] = _shared(metric, None, Message(LEFT_OUT, {"rule": totals.without[metric]}))
         elif metric in not_applicable:
-            found[metric] = Measurement(metric, undefined=not_applicable[metric], applies=False)
+            found[metric] = _shared(metric, None, not_applicable[metric], applies=False)
         elif (nothing := no_elements if row.counts_all else none_finite) is not None:
-            found[metric] = Measurement(metric, undefined=nothing)
+            found[metric] = _shared(metric, None, nothing)
         elif isinstance(value := row.value(totals), Message):
-            found[metric] = Measurement(metric, undefined=value)
+            found[metric] = _shared(metric, None, value)
+        elif row.place and (place := row.place(totals)) is not None:
+            found[metric] = Measurement(metric, value, where=unravel(place, totals.shape))
         else:
-            place = row.place(totals) if row.place else None
-            where = None if place is None else unravel(place, totals.shape)
-            found[metric] = Measurement(metric, value, None, True, where)
+            found[metric] = Measurement(metric, value) if type(value) is float else _shared(metric, value)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -183,6 +184,10 @@ def _second_pass(blocks: Iterable[_Block], partial: Partial, workspace: Workspac
     return total.value if compiled is None else compiled.sums().value
 
 
+# Most pairs have the same counts, and a report holds all pairs.
+_nonfinite = lru_cache(maxsize=1024)(Nonfinite)
+
+
 def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Comparison:
     task, partial, shape = totals.task, totals.partial, totals.shape
     classes, errors = partial.classes, partial.errors
@@ -193,7 +198,7 @@ def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Compa
         right_zero_mismatch=errors.right_zero,
         near_zero=errors.near_zero,
         measurements=define(totals),
-        nonfinite=Nonfinite(
+        nonfinite=_nonfinite(
             nan_both=classes.nan_both,
             nan_left=classes.nan_left,
             nan_right=classes.nan_right,

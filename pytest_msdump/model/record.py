@@ -373,8 +373,9 @@ def record_of(
     *,
     specs: tuple[TensorSpec, TensorSpec] | None = None,
     roots: tuple[Path, Path] = _NO_ROOTS,
+    **found: Any,
 ) -> Record:
-    """Return the record of a pair without any numbers.
+    """Return the record of a pair.
 
     Parameters
     ----------
@@ -388,6 +389,8 @@ def record_of(
         What the files really hold; a field left open there is taken from what the file's name claims.
     roots : tuple of Path
         The two dumps, which the names of files are relative to.
+    **found
+        Further fields of `Record`: what was found when the pair was compared.
     """
     left_spec, right_spec = specs or (pair.left.spec, pair.right.spec)
     limits = limits or Limits(judged_as=pair.left.spec.dtype or pair.right.spec.dtype or "unknown")
@@ -405,6 +408,7 @@ def record_of(
         nan=limits.nan,
         known_drift=limits.known_drift,
         notes=limits.notes,
+        **found,
     )
 
 

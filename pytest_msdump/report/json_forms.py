@@ -163,7 +163,7 @@ def nullable(form: Form) -> Form:
     read, write = form.read, form.write
     return Form(
         lambda value: None if value is None else read(value),
-        lambda value: None if value is None else write(value),
+        write if write in (_as_it_is, encode) else lambda value: None if value is None else write(value),
     )
 
 
