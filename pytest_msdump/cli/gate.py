@@ -71,9 +71,7 @@ def gate(
     _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
     start_report(planned, planned.suite.report_dir)
     progress = Progress("msdump compare", quiet=quiet)
-    records, notes = records_of(planned, progress, scheduler=scheduler)
-    report = build_report(planned, records)
-    report = replace(report, notes=(*report.notes, *notes))
+    report = _compared(planned, progress, scheduler)
     if suggests:
         from pytest_msdump.causes.suggest_partners import with_suggestions
 
@@ -86,6 +84,12 @@ def gate(
     if "github" in planned.suite.report:
         print_github(report)
     return code
+
+
+def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
+    records, notes = records_of(planned, progress, scheduler=scheduler)
+    report = build_report(planned, records)
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def _write_failing(planned: Plan, report: Report) -> None:
