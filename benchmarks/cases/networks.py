@@ -91,7 +91,7 @@ def tiny(setting: Setting) -> Iterator[Case]:
             for how, program, bound in (
                 ("kernel", OURS, 25),
                 ("kernel, default report", JSON_ALONE, 25),
-                ("kernel, --jobs 2", TWO, 25),
+                ("kernel, --jobs 2", TWO, 15),
                 ("fallback", NUMPY, 10),
                 ("fallback, --jobs 2", NUMPY_TWO, 10),
             )

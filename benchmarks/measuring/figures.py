@@ -69,7 +69,7 @@ class Limit:
     Attributes
     ----------
     number
-        Of issue 8's acceptance: ``"1"`` to ``"4"``.
+        Of its group: ``"1"`` large files, ``"2"`` other tools, ``"3"`` networks, ``"4"`` everything else.
     measured
         ``None``: it could not be measured here, and `why` says what was missing.
     """
