@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines
 from pytest_msdump.comparison.indexing import index, listed
-from pytest_msdump.comparison.opening import as_path, open_view
-from pytest_msdump.convert.array_files import remove_leftovers
-from pytest_msdump.convert.arrays_to_dumps import (
+from pytest_msdump.comparison.opening import as_path
+from pytest_msdump.convert.dump_files import (
     KINDS,
     DumpPlan,
     Overrides,
     Source,
-    fitting_names,
+    expected_names,
     plan_dumps,
     write_planned,
 )
 from pytest_msdump.convert.formats import known_format
-from pytest_msdump.convert.one_file import ConvertOptions, Outcome, convert_file, write_failed_list, write_mappings
+from pytest_msdump.convert.one_file import (
+    ConvertOptions,
+    Outcome,
+    convert_files,
+    default_jobs,
+    write_failed_list,
+    write_mappings,
+)
 from pytest_msdump.convert.sources import SourceFile, claim_names, sources_of
-from pytest_msdump.convert.workers import convert_all, usual_jobs
+from pytest_msdump.dumps.array_writer import remove_leftovers
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.matching.selection import PairFilter, Selection
@@ -153,10 +158,9 @@ def _to_arrays(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpl
     options = _options(parsed, sources)
     for folder in {options.out, *(options.out / source.folder for source in sources)}:
         remove_leftovers(folder)
-    jobs = parsed.jobs or usual_jobs(len(sources))
-    task = partial(convert_file, options=options, open_view=open_view)
+    jobs = parsed.jobs or default_jobs(len(sources))
     progress = Progress("msdump convert", quiet=parsed.quiet)
-    outcomes = list(progress(convert_all(sources, task, jobs=jobs), "files", len(sources)))
+    outcomes = list(progress(convert_files(sources, options, jobs=jobs), "files", len(sources)))
     write_mappings([row for outcome in outcomes for row in outcome.names])
     if unexplained:
         _print(f"left out, no dump files: {counted(len(unexplained), 'file')}, e.g. {min(unexplained)}")
@@ -218,7 +222,7 @@ def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpla
     for plan in plans:
         outcome = Outcome(plan.parts[0][1].ref.source.path)
         try:
-            outcome.written.append(write_planned(plan, out, open_view, overrides=overrides))
+            outcome.written.append(write_planned(plan, out, overrides))
         except (MsdumpError, OSError, MemoryError) as error:
             reason = str(error).removeprefix(f"{outcome.path}: ")
             outcome.failures.append(("", reason or "there is not enough memory"))
@@ -250,7 +254,7 @@ def _check_plans(parsed: argparse.Namespace, plans: Sequence[DumpPlan], left_out
     """Refuse what cannot be meant: nothing to write, one shape for many files, a target that is one of the sources."""
     if not plans:
         example = f", e.g. {left_out[0]}" if left_out else ""
-        raise ConfigError(f"no name tells a dump file{example}; give {fitting_names(parsed.kind)}, see msdump rename")
+        raise ConfigError(f"no name tells a dump file{example}; give {expected_names(parsed.kind)}, see msdump rename")
     if parsed.shape is not None and len(plans) > 1:
         raise ConfigError(f"--shape is for one file, and there are {len(plans)}")
     if parsed.code is not None and parsed.memory_format is None:

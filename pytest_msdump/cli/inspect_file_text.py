@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_msdump.cli.inspect_text import arguments_lines, operator_lines
 from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.convert.array_files import text_bytes, whole_file
+from pytest_msdump.dumps.array_writer import text_bytes, whole_file
 from pytest_msdump.dumps.graphs.source_lines import frames_of
 from pytest_msdump.dumps.opdebug import OverflowFile
 from pytest_msdump.errors import ConfigError, MsdumpError

@@ -12,9 +12,9 @@ from contextlib import closing
 from pathlib import Path
 
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, output_folder, run_program, say
-from pytest_msdump.convert.array_files import remove_leftovers, write_view
 from pytest_msdump.convert.formats import Converted, convert_shape, header_format
 from pytest_msdump.dumps.array_reader import StoredView
+from pytest_msdump.dumps.array_writer import remove_leftovers, write_view
 from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line, terminal_text

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.convert.array_files import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
@@ -135,7 +135,7 @@ def _by_user(
     if to and values.ndim == len(to) and not may_be_padded(wanted):
         values = values[tuple(slice(length) for length in to)]
     same = values.dtype == whole.dtype
-    return ArrayView(values, view.dtype if same else None, wanted)
+    return Relabelled(ArrayView(values, view.dtype if same else None), wanted)
 
 
 def _logical_shape(spec: TensorSpec) -> Shape | None:
@@ -230,7 +230,7 @@ def _to_device(named: _Named, wanted: str, groups: int, block: int | None) -> Te
         raise TensorShapeError(f"shape {view.shape} is too large to be brought to {wanted}, which is done in memory")
     array = view.read(0, view.size).reshape(view.shape)
     done = stored(array, wanted, logical_format="" if axes in NAMELESS else letters or "", groups=groups, c0=block)
-    return ArrayView(np.ascontiguousarray(done), view.dtype, wanted)
+    return Relabelled(ArrayView(np.ascontiguousarray(done), view.dtype), wanted)
 
 
 # -- As the vendor's script for shapes does it -----------------------------------------------------------------------

@@ -1,35 +1,40 @@
-"""Converts one file of a dump to files of arrays; a tensor that fails stops no other."""
+"""Convert the files of dumps to files of arrays; a tensor or a file that fails stops no other."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
-from pytest_msdump.convert.array_files import whole_file, write_npz, write_view
-from pytest_msdump.convert.file_names import SUFFIXES, short_name
+from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.convert.formats import Relabelled, bring
-from pytest_msdump.convert.sources import SourceFile, WantedTensor
+from pytest_msdump.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name
+from pytest_msdump.dumps.array_writer import whole_file, write_npz, write_view
 from pytest_msdump.dumps.ascend_file import RAW_WORDS, raw_bytes, read_header
-from pytest_msdump.dumps.ascend_header import RawPart
 from pytest_msdump.dumps.file_names import parse_ascend, parse_opdebug
 from pytest_msdump.dumps.opdebug import read_overflow_file
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.errors import MsdumpError, TensorFileError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.layouts.converters import Converters, load_converters
-from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.processes import Workers
 from pytest_msdump.storage.files import in_utf8
 
-__all__ = ["ConvertOptions", "Outcome", "convert_file", "write_failed_list", "write_mappings"]
-
-Open = Callable[[TensorRef], TensorView]
+__all__ = ["ConvertOptions", "Outcome", "convert_files", "default_jobs", "write_failed_list", "write_mappings"]
 
 _FAILURES = (MsdumpError, OSError, MemoryError)
+# A process takes longer to start than so many small files to convert.
+_WORTH_PROCESSES = 64
+_MOST_JOBS = 8
+_KILLED = (
+    "the process that converted it was killed, as happens when memory runs out; convert it alone, or give memory back"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class ConvertOptions:
     out : Path
         Folder for the files.
     to : str
-        Kind of file, a key of `file_names.SUFFIXES`.
+        Kind of file, a key of `sources.SUFFIXES`.
     memory_format : str, optional
         To bring tensors to, as the tables spell it; by default they stay as they are stored.
     from_format : str, optional
@@ -88,9 +93,25 @@ class Outcome:
     opened: int = 0
 
 
-def convert_file(source: SourceFile, *, options: ConvertOptions, open_view: Open) -> Outcome:
-    """Convert one file; `open_view` opens a tensor in its stored axes."""
-    conversion = _Conversion(source, options, open_view)
+def default_jobs(files: int) -> int:
+    """Return how many processes pay for so many files."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(available, _MOST_JOBS) if files >= _WORTH_PROCESSES else 1
+
+
+def convert_files(
+    sources: Sequence[SourceFile], options: ConvertOptions, *, jobs: int
+) -> Generator[Outcome, None, None]:
+    """Yield the outcome of each file, converted in `jobs` processes; a process that is killed costs one file."""
+    return Workers(partial(_convert_file, options=options), sources, jobs=jobs, died=_killed).results()
+
+
+def _killed(source: SourceFile) -> Outcome:
+    return Outcome(source.path, failures=[("", _KILLED)])
+
+
+def _convert_file(source: SourceFile, *, options: ConvertOptions) -> Outcome:
+    conversion = _Conversion(source, options)
     try:
         conversion.run()
     except _FAILURES as error:
@@ -101,8 +122,8 @@ def convert_file(source: SourceFile, *, options: ConvertOptions, open_view: Open
 class _Conversion:
     """The conversion of one file."""
 
-    def __init__(self, source: SourceFile, options: ConvertOptions, open_view: Open) -> None:
-        self.source, self.options, self.open_view = source, options, open_view
+    def __init__(self, source: SourceFile, options: ConvertOptions) -> None:
+        self.source, self.options = source, options
         self.folder = options.out / source.folder
         self.outcome = Outcome(source.path)
 
@@ -125,33 +146,33 @@ class _Conversion:
         try:
             if tensor.taken_by is not None:
                 raise _taken(tensor.stem.numbered or tensor.stem.whole, tensor.taken_by)
-            with closing(self.open_view(tensor.ref)) as view:
+            with closing(open_view(tensor.ref)) as view:
                 self.outcome.opened += 1
-                done = self._converted(view)
+                converted = self._converted(view)
                 name = tensor.stem.file_name(
                     options.to,
-                    shape=done.shape,
-                    dtype=done.dtype,
+                    shape=converted.shape,
+                    dtype=converted.dtype,
                     memory_format=options.memory_format or options.from_format or view.spec.memory_format or "ND",
                     converted=options.memory_format is not None,
                 )
                 kind = "npy" if options.to == "msnpy" else options.to
-                self.outcome.written.append(write_view(done, self._target(name), to=kind))
+                self.outcome.written.append(write_view(converted, self._target(name), to=kind))
         except _FAILURES as error:
             self._fail(tensor, error)
 
     def _write_archive(self) -> None:
         """Put all tensors that can be opened into one archive."""
         self._refuse_taken()
-        able = [tensor for tensor in self.source.tensors if self._is_able(tensor)]
-        if able:
+        members = [tensor for tensor in self.source.tensors if self._is_convertible(tensor)]
+        if members:
             path = self._target(self.source.name.removesuffix(".npy") + SUFFIXES["npz"])
-            self.outcome.written.append(write_npz(self._members(able), path))
+            self.outcome.written.append(write_npz(self._open_members(members), path))
 
-    def _is_able(self, tensor: WantedTensor) -> bool:
+    def _is_convertible(self, tensor: WantedTensor) -> bool:
         """Return whether a tensor can be opened and brought to its format; note why not."""
         try:
-            with closing(self.open_view(tensor.ref)) as view:
+            with closing(open_view(tensor.ref)) as view:
                 self.outcome.opened += 1
                 self._converted(view)
         except _FAILURES as error:
@@ -159,9 +180,9 @@ class _Conversion:
             return False
         return True
 
-    def _members(self, tensors: Iterable[WantedTensor]) -> Iterator[tuple[str, TensorView]]:
+    def _open_members(self, tensors: Iterable[WantedTensor]) -> Iterator[tuple[str, TensorView]]:
         for tensor in tensors:
-            with closing(self.open_view(tensor.ref)) as view:
+            with closing(open_view(tensor.ref)) as view:
                 yield f"{tensor.ref.key.io}.{tensor.ref.key.slot}", self._converted(view)
 
     def _write_overflow(self) -> None:
@@ -178,20 +199,18 @@ class _Conversion:
 
     def _write_untyped(self) -> None:
         """Write the buffers and workspaces; a file with a damaged header has failed for its tensors already."""
+        source = self.source
         try:
-            parts = read_header(self.source.path)[0].raw
+            parts = read_header(source.path)[0].raw
         except TensorFileError:
             return
         for part in parts:
-            self._write_untyped_part(part)
-
-    def _write_untyped_part(self, part: RawPart) -> None:
-        source, word = self.source, RAW_WORDS[part.kind]
-        try:
-            self._refuse_taken()
-            self._write(f"{source.name}.{word}.{part.slot}.bin", raw_bytes(source.path, part))
-        except (MsdumpError, OSError) as error:
-            self.outcome.failures.append((f"{word}:{part.slot}", _reason(error, source.path)))
+            word = RAW_WORDS[part.kind]
+            try:
+                self._refuse_taken()
+                self._write(f"{source.name}.{word}.{part.slot}.bin", raw_bytes(source.path, part))
+            except (MsdumpError, OSError) as error:
+                self.outcome.failures.append((f"{word}:{part.slot}", _reason(error, source.path)))
 
     def _write(self, name: str, pieces: Iterable[bytes | bytearray]) -> None:
         path = self._target(name)
@@ -214,10 +233,10 @@ class _Conversion:
             self.outcome.names.append((self.folder, short, name))
         path = self.folder / (short or name)
         try:
-            there = path.stat()
+            status = path.stat()
         except OSError:
             return path
-        if (there.st_dev, there.st_ino) in self.options.protected:
+        if (status.st_dev, status.st_ino) in self.options.protected:
             raise MsdumpError(f"{path}: is one of the files to convert and stays as it is; choose another folder")
         return path
 
@@ -227,8 +246,9 @@ class _Conversion:
 
     def _fail(self, tensor: WantedTensor, error: BaseException) -> None:
         # A file of one tensor fails as a whole, as does one whose header does not say which tensors it has.
-        label = "" if tensor.ref.source.part is None else tensor.label
-        reason = _reason(error, tensor.ref.source.path).removeprefix(f"{label.replace(':', ' ')}: ")
+        key, source = tensor.ref.key, tensor.ref.source
+        label = "" if source.part is None else f"{key.io}:{key.slot}"
+        reason = _reason(error, source.path).removeprefix(f"{label.replace(':', ' ')}: ")
         self.outcome.failures.append((label, reason))
 
 
@@ -249,15 +269,14 @@ def _converters(code: Path | None) -> Converters:
 
 # -- Files beside the arrays -----------------------------------------------------------------------------------------
 
-
 FAILED_LIST = "convert_failed_file_list.txt"
 
 
 def write_failed_list(outcomes: Iterable[Outcome], out: Path) -> Path | None:
     """List what could not be converted, and return the list; without failures, remove that of an earlier run.
 
-    A line has the source's path and, after commas, its tensors that failed, as the vendor's has it: none where not one
-    could be opened. Lines that begin with ``#`` below it say why.
+    As in the vendor's list, a line has the source's path and, after commas, its tensors that failed: none where not one
+    could be opened. Lines below it that begin with ``#`` say why.
     """
     failed = sorted((outcome for outcome in outcomes if outcome.failures), key=lambda outcome: outcome.path)
     path = out / FAILED_LIST
@@ -275,12 +294,11 @@ def write_failed_list(outcomes: Iterable[Outcome], out: Path) -> Path | None:
     return path
 
 
-def write_mappings(names: Sequence[tuple[Path, str, str]]) -> list[Path]:
+def write_mappings(names: Sequence[tuple[Path, str, str]]) -> None:
     """Add the long names of short ones to each folder's ``mapping.csv``."""
     by_folder: defaultdict[Path, dict[str, str]] = defaultdict(dict)
     for folder, short, name in names:
         by_folder[folder][short] = name
-    written = []
     for folder, rows in by_folder.items():
         path = folder / MAPPING
         if path.exists():
@@ -290,5 +308,3 @@ def write_mappings(names: Sequence[tuple[Path, str, str]]) -> list[Path]:
             rows = {**known, **rows}
         with whole_file(path) as stream:
             stream.write(in_utf8("".join(f"{short},{name}\n" for short, name in rows.items())))
-        written.append(path)
-    return written

@@ -1,60 +1,105 @@
-"""The files of a dump that are to be converted, each with its tensors and its place below the output folder."""
+"""The files of a dump to convert, each with its tensors, its place below the output folder and the names of its arrays.
+
+Names are the vendor's, so that its users' scripts and our readers find the files.
+
+References
+----------
+Ascend "Accuracy Comparison Tool", ``msaccucmp.py convert``, release 26.2.0.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
-from pytest_msdump.convert.file_names import Stem, stem_of
-from pytest_msdump.dumps.file_names import parse_opdebug
+from pytest_msdump.dumps.file_names import (
+    parse_ascend,
+    parse_converted,
+    parse_mindspore,
+    parse_opdebug,
+    parse_protobuf,
+)
 from pytest_msdump.dumps.listing import walk
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.model.tensor import TensorRef, mangle
 
-__all__ = ["SourceFile", "WantedTensor", "claim_names", "sources_of"]
+__all__ = ["SUFFIXES", "SourceFile", "Stem", "WantedTensor", "claim_names", "short_name", "sources_of", "stem_of"]
 
+SUFFIXES = {"npy": ".npy", "msnpy": ".npy", "npz": ".npz", "bin": ".bin", "txt": ".txt"}
+
+# Where the vendor's tool begins to write names into mapping.csv.
+_TOO_LONG = 255
+# An npy file holds complex64 where a dump holds complex32; the name would contradict it.
+_UNSAYABLE = frozenset({"complex32"})
+_MSNPY_FIELDS = 5
 # The reader of tensors of which only statistics were saved.
 _NO_FILE = "statistics"
 
 
+class Stem(NamedTuple):
+    """Beginnings of the name of a tensor's file.
+
+    npy and txt files without a memory format have `whole`. `numbered` ends with the tensor's number, ``None`` where the
+    source's name has no place for it; `renamed` is for msnpy.
+    """
+
+    whole: str
+    numbered: str | None
+    renamed: str | None = None
+
+    def file_name(self, to: str, *, shape: tuple[int, ...], dtype: str, memory_format: str, converted: bool) -> str:
+        """Return the name of a tensor's file of the kind `to`, other than ``npz``.
+
+        `shape` and `memory_format` are as written; `converted` says that the format was asked for: only then the name
+        has the shape.
+
+        Examples
+        --------
+        >>> stem = Stem("Add.op.1.2.3.output.0", "Add.op.1.2.3.output.0")
+        >>> stem.file_name("bin", shape=(2, 19), dtype="float16", memory_format="ND", converted=True)
+        'Add.op.1.2.3.output.0.2_19.float16.ND.bin'
+        """
+        lengths = [str(length) for length in shape]
+        if to == "msnpy":
+            fields = [self.renamed or self.numbered or self.whole, memory_format]
+            # The type, where an npy file holds it as another one.
+            fields += [dtype] if DTYPES[dtype].native != dtype and dtype not in _UNSAYABLE else []
+        elif to == "bin":
+            fields = [self.numbered or self.whole, "_".join(lengths) if converted and lengths else str(prod(shape))]
+            fields += [dtype, memory_format]
+        elif converted and self.numbered is not None and lengths:
+            fields = [self.numbered, "x".join(lengths)]
+        else:
+            fields = [self.whole]
+        return ".".join(fields) + SUFFIXES[to]
+
+
 @dataclass(frozen=True)
 class WantedTensor:
-    """One tensor to convert, the beginning of its file's name, and the source that has taken that name before."""
+    """One tensor to convert, the beginning of its file's name, and the source that took that name before."""
 
     ref: TensorRef
     stem: Stem
     taken_by: Path | None = None
-
-    @property
-    def label(self) -> str:
-        """Its name in lists of failures."""
-        return f"{self.ref.key.io}:{self.ref.key.slot}"
 
 
 @dataclass(frozen=True)
 class SourceFile:
     """One file to convert.
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : str
-        Its name before it was shortened.
-    folder : Path
-        Where its files go, relative to the output folder.
-    tensors : tuple of WantedTensor
-        Those that were asked for.
-    is_overflow : bool
-        Whether it is a record of the overflow check, which has no tensors.
-    with_untyped : bool
-        Whether its buffers and workspaces are wanted, too.
-    taken_by : Path, optional
-        The source of the same name, whose files these would overwrite.
+    `name` is its name before it was shortened; `folder`, below the output folder, takes its files. `is_overflow` marks
+    a record of the overflow check, which has no tensors; `with_untyped` that buffers and workspaces are wanted, too.
+    `taken_by` is a source of the same name, whose files these would overwrite.
     """
 
     path: Path
@@ -71,21 +116,13 @@ def sources_of(
 ) -> list[SourceFile]:
     """List the files of a dump, those of earlier runs too, in order of their paths.
 
-    Parameters
-    ----------
-    dump : Dump
-        Its index. Each slice of a sliced operator is a file of its own here.
-    takes : callable
-        Whether a tensor was asked for.
-    everything : bool
-        Whether all tensors were; then records of the overflow check, buffers and workspaces are taken, too.
-    below : Path
-        Where the dump's files go, relative to the output folder.
+    Each slice of a sliced operator is a file of its own. `takes` selects tensors; with `everything`, records of the
+    overflow check, buffers and workspaces are taken, too. Files go `below` that folder of the output folder.
     """
     root = dump.root if dump.root.is_dir() else dump.root.parent
-    names = cache(_names_of)
+    names = cache(_original_names)
     by_file: defaultdict[Path, list[TensorRef]] = defaultdict(list)
-    for ref in _of_one_file((*dump.refs, *dump.older)):
+    for ref in _split_by_file((*dump.refs, *dump.older)):
         if takes(ref):
             by_file[ref.source.path].append(ref)
     found = []
@@ -101,14 +138,14 @@ def sources_of(
     return sorted(found, key=lambda source: source.path)
 
 
-def _of_one_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
+def _split_by_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
     for ref in refs:
         for path in ref.source.pieces or (ref.source.path,):
             if ref.reader != _NO_FILE and not _is_overflow(path):
                 yield replace(ref, source=replace(ref.source, folder=path.parent, name=path.name, pieces=()))
 
 
-def _names_of(folder: Path) -> Mapping[str, str]:
+def _original_names(folder: Path) -> Mapping[str, str]:
     """Return original names by short ones; none that could lead out of the output folder."""
     path = folder / MAPPING
     names = read_mapping(path)[0] if path.exists() else {}
@@ -136,7 +173,7 @@ def claim_names(sources: Sequence[SourceFile], to: str) -> list[SourceFile]:
     """Give each name to the first source that wants it, and note that source in `taken_by` of the others.
 
     `sources` are those of all dumps of one command line; a file that is there twice is converted once. `to` is a key of
-    `file_names.SUFFIXES`.
+    `SUFFIXES`.
     """
     owners: dict[tuple[Path, str], Path] = {}
     found: dict[Path, SourceFile] = {}
@@ -158,3 +195,54 @@ def _claim(source: SourceFile, tensor: WantedTensor, to: str, owners: dict[tuple
         return tensor if mine else _claim(source, replace(tensor, stem=stem._replace(renamed=None)), to, owners)
     owner = owners.setdefault((source.folder, stem.numbered or stem.whole), source.path)
     return tensor if owner == source.path else replace(tensor, taken_by=owner)
+
+
+def stem_of(ref: TensorRef, name: str) -> Stem:
+    """Return what the names of a tensor's files begin with; `name` is its own file's, before it was shortened.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+    >>> ref = TensorRef(TensorKey(OpKey("a"), "output", 1), TensorSpec(), TensorSource.of(Path("x"), part=0), "ascend")
+    >>> stem_of(ref, "Conv2D.a.3.1.1600000000000003").whole
+    'Conv2D.a.3.1.1600000000000003.output.1'
+    """
+    number = f"{ref.key.io}.{ref.key.slot}"
+    protobuf = parse_protobuf(name)
+    if protobuf is not None:
+        return Stem(protobuf.filename.removesuffix(".npy"), None)
+    array, mindspore = parse_converted(name), parse_mindspore(name)
+    if array is not None or mindspore is not None:
+        # The file's name up to the tensor's number.
+        fields = name.split(".")
+        last = max(place for place, field in enumerate(fields[:-1]) if field in ("input", "output"))
+        return Stem(name.removesuffix(".npy"), ".".join(fields[: last + 2]))
+    if parse_ascend(name) is not None:
+        return Stem(f"{name}.{number}", f"{name}.{number}", f"{_renamed(ref, name)}.{number}")
+    return Stem(name.rpartition(".")[0] or name, None)
+
+
+def _renamed(ref: TensorRef, name: str) -> str:
+    """Put the last part of the operator's own name into a file name of five fields, as the vendor's msnpy does."""
+    fields = name.split(".")
+    if len(fields) != _MSNPY_FIELDS:
+        return name
+    fields[1] = mangle(ref.key.op.label.rpartition("/")[2]) or fields[1]
+    return ".".join(fields)
+
+
+def short_name(name: str) -> str | None:
+    """Return the name that stands for one too long for the file system; ``None`` where it is not.
+
+    Examples
+    --------
+    >>> short_name("Add.op.1.2.3.output.0.npy") is None
+    True
+    """
+    if len(os.fsencode(name)) < _TOO_LONG:
+        return None
+    # The vendor's way, so that both tools give one file one name; no secret depends on it.
+    # `uuid.uuid3` does the same, but for UTF-8 names only.
+    digest = hashlib.md5(uuid.NAMESPACE_DNS.bytes + os.fsencode(name), usedforsecurity=False).digest()
+    return uuid.UUID(bytes=digest, version=3).hex + os.path.splitext(name)[1]  # noqa: PTH122

@@ -1,4 +1,4 @@
-"""The npy file format: what a file says of itself before its data, opening it as a tensor, and writing one.
+"""The npy file format: what a file says of itself before its data, and opening it as a tensor.
 
 References
 ----------
@@ -9,31 +9,24 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
-
-import numpy as np
-from numpy.lib import format as npy_format
 
 from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.dumps.array_reader import Layout, StoredView, steps_of
 from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, opened, truncated
 from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
-from pytest_msdump.errors import MsdumpError, TensorFileError
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["NpyHeader", "open_npy", "parse_header", "write_npy"]
+__all__ = ["NpyHeader", "open_npy", "parse_header"]
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _KEYS = {"descr", "fortran_order", "shape"}
 _FIRST_READ_BYTES = 2**12
-_BLOCK_ELEMENTS = 2**17
 
 # Plain arrays need under 2 KiB; the bound keeps a forged length from being believed.
 _MAX_HEADER_BYTES = 2**16
@@ -194,36 +187,3 @@ def _check_size(file: StoredFile, header: NpyHeader, needed: int) -> None:
             f"{file.path}: {there - needed} bytes too many: shape {header.shape} in its header needs {needed}; "
             "two writers, or a damaged header: dump it again"
         )
-
-
-def write_npy(view: TensorView, path: Path) -> Path:
-    """Write the values of a tensor in C order, in the numpy type they are computed in (bfloat16 as float32).
-
-    Parameters
-    ----------
-    view : TensorView
-        Read to its end.
-    path : Path
-        The file; its folder exists.
-
-    Raises
-    ------
-    MsdumpError
-        The tensor cannot be read, or the file cannot be written.
-    """
-    temporary = path.with_name(f".{uuid4().hex}.tmp")
-    dtype = np.dtype(DTYPES[view.dtype].native).newbyteorder("<")
-    header = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": view.shape}
-    try:
-        try:
-            with temporary.open("wb") as stream:
-                npy_format.write_array_header_1_0(stream, header)
-                for block in view.blocks(_BLOCK_ELEMENTS):
-                    stream.write(block.astype(dtype, copy=False).tobytes())
-            temporary.replace(path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
-    except OSError as error:
-        raise MsdumpError(f"{path}: cannot be written: {error.strerror or error}; choose another folder") from error
-    return path

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.dumps.npy import write_npy
+from pytest_msdump.dumps.array_writer import write_view
 from pytest_msdump.elements.cells import OWN, Cells, Style, decimals, integers, joined, same, texts, words
 from pytest_msdump.elements.elements import Axes, Elements, coordinate_cells, elements, named_axes
 from pytest_msdump.elements.files import Batch
@@ -279,7 +279,7 @@ def detail_views(
             path.write_bytes(table)
             lists.append(tuple(table.decode("ascii").replace("\t", "").splitlines()))
         if style.with_array:
-            write_npy(left, batch.path(f"{stem}.npy"))
+            write_view(left, batch.path(f"{stem}.npy"))
         return Detail(batch.finish(), summary, *lists)
 
 

@@ -17,7 +17,7 @@ from pytest_msdump.comparison.device_overflow import Culprit, culprits_of
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
-from pytest_msdump.dumps.npy import write_npy
+from pytest_msdump.dumps.array_writer import write_view
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
@@ -331,7 +331,7 @@ def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Itera
     yield f" {name}"
     try:
         with closing(open_view(ref)) as view:
-            written.append(write_npy(view, directory / name))
+            written.append(write_view(view, directory / name))
             side, spec = scan(view), view.spec
     except (MsdumpError, OSError) as error:
         yield f" -[{error}]"

@@ -14,7 +14,7 @@ from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Extras
-from pytest_msdump.convert.array_files import whole_file, write_view
+from pytest_msdump.dumps.array_writer import whole_file, write_view
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.model.pairing import Pair

@@ -28,10 +28,10 @@ from pytest_msdump.compat.mscmp_advisor import advice
 from pytest_msdump.configs.check import check_config
 from pytest_msdump.configs.finding import REFUSED, Setting, would_dump
 from pytest_msdump.configs.new import explain
-from pytest_msdump.convert.arrays_to_dumps import KINDS, array_name
-from pytest_msdump.convert.file_names import short_name
+from pytest_msdump.convert.dump_files import KINDS, array_name
 from pytest_msdump.convert.prototxt import rewire
 from pytest_msdump.convert.renaming import compile_pattern, parts_of, read_undo
+from pytest_msdump.convert.sources import short_name
 from pytest_msdump.dumps.ascend_file import open_dump_file
 from pytest_msdump.dumps.dump_tree import mindspore_place, place_of
 from pytest_msdump.dumps.file_names import (

@@ -9,7 +9,7 @@ from pytest_msdump.convert.one_file import Outcome
 from pytest_msdump.convert.sources import SourceFile
 
 
-def deadly(source: SourceFile) -> Outcome:
+def deadly(source: SourceFile, **_: object) -> Outcome:
     """End as the system ends a process that takes too much memory, for one of its files."""
     if source.name == "3":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from convert.independent_dump import decode
 
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.convert import dump_files
-from pytest_msdump.convert.array_files import ArrayView
 from pytest_msdump.convert.dump_files import DumpTensor, write_dump
 from pytest_msdump.dtypes.decode import stored_as
 from pytest_msdump.dumps.ascend_file import open_output, open_part
@@ -150,7 +150,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(MsdumpError, match=r"0\.1 is none that bfloat16 has"):
         write_dump(tmp_path / "d", [good, bad])
     with pytest.raises(ConfigError, match="no number for the data type uint4"):
-        write_dump(tmp_path / "d", [DumpTensor(view([1], "uint4"))])
+        write_dump(tmp_path / "d", [DumpTensor(view(np.uint8([1]), "uint4"))])
     with pytest.raises(ConfigError, match="unknown memory format 'NCWH'; did you mean"):
         write_dump(tmp_path / "d", [DumpTensor(view([1]), memory_format="NCWH")])
     with pytest.raises(MsdumpError, match="of no tensor"):

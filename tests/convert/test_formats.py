@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pytest_msdump.convert.array_files import ArrayView
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.convert.formats import Relabelled, bring, known_format
 from pytest_msdump.errors import TensorShapeError, UnknownNameError
 from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
@@ -26,11 +26,11 @@ PLAIN = [name for name, axes in AXES.items() if sorted(name) == sorted(axes)]
 DEVICE = [name for name in AXES if name not in PLAIN]
 
 
-class Told(ArrayView):
+class Told(Relabelled):
     """A tensor of which its header tells the original shape."""
 
     def __init__(self, values, memory_format, original=None):
-        super().__init__(np.ascontiguousarray(values), memory_format=memory_format)
+        super().__init__(ArrayView(np.ascontiguousarray(values)), memory_format)
         self.original = original
 
     @property

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.convert import renaming
-from pytest_msdump.convert.file_names import short_name
 from pytest_msdump.convert.renaming import (
     Move,
     apply,
@@ -29,6 +28,7 @@ from pytest_msdump.convert.renaming import (
     take_back,
     write_undo,
 )
+from pytest_msdump.convert.sources import short_name
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
 
 TIME = 1_700_000_000_000_000

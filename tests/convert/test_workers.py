@@ -14,8 +14,9 @@ from convert.deadly import deadly
 from dumps import dumpmade
 
 from pytest_msdump.cli import main
+from pytest_msdump.convert import one_file
+from pytest_msdump.convert.one_file import ConvertOptions, convert_files, default_jobs
 from pytest_msdump.convert.sources import SourceFile
-from pytest_msdump.convert.workers import convert_all, usual_jobs
 
 FAILED = "convert_failed_file_list.txt"
 BROKEN = (7, 700, 1999)
@@ -47,8 +48,9 @@ def test_of_2000_files_with_three_broken_ones_1997_are_converted_and_three_are_l
     assert all("cut off, 23 of its 24 bytes are there" in reason for reason in lines[1::2])
 
 
-def test_a_killed_process_fails_its_own_file_and_no_other():
-    outcomes = list(convert_all(sources(9), deadly, jobs=2))
+def test_a_killed_process_fails_its_own_file_and_no_other(monkeypatch, tmp_path):
+    monkeypatch.setattr(one_file, "_convert_file", deadly)
+    outcomes = list(convert_files(sources(9), ConvertOptions(tmp_path), jobs=2))
     assert sorted(int(outcome.path.name) for outcome in outcomes) == list(range(9))
     failed = {outcome.path.name: outcome.failures for outcome in outcomes if outcome.failures}
     assert failed.keys() == {"3"}
@@ -56,8 +58,8 @@ def test_a_killed_process_fails_its_own_file_and_no_other():
 
 
 def test_few_files_are_not_worth_a_process():
-    assert usual_jobs(63) == 1
-    assert 1 <= usual_jobs(64) <= 8
+    assert default_jobs(63) == 1
+    assert 1 <= default_jobs(64) <= 8
 
 
 def run(tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:
@@ -106,7 +108,7 @@ def test_a_large_tensor_takes_little_memory(tmp_path):
     code = (
         "import resource, sys\n"
         "from pytest_msdump.cli import main\n"
-        "import numpy, pytest_msdump.convert.workers, pytest_msdump.comparison.opening\n"
+        "import numpy, pytest_msdump.convert.one_file, pytest_msdump.comparison.opening\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert main(sys.argv[1:]) == 0\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"

@@ -20,7 +20,7 @@ from pytest_msdump import open_dump
 from pytest_msdump.causes.fingerprint import sample
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.convert.array_files import text_bytes
+from pytest_msdump.dumps.array_writer import text_bytes
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 
