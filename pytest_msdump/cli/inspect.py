@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.cli import inspect_file_text, inspect_json, inspect_text
-from pytest_msdump.cli.inspect_file_text import save_text
+from pytest_msdump.cli import inspect_json, inspect_text
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import operators_of_line
 from pytest_msdump.comparison.indexing import index, listed
-from pytest_msdump.comparison.opening import as_path
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.comparison.opening import as_path, open_logical
+from pytest_msdump.dumps.array_writer import text_bytes, whole_file
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import printed_json, terminal_lines
-from pytest_msdump.inspect.check_text import check_lines
+from pytest_msdump.inspect.check_text import check_lines, verify_lines
 from pytest_msdump.inspect.checks import check_dump
-from pytest_msdump.inspect.file import inspect_file
+from pytest_msdump.inspect.file import inspect_file, tensors_of
 from pytest_msdump.inspect.hits import parse_settings
 from pytest_msdump.inspect.survey import survey
+from pytest_msdump.inspect.verify import verify
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
@@ -115,7 +117,7 @@ def _file(target: Path, parsed: argparse.Namespace) -> int:
     _print(
         parsed,
         lambda: inspect_json.file_entry(found),
-        lambda width: inspect_file_text.file_lines(found, width=width, everything=parsed.everything),
+        lambda width: inspect_text.file_lines(found, width=width, everything=parsed.everything),
     )
     return int(not found.is_readable)
 
@@ -143,11 +145,11 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _verify(target: Path, parsed: argparse.Namespace) -> int:
-    found = inspect_text.verified(_indexed(target, parsed))
+    found = verify(_indexed(target, parsed))
     _print(
         parsed,
-        lambda: inspect_text.verify_entry(found),
-        lambda width: inspect_text.verify_lines(found, width=width, everything=parsed.everything),
+        lambda: inspect_json.verify_entry(found),
+        lambda width: verify_lines(found, width=width, everything=parsed.everything),
     )
     return int(not found.is_clean)
 
@@ -157,6 +159,32 @@ def _save(target: Path, parsed: argparse.Namespace) -> int:
         raise ConfigError(f"--save-txt: {target} is no file; give one tensor file")
     print_lines(map(str, save_text(target, Path(parsed.save_txt), with_header=parsed.txt_header)))
     return 0
+
+
+def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[Path]:
+    """Write every tensor of a file as text, in C order of its logical shape, and yield the files written.
+
+    `out` is a file when it ends in ``.txt`` and is no folder, else a folder. Each value is written as ``%.18e``, which
+    restores every float; integers are exact up to 2**53. `with_header` puts shape and type into a first line that
+    begins with ``#``, which `numpy.loadtxt` skips.
+    """
+    _, refs = tensors_of(path)
+    if not refs:
+        raise ConfigError(f"{path}: holds no tensor that could be written as text")
+    is_file = out.suffix.lower() == ".txt" and not out.is_dir()
+    if is_file and len(refs) > 1:
+        raise ConfigError(f"{out}: is one file, and {path.name} holds {len(refs)} tensors; name a folder")
+    folder = out.parent if is_file else out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MsdumpError(f"{folder}: cannot be made: {error.strerror or error}; name another folder") from error
+    for ref in refs:
+        name = path.stem if path.suffix == ".npy" else f"{path.name}.{ref.key.io}.{ref.key.slot}"
+        target = out if is_file else out / f"{name}.txt"
+        with closing(open_logical(ref)) as view, whole_file(target) as stream:
+            stream.writelines(text_bytes(view, with_header=with_header))
+        yield target
 
 
 def _print(

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_msdump.comparison.arguments import kernel_args_of
-from pytest_msdump.comparison.graph_operators import PlacedOperator
+from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTensor
 from pytest_msdump.inspect.survey import Survey
+from pytest_msdump.inspect.verify import Verified
 from pytest_msdump.model.dump import Dump, DumpConfiguration
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.report.json_forms import encode
 
-__all__ = ["check_entry", "file_entry", "line_entry", "survey_entry"]
+__all__ = ["check_entry", "file_entry", "line_entry", "survey_entry", "verify_entry"]
 
 
 def survey_entry(found: Survey) -> dict[str, Any]:
@@ -133,6 +133,28 @@ def check_entry(checked: Checked) -> dict[str, Any]:
         "unreadable": _unreadable(checked.unreadable),
         "reports": [{"file": str(path), "sentence": sentence} for path, sentence in checked.reports],
         "not_checked": list(checked.notes),
+    }
+
+
+def verify_entry(found: Verified) -> dict[str, Any]:
+    """Return where tensors and their statistics differ."""
+    return {
+        "directory": str(found.dump.root),
+        "reader": found.dump.reader,
+        "notes": list(found.dump.notes),
+        "clean": found.is_clean,
+        "tensors": len(found.refs),
+        "differences": [
+            {
+                "address": one.ref.key.address,
+                **{name: getattr(one.ref.key.op.at, name) for name in COORDINATES},
+                "file": str(one.ref.source.path),
+                "what": one.what,
+                **_plain({"saved": one.saved, "computed": one.computed}),
+                "problem": one.problem or None,
+            }
+            for one in found.differences
+        ],
     }
 
 

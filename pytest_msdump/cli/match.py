@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pytest_msdump.causes.suggest_partners import Fit, Suggested, Suggestion, suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
-from pytest_msdump.cli.match_text import as_report, match_entry, match_lines
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json, terminal_text
-from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.report.coverage import coverage_problems, map_entry_lines
+from pytest_msdump.matching.coordinates import Place, place_of
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.record import record_of, relative_file
+from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
+from pytest_msdump.model.tensor import COORDINATES, TensorRef
+from pytest_msdump.report.coverage import counts, coverage_problems, map_entry_lines, percent
+from pytest_msdump.report.json_report import coverage_json, missing_json, unmatched_json
+from pytest_msdump.report.summary import header_lines
+from pytest_msdump.report.tables import filled, table
+from pytest_msdump.text import Message, say
 
 __all__ = ["DESCRIPTION", "add_arguments", "map_lines", "run"]
 
@@ -43,6 +54,9 @@ _OPTIONS = (
     "allow_incomplete",
     "min_coverage",
 )
+
+# Of a transform, what a person said of it.
+_SAID_OF_A_PAIR = ("left_format", "right_format", "transpose", "reshape")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +87,221 @@ def run(parsed: argparse.Namespace) -> int:
     return int(bool(coverage_problems(report)))
 
 
-# -- suggestions -----------------------------------------------------------------------------------------------------
+def as_report(planned: Plan) -> Report:
+    """Return the report of a plan of which nothing was run."""
+    return assemble(
+        planned.left,
+        planned.right,
+        planned.pairing,
+        [record_of(pair) for pair in planned.pairing.pairs],
+        profile=planned.suite.policy.profile,
+        sides=planned.sides,
+        min_coverage=planned.suite.min_coverage,
+    )
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
+    """Return what ``--json`` prints: sides, pairs, tensors without a partner, what is missing, and coverage."""
+    roots = (planned.left.root, planned.right.root)
+    return {
+        "left": _side_entry(report.left),
+        "right": _side_entry(report.right),
+        "pairs": [_pair_entry(pair, *roots) for pair in planned.pairing.pairs],
+        "unmatched": list(map(unmatched_json, report.unmatched)),
+        "missing": list(map(missing_json, report.missing)),
+        "coverage": coverage_json(report.coverage),
+        "problems": list(coverage_problems(report)),
+    }
+
+
+def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]:
+    """What is known of a pair without reading a tensor, as its record has it."""
+    at, right_at = pair.left.key.op.at, pair.right.key.op.at
+    told = {name: value for name in COORDINATES if (value := getattr(right_at, name)) is not None}
+    return {
+        "order": pair.order,
+        **{name: getattr(at, name) for name in COORDINATES},
+        "how": pair.how,
+        "by": pair.by,
+        "transform": _transform(pair.transform),
+        "left": _tensor_entry(pair.left, left_root),
+        "right": _tensor_entry(pair.right, right_root) | {"at": told},
+        "note": None if pair.note is None else say(pair.note),
+    }
+
+
+def _tensor_entry(ref: TensorRef, root: Path) -> dict[str, Any]:
+    key, file = ref.key, relative_file(ref.source.location, root)
+    return {"address": key.address, "op_type": key.op.op_type, "file": file, "dtype": ref.spec.dtype}
+
+
+# Most pairs have the same.
+@lru_cache(maxsize=1024)
+def _transform(transform: Transform) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(transform).items()
+        if value not in (None, False)
+    }
+
+
+def _side_entry(side: SideInfo) -> dict[str, Any]:
+    return {
+        "directory": side.directory,
+        "reader": side.reader,
+        "operators": side.operators,
+        "tensors": side.tensors,
+        "notes": list(side.notes),
+        "unexplained": list(side.unexplained),
+    }
+
+
+# -- Text --------------------------------------------------------------------------------------------------------------
+
+
+def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterator[str]:
+    """Yield the pairs in execution order, then both sides' tensors without a partner, by reason, and the totals."""
+    yield from header_lines(report.left, report.right, pairs=len(pairs), profile=report.profile)
+    if pairs:
+        yield ""
+        yield from _pair_lines(_pair_rows(pairs), width)
+    yield from _missing_lines(report, width)
+    for side in ("left", "right"):
+        alone = [one for one in report.unmatched if one.side == side]
+        if alone:
+            yield ""
+            yield f"{side} tensors without a partner ({len(alone)})"
+            yield from _unmatched_lines(alone, width)
+    yield ""
+    yield from _total_lines(report, width)
+
+
+def _pair_rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
+    """Number, both addresses, and what paired them."""
+    # By identity: very many tensors share their coordinates, and very many pairs what paired them.
+    places = {id(at): place_of(at) for at in (pair.left.key.op.at for pair in pairs)}
+    varying = _varying(places.values())
+    where = {at: _place_text(place, varying) for at, place in places.items()}
+    said: dict[tuple[str, str, int, Message | None], str] = {}
+    rows = []
+    for pair in pairs:
+        kind = (pair.how, pair.by, id(pair.transform), pair.note)
+        how = said.get(kind) or said.setdefault(kind, _how_text(pair))
+        left = pair.left.key
+        address = terminal_text(left.address) + where[id(left.op.at)]
+        rows.append((str(pair.order + 1), address, terminal_text(pair.right.key.address), how))
+    return rows
+
+
+def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterator[str]:
+    """One line a pair where that fits, else the right side below the left one."""
+    titles = ("op", "left", "right", "paired by")
+    # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is, and never
+    # shorter than its cells together.
+    if all(len("".join(row).rstrip()) <= width for row in rows) and _widest(titles, *rows) <= 2 * width:
+        lines = table(titles, rows, width=width, right=(0,), indent=0)
+        if max(map(len, lines)) <= width:
+            yield from lines
+            return
+    column = max(2, *(len(row[0]) for row in rows))
+    yield f"{'op':>{column}}  left <-> right (paired by)"
+    beside, below = " " * (column + 2), " " * (column + 4)
+    for number, left, right, how in rows:
+        first, *others = filled(left, width - column - 2)
+        yield f"{number:>{column}}  {first}"
+        for line in others:
+            yield beside + line
+        for line in filled(f"<-> {right} ({how})", width - column - 4):
+            yield below + line
+
+
+def _widest(*rows: Sequence[str]) -> int:
+    return sum(max(map(len, column)) for column in zip(*rows, strict=True))
+
+
+def _how_text(pair: Pair) -> str:
+    """Which way of pairing, which rule, and what is done to make the sides meet."""
+    said = [pair.by or pair.how]
+    for name in _SAID_OF_A_PAIR:
+        value = _transform(pair.transform).get(name)
+        if value is not None:
+            said.append(name if value is True else f"{name} {value}")
+    if pair.note is not None:
+        said.append(say(pair.note))
+    return terminal_text("; ".join(said))
+
+
+def _varying(places: Iterable[Place]) -> tuple[int, ...]:
+    """The coordinates, as numbers, that tell tensors apart."""
+    distinct = set(places)
+    return tuple(
+        number for number in range(len(COORDINATES)) if len({place[number] for place in distinct} - {None}) > 1
+    )
+
+
+def _place_text(place: Place, numbers: Iterable[int]) -> str:
+    told = ", ".join([f"{COORDINATES[number]} {place[number]}" for number in numbers if place[number] is not None])
+    return f" [{terminal_text(told)}]" if told else ""
+
+
+def _missing_lines(report: Report, width: int) -> Iterator[str]:
+    if not report.missing:
+        return
+    yield ""
+    yield f"asked for, but not paired ({len(report.missing)})"
+    for one in report.missing:
+        text = f"{one.left} <-> {one.right}: {one.reason}{_candidates_text(one.candidates)}"
+        yield from _hanging(f"  {terminal_text(text)}", width, 4)
+
+
+def _unmatched_lines(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[str]:
+    """Under each reason its tensors, in the order of the first one."""
+    varying = _varying(place_of(one.tensor.at) for one in alone)
+    by_reason: dict[str, list[UnmatchedTensor]] = {}
+    for one in alone:
+        by_reason.setdefault(one.reason, []).append(one)
+    for reason, tensors in by_reason.items():
+        yield from _hanging(f"  {terminal_text(reason)} ({len(tensors)}):", width, 4)
+        for one in tensors:
+            where = _place_text(place_of(one.tensor.at), varying)
+            text = f"{terminal_text(one.tensor.address)}{where}{_candidates_text(one.candidates)}"
+            yield from _hanging(f"    {text}", width, 6)
+
+
+def _candidates_text(candidates: Iterable[str]) -> str:
+    """The names that it may have meant."""
+    names = ", ".join(map(terminal_text, candidates))
+    return f" (nearest: {names})" if names else ""
+
+
+def _total_lines(report: Report, width: int) -> Iterator[str]:
+    coverage, found = report.coverage, counts(report)
+    pairs, total = len(report.records), coverage.right_total
+    yield from _hanging(
+        f"{pairs} {'pair' if pairs == 1 else 'pairs'}; {coverage.right_paired} of {total} right tensors have a "
+        f"partner ({percent(coverage.value)}); without one: {found['unmatched_left']} left, "
+        f"{found['unmatched_right']} right",
+        width,
+        2,
+    )
+    for problem in coverage_problems(report):
+        # Nothing is compared here in any case.
+        text = "nothing pairs: no left tensor has a partner on the right" if not report.records else problem
+        yield from _hanging(text, width, 2)
+
+
+def _hanging(text: str, width: int, indent: int) -> Iterator[str]:
+    """A line that keeps its own indent; what does not fit goes below, indented by `indent`."""
+    own = len(text) - len(text.lstrip())
+    first, *others = filled(text, width - max(indent, own))
+    yield " " * own + first
+    yield from (" " * indent + line for line in others)
+
+
+# -- Suggestions -------------------------------------------------------------------------------------------------------
 
 
 def _suggest(planned: Plan, progress: Progress) -> int:

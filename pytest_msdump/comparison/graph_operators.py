@@ -1,4 +1,4 @@
-"""Operators of a dump in the graphs of its run: by name, or by the line of the program that made them."""
+"""Operators of a dump in the graphs of its run, by name or by line of the program, and their arguments."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from dataclasses import dataclass, field, replace
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
+from pytest_msdump.dumps.sidefiles import read_kernel_args
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Operator, OperatorGraph
+from pytest_msdump.model.graph import ArgumentDifference, KernelArguments, Operator, OperatorGraph, differences
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
 
-__all__ = ["PlacedOperator", "operator_of", "operators_of_line", "with_line_names"]
+__all__ = [
+    "ArgumentBook",
+    "PlacedOperator",
+    "arguments_of_pair",
+    "kernel_args_of",
+    "operator_of",
+    "operators_of_line",
+    "with_line_names",
+]
 
 # Before a line of the program, where globs are typed.
 _LINE = "line:"
@@ -30,22 +40,9 @@ _MOST_LISTED = 8
 class PlacedOperator:
     """One operator of one graph.
 
-    Parameters
-    ----------
-    operator : Operator
-        As the graph has it.
-    graph : OperatorGraph
-        Its graph.
-    at : Coordinates
-        Coordinates of the graph; one that is not set stands for every value.
-    place : int
-        0-based, among the graph's operators.
-    takers : mapping of int to tuple of (str, int)
-        By output slot: operators that take it, with their input slot.
-    refs : tuple of TensorRef
-        Its tensors in the dump, in the dump's order.
-    attributes : mapping of str to str
-        From the graph's file.
+    `at` are the coordinates of the graph (one that is not set stands for every value), `place` is the operator's
+    0-based place in it, `takers` are the operators and input slots that take each output slot, `refs` its tensors in
+    the dump.
     """
 
     operator: Operator
@@ -58,24 +55,10 @@ class PlacedOperator:
 
 
 def operators_of_line(dump: Dump, where: str) -> tuple[PlacedOperator, ...]:
-    """Find the operators that a line of the program made.
+    """Return the operators that a line of the program made, by graph and in execution order.
 
-    Parameters
-    ----------
-    dump : Dump
-        With graphs.
-    where : str
-        ``FILE:LINE`` or code, as `dumps.graphs.source_lines.operators_at` takes it.
-
-    Returns
-    -------
-    tuple of PlacedOperator
-        By graph, then in execution order.
-
-    Raises
-    ------
-    ConfigError
-        No graph of the run tells lines of the program, or no operator is of this one; the text names some that are.
+    `where` is ``FILE:LINE`` or code, as for `dumps.graphs.source_lines.operators_at`. Where no graph names lines of the
+    program, or this line made no operator, it raises `ConfigError`, which lists some lines that did.
     """
     found = [
         placed
@@ -137,20 +120,7 @@ def _why_none(dump: Dump) -> str:
 
 
 def with_line_names(selection: Selection, left: Dump, right: Dump) -> Selection:
-    """Return the selection with every line of the program replaced by the names of the operators that it made.
-
-    Parameters
-    ----------
-    selection : Selection
-        As it was typed: ``line:FILE:LINE``, or ``line:`` and code as it stands in the program, among globs.
-    left, right : Dump
-        With graphs.
-
-    Raises
-    ------
-    ConfigError
-        No graph tells lines, or none of them has that one.
-    """
+    """Replace every ``line:FILE:LINE``, or ``line:CODE``, of a selection by the names of the operators that it made."""
     graphs = [graph for dump in (left, right) for _, graph in dump.graphs]
 
     def names(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -179,3 +149,54 @@ def _why_no_line(graphs: list[OperatorGraph]) -> str:
         'neither side has a graph that tells lines of the program; name one with graph_files = ["….ir"] in the '
         "suite file"
     )
+
+
+# -- Arguments -------------------------------------------------------------------------------------------------------
+
+
+def kernel_args_of(dump: Dump, ref: TensorRef) -> KernelArguments | None:
+    """Read the arguments that the operator of a tensor was initialised with; ``None`` if none were saved."""
+    return read_kernel_args(ref) if dump.root.is_dir() else None
+
+
+class ArgumentBook:
+    """Attributes of a dump's operators, from the graphs that ran."""
+
+    def __init__(self, dump: Dump) -> None:
+        self._operators: dict[str, list[tuple[Coordinates, Operator]]] = {}
+        for at, graph in dump.graphs:
+            for operator in graph.operators if graph.is_final else ():
+                if operator.attributes:
+                    of_graph = Coordinates(rank=at.rank, graph=at.graph)
+                    self._operators.setdefault(mangle(operator.name), []).append((of_graph, operator))
+
+    def attributes(self, ref: TensorRef) -> Mapping[str, str] | None:
+        """Return the attributes of the operator of a tensor; ``None`` if no graph has them."""
+        op = ref.key.op
+        for at, operator in self._operators.get(mangle(op.label), ()):
+            if _agree(at, op.at) and op.op_type in (None, operator.op_type):
+                return parse_attributes(operator.attributes)
+        return None
+
+
+def arguments_of_pair(
+    pair: Pair, left: Dump, right: Dump, books: tuple[ArgumentBook, ArgumentBook]
+) -> tuple[dict[str, KernelArguments], tuple[ArgumentDifference, ...]]:
+    """Return the arguments of the kernels by side, and what differs, for the record of a failing pair."""
+    sides = {"left": kernel_args_of(left, pair.left), "right": kernel_args_of(right, pair.right)}
+    saved = {side: one for side, one in sides.items() if one is not None}
+    return saved, tuple(_differing(pair, sides, books))
+
+
+def _differing(
+    pair: Pair, saved: Mapping[str, KernelArguments | None], books: tuple[ArgumentBook, ArgumentBook]
+) -> Iterator[ArgumentDifference]:
+    """Yield the arguments and attributes that differ. Operators of different types share none."""
+    if pair.left.key.op.op_type != pair.right.key.op.op_type:
+        return
+    left, right = saved["left"], saved["right"]
+    if left and right and not left.note and not right.note:
+        yield from differences("argument", left.values, right.values)
+    ours, theirs = books[0].attributes(pair.left), books[1].attributes(pair.right)
+    if ours is not None and theirs is not None:
+        yield from differences("attribute", ours, theirs)

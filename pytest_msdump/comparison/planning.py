@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.comparison.arguments import ArgumentBook
 from pytest_msdump.comparison.assemble import side_info
-from pytest_msdump.comparison.graph_operators import with_line_names
+from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_names
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.manifests import different_origins
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras

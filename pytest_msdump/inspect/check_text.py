@@ -1,4 +1,4 @@
-"""The result of the checks of one dump as text, for the command and for a failing test."""
+"""The results of the checks of one dump, and of its statistics, as text for the command and for a failing test."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.inspect.hits import Hit
+from pytest_msdump.inspect.verify import Verified
 from pytest_msdump.model.describe import counted, frame_lines, listed, where_text, wrapped
-from pytest_msdump.model.tensor import Coordinates, OpKey
+from pytest_msdump.model.statistics import StatisticDifference
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef
 
-__all__ = ["check_lines"]
+__all__ = ["check_lines", "verify_lines"]
 
 _MOST_OPERATORS = 20
 _MOST_REPEATS = 4
@@ -22,8 +24,8 @@ _MOST_REPEATS = 4
 def check_lines(checked: Checked, *, width: int = 100, everything: bool = False) -> Iterator[str]:
     """Yield what was checked, the hits of each operator in execution order, and what could not be checked.
 
-    Sentences are wrapped at `width` columns; names and paths are never cut. Without `everything`, only the first 20
-    operators are shown.
+    Sentences are wrapped at `width` columns; names and paths are never cut. Only the first 20 operators are shown
+    without `everything`.
     """
     dump = checked.dump
     yield f"msdump inspect --check: {dump.root} (reader {dump.reader})"
@@ -100,3 +102,52 @@ def _repeated(same: Sequence[Hit]) -> str:
         return ""
     again = f", again in {listed(times[1:], _MOST_REPEATS)}" if len(times) > 1 else ""
     return f"; in {times[0]}{again}"
+
+
+# -- Statistics --------------------------------------------------------------------------------------------------------
+
+_MOST_TENSORS = 20
+
+
+def verify_lines(found: Verified, *, width: int, everything: bool = False) -> Iterator[str]:
+    """Yield how many tensors were compared with saved statistics, and each difference."""
+    dump = found.dump
+    yield f"msdump inspect --verify: {dump.root} (reader {dump.reader})"
+    yield f"  {len(found.refs)} of {counted(len(dump.refs), 'tensor')} held against statistics of the run"
+    for note in dump.notes:
+        yield from wrapped(note, width, indent=2)
+    by_tensor: dict[TensorRef, list[StatisticDifference]] = {}
+    for difference in found.differences:
+        by_tensor.setdefault(difference.ref, []).append(difference)
+    if not found.refs:
+        yield "  no tensor of this dump has a row in a table of statistics, so nothing was verified"
+    elif not by_tensor:
+        yield "  all of them agree"
+    else:
+        yield f"  {counted(len(by_tensor), 'tensor')} differ" + ("s" if len(by_tensor) == 1 else "")
+    shown = list(by_tensor.items())
+    for ref, differences in shown if everything else shown[:_MOST_TENSORS]:
+        yield ""
+        yield from _differing_tensor(ref, differences, width)
+    if len(shown) > _MOST_TENSORS and not everything:
+        yield ""
+        yield f"and {counted(len(shown) - _MOST_TENSORS, 'more tensor')}; --all tells them all"
+
+
+def _differing_tensor(ref: TensorRef, differences: Sequence[StatisticDifference], width: int) -> Iterator[str]:
+    yield f"DIFFERS  {terminal_text(ref.key.address)}"
+    where = where_text(ref.key.op.at)
+    if where:
+        yield f"         {where}"
+    for difference in differences:
+        if difference.problem:
+            yield from wrapped(difference.problem, width, indent=9)
+        else:
+            values = (difference.saved, difference.computed)
+            saved, computed = ("nothing" if value is None else value for value in values)
+            text = f"{difference.what.replace('_', ' ')}: {saved} in the table, {computed} in the tensor"
+            yield from wrapped(text, width, indent=9)
+    yield f"         {terminal_text(str(ref.source.path))}"
+    table = ref.statistics.source if ref.statistics else None
+    if table is not None:
+        yield f"         {terminal_text(str(table.path))}" + (f", line {table.part}" if table.part else "")

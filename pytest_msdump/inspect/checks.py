@@ -50,20 +50,9 @@ _WITHOUT_TRAINING = (
 class Checked:
     """The result of all checks of one dump.
 
-    Parameters
-    ----------
-    dump : Dump
-        The dump.
-    hits : tuple of Hit
-        In the order of the dump's tensors.
-    tensors, weights, steps : int
-        Tensors that were checked, weights among them, and pairs of a weight and its value an iteration before.
-    unreadable : tuple of (TensorRef, str)
-        Tensors that could not be read, and why.
-    notes : tuple of str
-        Sentences about what was not checked.
-    reports : tuple of (Path, str)
-        Overflow files of the device that cannot be read or whose operator was not dumped, and their content.
+    `hits` are in the order of the dump's tensors. `tensors` and `weights` were checked, `steps` are weights compared
+    with an iteration before. `notes` say what was not checked; `reports` are overflow files of the device that cannot
+    be read or whose operator was not dumped, and their content.
     """
 
     dump: Dump
@@ -86,18 +75,13 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
 
     Overflow is checked in every tensor; the other checks look at outputs, and at inputs of operators that have no
     output in the dump. Weights are compared with the iteration before in the same rank, net and graph, in runs that
-    train. `watch` gets the number of tensors and weights checked.
-
-    Raises
-    ------
-    ConfigError
-        A threshold lacks another that it needs.
+    train. A threshold that lacks another which it needs raises `ConfigError`.
     """
-    hits: list[Hit] = list(_reported(dump, settings))
+    hits: list[Hit] = list(_device_hits(dump, settings))
     unreadable: list[tuple[TensorRef, str]] = []
     with_outputs = {ref.key.op for ref in dump.refs if ref.key.io == "output"}
     for ref in watch(dump.refs, "tensors"):
-        found = _hits_of(ref, settings)
+        found = _check_tensor(ref, settings)
         if isinstance(found, str):
             unreadable.append((ref, found))
         elif ref.key.io == "output" or ref.key.op not in with_outputs:
@@ -110,19 +94,19 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
     seen = [ref for ref in weights if ref not in cannot_be_read and not ref.is_unseen]
     steps, note = _steps(dump, seen, settings)
     for ref, previous in watch(list(steps), "weights"):
-        change_hits = _changes_of(ref, previous, settings)
+        change_hits = _check_change(ref, previous, settings)
         if isinstance(change_hits, str):
             unreadable.append((ref, change_hits))
         else:
             hits += change_hits
     return Checked(
         dump=dump,
-        hits=tuple(_in_order_of(dump, hits)),
+        hits=tuple(_sorted_hits(dump, hits)),
         tensors=len(dump.refs) - len(cannot_be_read),
         weights=len(weights),
         steps=len(steps),
         unreadable=tuple(unreadable),
-        notes=(*_unseen_note(dump), *note),
+        notes=(*_notes_on_statistics(dump), *note),
         reports=tuple(_reports(dump, settings)),
     )
 
@@ -165,7 +149,7 @@ def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> 
     ]
 
 
-def _unseen_note(dump: Dump) -> Iterator[str]:
+def _notes_on_statistics(dump: Dump) -> Iterator[str]:
     unseen = [ref for ref in dump.refs if ref.is_unseen]
     if unseen:
         yield f"{counted(len(unseen), 'tensor')} of these were saved as statistics only: checked as far as they tell"
@@ -174,12 +158,11 @@ def _unseen_note(dump: Dump) -> Iterator[str]:
         yield f"{len(blind)} of them without counts of NaN and Inf, or a norm: overflow was not checked there"
 
 
-def _reported(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
+def _device_hits(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
     """Yield a hit for each operator and entry of the device's own check."""
     if settings.parameters("operator_overflow") is None:
         return
-    operators = {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}
-    for ref in operators.values():
+    for ref in {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}.values():
         for entry in ref.overflows:
             yield Hit("operator_overflow", ref, _entry_text(entry))
 
@@ -199,7 +182,7 @@ def _entry_text(entry: OverflowEntry) -> str:
     return f"{entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
 
 
-def _hits_of(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
+def _check_tensor(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
     """Return the hits of one tensor, or why it cannot be read."""
     is_initial = ref.key.op.at.iteration == 0
     if ref.is_unseen:
@@ -248,7 +231,7 @@ def _operators(dump: Dump) -> Iterator[tuple[str, str | None]]:
     yield from ((operator.name, operator.op_type) for _, graph in dump.graphs for operator in graph.operators)
 
 
-def _changes_of(ref: TensorRef, previous: TensorRef, settings: CheckSettings) -> Iterable[Hit] | str:
+def _check_change(ref: TensorRef, previous: TensorRef, settings: CheckSettings) -> Iterable[Hit] | str:
     tolerance = settings.parameters("weight_not_changed") or CHECKS["weight_not_changed"].parameters
     try:
         with ExitStack() as stack:
@@ -265,7 +248,7 @@ def _changes_of(ref: TensorRef, previous: TensorRef, settings: CheckSettings) ->
     return hits_of_change(ref, previous, found, settings)
 
 
-def _in_order_of(dump: Dump, hits: Iterable[Hit]) -> Sequence[Hit]:
+def _sorted_hits(dump: Dump, hits: Iterable[Hit]) -> Sequence[Hit]:
     """Sort hits by the dump's order of operators, then by check."""
     places: dict[OpKey, int] = {}
     for ref in dump.refs:

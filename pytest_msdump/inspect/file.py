@@ -8,8 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_msdump.comparison.arguments import kernel_args_of
-from pytest_msdump.comparison.graph_operators import PlacedOperator, operator_of
+from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
@@ -93,22 +92,9 @@ class FileHeader:
 class InspectedTensor:
     """One tensor and its numbers.
 
-    Parameters
-    ----------
-    ref : TensorRef
-        The tensor.
-    spec : TensorSpec, optional
-        What the file really holds.
-    shape, dtype : tuple of int and str, optional
-        Logical shape and type.
-    side : OneSide, optional
-        NaN, Inf and saturated elements, and the first of them.
-    statistics : mapping of str to number
-        As `metrics.statistics.statistics_of` gives them.
-    histogram : Histogram, optional
-        Of real tensors with finite elements.
-    problem : str
-        Why it cannot be read; empty if it can.
+    `spec` is what the file holds, `shape` and `dtype` are the logical ones. `statistics` are those of
+    `metrics.statistics.statistics_of`; only real tensors with finite elements have a `histogram`. `problem` says why it
+    cannot be read.
     """
 
     ref: TensorRef
@@ -125,20 +111,8 @@ class InspectedTensor:
 class InspectedFile:
     """One file: `tensors`, or one of `graph`, `table` and `overflow`.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    size : int
-        In bytes.
-    dump : Dump, optional
-        The index of its directory, which knows its operator.
-    operator : PlacedOperator, optional
-        The operator that made it, if a graph of the run has it.
-    arguments : KernelArguments, optional
-        What the operator's kernel was initialised with, if the run saved that.
-    header : FileHeader, optional
-        Of a tensor file.
+    `dump` is the index of its directory. `operator` made the file, if a graph of the run has it; `arguments` are what
+    the operator's kernel was initialised with, if the run saved that; `header` is that of a tensor file.
     """
 
     path: Path
@@ -168,23 +142,8 @@ def inspect_file(
 ) -> InspectedFile:
     """Read one file of a dump: a tensor file, a graph, a table of statistics or an overflow file.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    bins : int
-        Bars of each histogram.
-    graph_files : sequence of Path
-        Graphs that a user keeps outside of the dump.
-    root : Path, optional
-        The dump that the file is in, if its own directory does not give its coordinates.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is no such file.
-    ConfigError
-        It is none of these.
+    Histograms have `bins` bars; `graph_files` are kept outside of the dump; `root` is the dump that the file is in, if
+    its own directory does not give its coordinates. Raises `ConfigError` if it is none of these.
     """
     try:
         size = path.stat().st_size
@@ -216,7 +175,7 @@ def tensors_of(
 ) -> tuple[Dump, tuple[TensorRef, ...]]:
     """Index the dump of a file, and return it with the tensors of the file, those of an earlier run included.
 
-    Arguments are as `inspect_file`'s; ConfigError is raised if no reader knows the file and its name is not a graph's.
+    Raises `ConfigError` if no reader knows the file and its name is not a graph's.
     """
     try:
         # A file of a recording that was broken off is whole itself.

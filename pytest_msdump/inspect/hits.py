@@ -189,22 +189,8 @@ def _may_be_zero(key: TensorKey) -> bool:
 class Hit:
     """One check that one tensor does not pass.
 
-    Parameters
-    ----------
-    check : str
-        An id of `facts.checks.CHECKS`.
-    ref : TensorRef
-        The tensor.
-    sentence : str
-        What was found, with numbers.
-    parameter : str, optional
-        The threshold that was crossed; ``None`` for checks that have none.
-    value, threshold : float, optional
-        The number measured, and its limit.
-    where : tuple of int, optional
-        Logical index of the first such element.
-    previous : TensorRef, optional
-        The tensor of the iteration before.
+    `sentence` says what was found. `parameter` is the threshold that was crossed, `value` the number measured; `where`
+    is the logical index of the first such element, `previous` the tensor of the iteration before.
     """
 
     check: str
@@ -220,10 +206,7 @@ class Hit:
 def ranges_of(key: TensorKey, settings: CheckSettings) -> tuple[tuple[float, float], ...]:
     """Return the ranges whose elements `hits_of_contents` needs counted, in its order.
 
-    Raises
-    ------
-    ConfigError
-        A threshold of a range was set without the range.
+    A threshold of a range that was set without the range raises `ConfigError`.
     """
     return tuple(
         (parameters.get(_ENDS[0], -math.inf), parameters.get(_ENDS[1], math.inf))
@@ -248,9 +231,9 @@ def _range_checks(key: TensorKey, settings: CheckSettings) -> Iterator[tuple[str
 def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *, is_initial: bool) -> Iterator[Hit]:
     """Yield the hits of one tensor by itself, in the order of `facts.checks.CHECKS`; none if it is empty.
 
-    `found` has the counts that `ranges_of` asks for; `is_initial` says that it is from the run's first iteration. Of
-    overflow only the most specific check hits. Bools and single integers may be zero, as masks, axes and counters often
-    are, and so may weights that are added and outputs kept for the gradient, unless the check was asked for.
+    `found` has the counts that `ranges_of` asks for. Of overflow only the most specific check hits. Bools and single
+    integers may be zero, as masks, axes and counters often are, and so may weights that are added and outputs kept for
+    the gradient, unless the check was asked for.
     """
     if not found.elements:
         return

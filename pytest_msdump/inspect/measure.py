@@ -15,7 +15,16 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, 
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Change", "Contents", "Histogram", "change", "contents", "contents_of_statistics", "histogram"]
+__all__ = [
+    "Change",
+    "Contents",
+    "Histogram",
+    "change",
+    "contents",
+    "contents_of_statistics",
+    "histogram",
+    "numbers_of_statistics",
+]
 
 # Up to here float64 has every integer.
 _WHOLE_NUMBERS = 2**53
@@ -25,19 +34,10 @@ _WHOLE_NUMBERS = 2**53
 class Contents:
     """Counts and statistics of one tensor.
 
-    Parameters
-    ----------
-    elements, nan, inf, zero : int
-        Counts; a complex number is NaN if either part is, else Inf if either part is. `zero` is ``None`` if only
-        statistics were saved and none of them counts zeros.
-    first : tuple of int, optional
-        Logical index of the first element that is NaN or Inf.
-    minimum, maximum, mean, abs_mean : float, optional
-        Of the finite elements, of their moduli where they are complex. ``None`` without any.
-    within : tuple of int, optional
-        How many elements each of the wanted ranges holds, both ends included; ``None`` if only statistics were saved.
-    dtype : str
-        Logical type, a name from `facts.dtypes`.
+    A complex number is NaN if either part is, else Inf if either part is. `zero` and `within` (how many elements each
+    wanted range holds, both ends included) are ``None`` if saved statistics do not count them; `first` is the logical
+    index of the first NaN or Inf. Extremes and means are of finite elements, of the moduli of complex ones, and
+    ``None`` without any.
     """
 
     elements: int
@@ -54,13 +54,7 @@ class Contents:
 
 
 def contents(view: TensorView, *, ranges: Sequence[tuple[float, float]] = (), block_elements: int = 131072) -> Contents:
-    """Look through one tensor; `ranges` are first and last value of each range to count the elements of.
-
-    Raises
-    ------
-    ValueError
-        `block_elements` is below 1.
-    """
+    """Look through one tensor; `ranges` are first and last value of each range to count the elements of."""
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     tally = _ContentsTally(ranges)
@@ -120,28 +114,36 @@ def _moments(values: Doubles, workspace: Workspace) -> Moments:
     return moments(values, float(values.min()), float(values.max()), workspace)
 
 
-def contents_of_statistics(values: Mapping[str, Statistic], *, elements: int | None, dtype: str) -> Contents | None:
-    """Return the contents of a tensor by the statistics that a run saved of it; ``None`` if its size is unknown.
+def numbers_of_statistics(values: Mapping[str, Statistic]) -> tuple[Mapping[str, float], int, int]:
+    """Return the saved statistics that are numbers, and the counts of NaN and of Inf.
 
-    `elements` is by the shape, in case the statistics have no count. A norm that is NaN or infinite stands for one such
-    element if the run did not count them.
+    A norm that is NaN or infinite stands for one such element if the run did not count them.
     """
     known = {name: value for name, value in values.items() if isinstance(value, int | float)}
-    count = known.get("count", elements)
-    if count is None:
-        return None
-    nan = known.get("nan_count", 0)
-    inf = known.get("negative_inf_count", 0) + known.get("positive_inf_count", 0)
+    nan = int(known.get("nan_count", 0))
+    inf = int(known.get("negative_inf_count", 0) + known.get("positive_inf_count", 0))
     norm = known.get("l2_norm", 0.0)
     if not (nan or inf) and not math.isfinite(norm):
         nan, inf = int(math.isnan(norm)), int(math.isinf(norm))
+    return known, nan, inf
+
+
+def contents_of_statistics(values: Mapping[str, Statistic], *, elements: int | None, dtype: str) -> Contents | None:
+    """Return the contents of a tensor by its saved statistics; ``None`` if its size is unknown.
+
+    `elements` is by the shape, in case the statistics have no count.
+    """
+    known, nan, inf = numbers_of_statistics(values)
+    count = known.get("count", elements)
+    if count is None:
+        return None
     low, high, zero = known.get("minimum"), known.get("maximum"), known.get("zero_count")
     if zero is None and low == high == 0:
         zero = count - nan - inf
     return Contents(
         elements=int(count),
-        nan=int(nan),
-        inf=int(inf),
+        nan=nan,
+        inf=inf,
         zero=None if zero is None else int(zero),
         first=None,
         minimum=low,
@@ -187,15 +189,10 @@ def change(
     equal_nan: bool = False,
     block_elements: int = 131072,
 ) -> Change:
-    """Compare a tensor with its value before.
+    """Compare a tensor with its value before; the shapes must be equal.
 
     An element has not moved while ``|current - previous| <= atol + rtol * |previous|``, an infinity while it is the
     same one, a NaN while it is NaN if `equal_nan`.
-
-    Raises
-    ------
-    TensorShapeError
-        The shapes differ.
     """
     if current.shape != previous.shape:
         raise TensorShapeError(f"its shape is {current.shape} and was {previous.shape}; weights keep their shape")
@@ -256,11 +253,6 @@ def histogram(
 
     If `whole`, all elements are whole numbers: each has its own bin where the range has no more of them than bins. If
     `minimum` and `maximum` are one value there is one bin.
-
-    Raises
-    ------
-    ValueError
-        `bins` is below 1.
     """
     if bins < 1:
         raise ValueError(f"bins is {bins}; it has to be at least 1")

@@ -1,4 +1,4 @@
-"""Which operators overflowed: by the device's own check if it left files, and by the values of every tensor."""
+"""Find operators that overflowed: by the device's own check if it left files, and by the values of every tensor."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pytest_msdump.dumps.array_writer import write_view
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.inspect.measure import numbers_of_statistics
 from pytest_msdump.layouts.converters import Converters
 from pytest_msdump.layouts.device_layout import logical, target
 from pytest_msdump.metrics.definitions import unravel
@@ -44,25 +45,17 @@ __all__ = [
     "write_overflow_files",
 ]
 
-_INFINITE = ("negative_inf_count", "positive_inf_count")
+_NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
 
 
 @dataclass(frozen=True, slots=True)
 class OneSide:
     """NaN, Inf, saturation and range of one tensor.
 
-    Parameters
-    ----------
-    elements, nan, inf : int
-        Counts; a complex number is NaN if either part is, else Inf if either part is.
-    saturated : int
-        Finite elements at their dtype's maximum magnitude (of a complex number: either part). 0 for integers and bools.
-    first : tuple of int, optional
-        Logical index of the first element that is NaN, Inf or saturated.
-    minimum, maximum : float or int, optional
-        Range of the finite elements, exact for integers; of the moduli for complex numbers. ``None`` without any.
-    mean : float, optional
-        Mean of the finite elements (of the moduli for complex numbers).
+    A complex number is NaN if either part is, else Inf if either part is. `saturated` counts finite elements at their
+    dtype's maximum magnitude (0 for integers and bools); `first` is the logical index of the first element that is NaN,
+    Inf or saturated. `minimum`, `maximum` and `mean` are of the finite elements, exact for integers, of the moduli of
+    complex numbers, and ``None`` without any.
     """
 
     elements: int
@@ -84,19 +77,9 @@ class OneSide:
 class OperatorOverflow:
     """One operator that overflowed.
 
-    Parameters
-    ----------
-    op : OpKey
-        The operator.
-    order : int
-        Its 0-based place among all operators of the dump.
-    role : str
-        ``"origin"``: its dumped inputs are finite; ``"propagated"``: an input overflows already; ``"unknown"``: its
-        inputs were not dumped.
-    reported : tuple of Culprit
-        The entries of the device's own check.
-    tensors : tuple of (TensorRef, OneSide)
-        Its tensors that overflow.
+    `order` is its 0-based place among all operators of the dump. `role` is ``"origin"`` if its dumped inputs are
+    finite, ``"propagated"`` if an input overflows already, ``"unknown"`` if its inputs were not dumped. `reported` are
+    entries of the device's own check; `tensors` are those that overflow.
     """
 
     op: OpKey
@@ -131,7 +114,7 @@ class Overflows:
 def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
     """Look for overflow in every tensor of a dump, and in the files of the device's own check.
 
-    `watch` gets the number of operators looked at. An entry whose status is 0 is no overflow.
+    An entry whose status is 0 is no overflow.
     """
     files = overflow_files(dump.root)
     reported: defaultdict[OpKey, list[Culprit]] = defaultdict(list)
@@ -174,7 +157,7 @@ def scan_ref(ref: TensorRef) -> OneSide | str:
     extreme at the end of the type's range as one saturated element.
     """
     if ref.is_unseen:
-        return _of_statistics(ref)
+        return _scan_statistics(ref)
     try:
         with closing(open_logical(ref)) as view:
             return scan(view)
@@ -182,24 +165,19 @@ def scan_ref(ref: TensorRef) -> OneSide | str:
         return str(error)
 
 
-def _of_statistics(ref: TensorRef) -> OneSide | str:
+def _scan_statistics(ref: TensorRef) -> OneSide | str:
     saved = ref.statistics or Statistics()
-    known = {name: value for name, value in saved.values.items() if isinstance(value, int | float)}
-    nan, inf = known.get("nan_count"), [known[name] for name in _INFINITE if name in known]
-    norm = known.get("l2_norm")
-    if norm is None and (nan is None or len(inf) < len(_INFINITE)):
+    known, nan, inf = numbers_of_statistics(saved.values)
+    if "l2_norm" not in known and not known.keys() >= _NONFINITE_COUNTS:
         names = ", ".join(known) or "nothing"
         return f"it was saved as statistics only, and these ({names}) do not tell whether it holds NaN or Inf"
-    count = {"nan": int(nan or 0), "inf": int(sum(inf))}
-    if norm is not None and not math.isfinite(norm) and not any(count.values()):
-        count["nan" if math.isnan(norm) else "inf"] = 1
     shape, fact = ref.spec.shape, DTYPES.get(ref.spec.dtype or "")
     extremes = [abs(known[name]) for name in ("minimum", "maximum") if name in known]
     largest = None if fact is None else fact.maximum
     return OneSide(
         elements=int(known["count"] if "count" in known else 1 if shape is None else math.prod(shape)),
-        nan=count["nan"],
-        inf=count["inf"],
+        nan=nan,
+        inf=inf,
         saturated=sum(
             largest is not None and is_printed_as(one, largest, digits=saved.digits or 17) for one in extremes
         ),
@@ -211,13 +189,7 @@ def _of_statistics(ref: TensorRef) -> OneSide | str:
 
 
 def scan(view: TensorView, *, block_elements: int = 131072) -> OneSide:
-    """Look through one tensor for NaN, Inf and saturation, in one pass of blocks of `block_elements`.
-
-    Raises
-    ------
-    ValueError
-        `block_elements` is below 1.
-    """
+    """Look through one tensor for NaN, Inf and saturation, in one pass of blocks of `block_elements`."""
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     tally = _Tally(DTYPES[view.dtype].maximum)
@@ -289,11 +261,6 @@ def write_overflow_files(found: Overflows, directory: Path, *, first: int, now: 
 
     ``{overflow file}.output.{k}.json`` has the vendor's keys, ``{dump file}.{io}.{k}.npy`` a tensor in its stored
     shape, and ``overflow_summary_{now}.txt`` both.
-
-    Raises
-    ------
-    MsdumpError
-        A file cannot be written.
     """
     written: list[Path] = []
     summary: list[str] = []

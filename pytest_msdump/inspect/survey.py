@@ -25,19 +25,8 @@ _STATISTICS_ONLY = "statistics only"
 class SurveyedOperator:
     """One operator over all of its coordinates.
 
-    Parameters
-    ----------
-    label, op_type : str
-        Its true name if known, and its type.
-    inputs, outputs : int
-        Input and output slots that were dumped.
-    tensors, size : int
-        Its tensors, and the bytes of their files.
-    dtype, shape : str and tuple of int, optional
-        Of its first output, or of its first input if it has none. ``None`` if they differ between coordinates, or
-        cannot be read.
-    line : SourceFrame, optional
-        The line of the program that made it.
+    `inputs` and `outputs` count dumped slots, `size` the bytes of its files. `dtype` and `shape` are of its first
+    output, or its first input if it has none; ``None`` if they differ between coordinates, or cannot be read.
     """
 
     label: str
@@ -53,24 +42,10 @@ class SurveyedOperator:
 
 @dataclass(frozen=True)
 class Survey:
-    """The contents of one dump.
+    """The contents of one dump: `operators` in execution order, the values of each of its `coordinates`.
 
-    Parameters
-    ----------
-    dump : Dump
-        The dump.
-    operators : tuple of SurveyedOperator
-        In execution order.
-    coordinates : mapping of str to tuple
-        The values of each coordinate that the dump has.
-    files, size : int
-        Tensor files and their bytes.
-    dtypes, memory_formats : mapping of str to int
-        Tensors by logical type and by memory format, the most frequent first.
-    unreadable : tuple of (TensorRef, str)
-        Tensors whose header cannot be read, and why.
-    odd : tuple of str
-        Sentences about what one would not expect.
+    `dtypes` and `memory_formats` count tensors, the most frequent first. `unreadable` are tensors whose header cannot
+    be read, and why; `odd` are sentences about what one would not expect.
     """
 
     dump: Dump

@@ -1,10 +1,11 @@
-"""A dump against its own statistics: whether its tensors are those that the run computed statistics of."""
+"""Compare the tensors of a dump with the statistics that the run saved of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.errors import MsdumpError
@@ -16,30 +17,40 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistic, StatisticDifference, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = ["verifiable", "verify"]
+__all__ = ["Verified", "verify"]
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 
 
-def verifiable(dump: Dump) -> tuple[TensorRef, ...]:
-    """Return the tensors of which both the values and statistics were saved."""
-    return tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
+@dataclass(frozen=True)
+class Verified:
+    """The tensors of a dump that have both values and saved statistics, and where these differ."""
+
+    dump: Dump
+    refs: tuple[TensorRef, ...]
+    differences: tuple[StatisticDifference, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there was a tensor to verify, and all of them agree."""
+        return bool(self.refs) and not self.differences
 
 
-def verify(dump: Dump) -> tuple[StatisticDifference, ...]:
-    """Compute the statistics of every verifiable tensor and return where they differ from the saved ones.
+def verify(dump: Dump) -> Verified:
+    """Compute the statistics of every tensor that has saved ones, and compare them.
 
     Numbers have to agree as far as they were printed; means and norms to a millionth, since a device adds up in
     float32. A cell that the writer left empty is no difference; a tensor that cannot be read is one.
     """
-    return tuple(difference for ref in verifiable(dump) for difference in _differences(ref))
+    refs = tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
+    return Verified(dump, refs, tuple(difference for ref in refs for difference in _differences(ref)))
 
 
 def _differences(ref: TensorRef) -> Iterator[StatisticDifference]:
     saved = ref.statistics or Statistics()
     try:
-        with closing(_view(ref, saved)) as view:
-            yield from _of_view(ref, saved, view)
+        with closing(_open(ref, saved)) as view:
+            yield from _compare_view(ref, saved, view)
     except MsdumpError as error:
         yield StatisticDifference(ref, "tensor", None, None, str(error))
     except OSError as error:
@@ -47,7 +58,7 @@ def _differences(ref: TensorRef) -> Iterator[StatisticDifference]:
         yield StatisticDifference(ref, "tensor", None, None, f"{where}: cannot be read ({error.strerror or error})")
 
 
-def _view(ref: TensorRef, saved: Statistics) -> TensorView:
+def _open(ref: TensorRef, saved: Statistics) -> TensorView:
     """Open the tensor in its stored axes if these have the row's shape, else in its logical ones."""
     view = open_view(ref)
     if saved.spec is None or saved.spec.shape in (None, view.shape):
@@ -56,7 +67,7 @@ def _view(ref: TensorRef, saved: Statistics) -> TensorView:
     return open_logical(ref)
 
 
-def _of_view(ref: TensorRef, saved: Statistics, view: TensorView) -> Iterator[StatisticDifference]:
+def _compare_view(ref: TensorRef, saved: Statistics, view: TensorView) -> Iterator[StatisticDifference]:
     claimed = saved.spec
     if claimed is not None and claimed.shape not in (None, view.shape):
         yield StatisticDifference(ref, "shape", str(claimed.shape), str(view.shape))

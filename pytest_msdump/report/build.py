@@ -12,9 +12,9 @@ from typing import Any
 from pytest_msdump import registry
 from pytest_msdump.causes.localise import localise
 from pytest_msdump.causes.mispaired import mispaired
-from pytest_msdump.comparison.arguments import arguments_of_pair
 from pytest_msdump.comparison.assemble import assemble, coverage_of
 from pytest_msdump.comparison.comparing import comparer_of
+from pytest_msdump.comparison.graph_operators import arguments_of_pair
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.limits.policy import Policy

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.cli import inspect_file_text
+from pytest_msdump.cli import inspect
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
@@ -606,7 +606,7 @@ def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
         raise OSError(28, "No space left on device")
 
     np.save(tmp_path / "a.npy", np.ones(4))
-    monkeypatch.setattr(inspect_file_text, "text_bytes", full)
+    monkeypatch.setattr(inspect, "text_bytes", full)
     assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
     assert list((tmp_path / "out").iterdir()) == []
     assert "No space left" in capsys.readouterr().err

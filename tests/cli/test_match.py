@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plugin.suites import write_suite
 
-from pytest_msdump.cli import main, match_text
+from pytest_msdump.cli import main, match
 from pytest_msdump.report.tables import table
 from pytest_msdump.testing.builder import write_reference
 
@@ -132,7 +132,7 @@ def test_pairs_are_a_table_where_and_only_where_all_of_it_fits(rows, width):
     titles = ("op", "left", "right", "paired by")
     lines = table(titles, rows, width=width, right=(0,), indent=0)
     fits = max(map(len, lines)) <= width
-    told = list(match_text._pairs(rows, width))
+    told = list(match._pair_lines(rows, width))
     assert told == lines if fits else "left <-> right (paired by)" in told[0]
 
 

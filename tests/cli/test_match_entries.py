@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.cli.match_text import as_report, match_entry
+from pytest_msdump.cli.match import as_report, match_entry
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.record import record_of

@@ -8,7 +8,7 @@ from semantics.ascend_made import device, nc1hwc0
 from semantics.statistic_files import ALL, COUNTED, DIGESTS, cell, write_statistics
 
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.inspect.verify import verifiable, verify
+from pytest_msdump.inspect.verify import verify
 from pytest_msdump.testing.builder import write_mindspore
 
 RANDOM = np.random.default_rng(5)
@@ -33,8 +33,8 @@ def dump(root, saved, told, columns=COLUMNS):
 
 def test_a_dump_agrees_with_its_own_statistics(tmp_path):
     found = dump(tmp_path, TENSORS, TENSORS)
-    assert len(verifiable(found)) == len(TENSORS)
-    assert verify(found) == ()
+    assert len(verify(found).refs) == len(TENSORS)
+    assert verify(found).differences == ()
     assert found.unexplained == ()
 
 
@@ -51,13 +51,14 @@ def test_a_dump_agrees_with_its_own_statistics(tmp_path):
 def test_one_element_that_was_changed_is_found_by_what_tells_of_it(tmp_path, columns, expected):
     changed = TENSORS["a"].copy()
     changed[np.unravel_index(changed.argmax(), changed.shape)] *= 1.001
-    found = verify(dump(tmp_path, {"a": changed}, {"a": TENSORS["a"]}, columns))
+    found = verify(dump(tmp_path, {"a": changed}, {"a": TENSORS["a"]}, columns)).differences
     assert {difference.what for difference in found} == expected
 
 
 def test_a_difference_names_tensor_line_and_both_numbers(tmp_path):
     first, second = (np.array(values, "f4") for values in ([1, 2], [1, 2.5]))
-    (only,) = verify(dump(tmp_path, {"b": TENSORS["b"], "a": first}, {"b": TENSORS["b"], "a": second}, ("Max Value",)))
+    found = dump(tmp_path, {"b": TENSORS["b"], "a": first}, {"b": TENSORS["b"], "a": second}, ("Max Value",))
+    (only,) = verify(found).differences
     assert only.sentence == "Default/a:output:0: max is 2.5 in statistic.csv line 3, but 2.0 in the tensor"
 
 
@@ -69,7 +70,7 @@ def test_a_difference_names_tensor_line_and_both_numbers(tmp_path):
     ],
 )
 def test_shape_and_type_come_before_numbers(tmp_path, told, expected):
-    found = verify(dump(tmp_path, {"a": TENSORS["a"]}, {"a": told}))
+    found = verify(dump(tmp_path, {"a": TENSORS["a"]}, {"a": told})).differences
     assert [(one.what, one.saved, one.computed) for one in found] == [expected]
 
 
@@ -77,13 +78,15 @@ def test_a_size_that_is_not_the_tensors_is_told(tmp_path):
     path = write_statistics(tmp_path, [("Default_a", TENSORS["a"])], ALL)
     path.write_text(path.read_text().replace(",252,", ",256,"))
     write_mindspore(tmp_path, [("Add", "Default/a", "output", 0, TENSORS["a"])])
-    assert [(one.what, one.saved, one.computed) for one in verify(index(tmp_path))] == [("data size", 256, 252)]
+    assert [(one.what, one.saved, one.computed) for one in verify(index(tmp_path)).differences] == [
+        ("data size", 256, 252)
+    ]
 
 
 def test_a_tensor_that_cannot_be_read_is_a_difference(tmp_path):
     found = dump(tmp_path, {"a": TENSORS["a"]}, {"a": TENSORS["a"]})
     found.refs[0].source.path.write_bytes(b"")
-    (only,) = verify(found)
+    (only,) = verify(found).differences
     assert only.what == "tensor"
     assert str(found.refs[0].source.path) in only.sentence
 
@@ -101,7 +104,8 @@ def test_tensors_of_a_device_are_taken_as_their_row_describes_them(tmp_path, pad
     table = f"{header},{','.join(COUNTED)}\n{about},{cells}\n"
     (tmp_path / "Conv2D.conv.1.1.1600000000000000.csv").write_text(table)
     found = index(tmp_path)
-    assert (len(verifiable(found)), verify(found)) == (1, ())
+    verified = verify(found)
+    assert (len(verified.refs), verified.differences) == (1, ())
 
 
 def test_cells_that_were_left_empty_and_rows_or_tensors_alone_are_no_difference(tmp_path):
@@ -111,7 +115,8 @@ def test_cells_that_were_left_empty_and_rows_or_tensors_alone_are_no_difference(
     path.write_text(text.replace(f"{TENSORS['a'].max():g}", "null"))
     assert path.read_text() != text
     found = index(tmp_path)
-    assert ([ref.key.address for ref in verifiable(found)], verify(found)) == (["Default/a:output:0"], ())
+    verified = verify(found)
+    assert ([ref.key.address for ref in verified.refs], verified.differences) == (["Default/a:output:0"], ())
 
 
 @pytest.mark.parametrize(("cell", "agrees"), [("nan", True), ("inf", False)])
@@ -119,4 +124,4 @@ def test_extremes_of_a_device_may_be_those_of_its_nan(tmp_path, cell, agrees):
     path = write_statistics(tmp_path, [("Default_a", np.array([1, np.nan], "f4"))], ("Max Value",))
     path.write_text(path.read_text().replace(",1,\n", f",{cell},\n"))
     write_mindspore(tmp_path, [("Add", "Default/a", "output", 0, np.array([1, np.nan if agrees else 2], "f4"))])
-    assert (verify(index(tmp_path)) == ()) is agrees
+    assert (verify(index(tmp_path)).differences == ()) is agrees

@@ -13,7 +13,7 @@ import pytest
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.arguments import ArgumentBook
+from pytest_msdump.comparison.graph_operators import ArgumentBook
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
