@@ -115,7 +115,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
-    """Refuse what means nothing without an operator, or with one."""
+    """Refuse flags of ``-d`` without an operator, and flags that do not go with one."""
     given_flags = [flag for name, flag in _DETAIL_FLAGS.items() if getattr(parsed, name) is not None]
     if given_flags and not is_detail:
         raise ConfigError(f"{given_flags[0]}: says more about one operator; say which with -d OP")
@@ -128,7 +128,7 @@ def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
-    """What ``-o`` asks for."""
+    """Return the function that writes the table of ``-o``."""
     if parsed.table is not None:
         return nine_columns_writer(parsed.table, as_csv=parsed.table_csv)
     if parsed.table_csv:
@@ -139,7 +139,7 @@ def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
 def _with_bundle(
     parsed: argparse.Namespace, planned: Plan, write: Callable[[Report], list[Path]]
 ) -> Callable[[Report], list[Path]]:
-    """Add what ``--bundle`` asks for."""
+    """Add the bundle of ``--bundle`` to what is written."""
     if parsed.msdump_bundle is None:
         return write
     from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
@@ -150,13 +150,7 @@ def _with_bundle(
 
 
 def suite_of(parsed: argparse.Namespace, *, io: str | None = None) -> Suite:
-    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given.
-
-    Raises
-    ------
-    ConfigError
-        One line.
-    """
+    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given."""
     options: dict[str, Any] = given(parsed) | _typed_sides(parsed)
     options["io"] = options["io"] or io
     directory = Path.cwd()

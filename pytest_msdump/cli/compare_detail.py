@@ -23,13 +23,7 @@ __all__ = ["check_folder", "detail_gate", "run_detail"]
 
 
 def check_folder(text: str) -> None:
-    """Refuse a table's file as the folder of details.
-
-    Raises
-    ------
-    ConfigError
-        One line.
-    """
+    """Refuse a table's file as the folder of details."""
     if not text or Path(text).suffix.lower() in (".txt", ".csv"):
         found = f"{text} looks like a file" if text else "it is empty"
         raise ConfigError(f"-o: with -d it is the folder for several files, and {found}")
@@ -65,32 +59,10 @@ def detail_gate(
     prints_top: bool = False,
     say: Phrases = ENGLISH,
 ) -> int:
-    """Compare the pairs that `choice` means, and write them in detail.
+    """Compare the pairs that `choice` means, and write them in detail into `folder`; return the exit code.
 
-    Parameters
-    ----------
-    planned : Plan
-        Inputs included, where these may be meant.
-    choice : Wanted
-        The operator.
-    folder : Path
-        Where details go.
-    options : DetailOptions
-        What is to be written.
-    prints_top : bool
-        Whether the largest errors are printed, too.
-    say : Phrases
-        The language of the gate.
-
-    Returns
-    -------
-    int
-        The gate's exit code; 1 also when the details of a pair could not be written.
-
-    Raises
-    ------
-    MsdumpError
-        As `comparison.select_pairs.chosen_pairs`.
+    With `prints_top` the largest errors are printed, too. The code is the gate's; 1 also when the details of a pair
+    could not be written.
     """
     narrowed = only(planned, chosen_pairs(planned, choice))
     narrowed = replace(narrowed, suite=replace(narrowed.suite, detail=0))

@@ -49,22 +49,9 @@ def gate(
 ) -> int:
     """Compare pair by pair, print, write the suite's reports; return the exit code.
 
-    Parameters
-    ----------
-    planned : Plan
-        What is to be compared.
-    write : callable
-        Writes more files about the report, and returns them.
-    unfolded : bool
-        Print every failure whole, also inherited ones.
-    quiet : bool
-        Show no progress.
-    suggests : bool
-        Look for partners of the tensors that have none.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then compare.
-    say : Phrases
-        The language; the vendor's command lines speak English, as the vendor's do.
+    `write` writes more files about the report and returns them. `unfolded` prints every failure whole, also inherited
+    ones; `quiet` shows no progress; `suggests` looks for partners of tensors that have none. `scheduler` is the address
+    of a Dask scheduler whose workers then compare.
     """
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
     kernel = choose_kernel().name
@@ -106,13 +93,7 @@ def _write_failing(planned: Plan, report: Report) -> None:
 
 
 def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[Path]]:
-    """Return a function that writes the vendor's nine columns of a report to the place `text` names (``-o``).
-
-    Raises
-    ------
-    ConfigError
-        As `cli.output.table_file`.
-    """
+    """Return a function that writes the vendor's nine columns of a report to the place `text` names (``-o``)."""
     table = table_file(text, as_csv=as_csv)
     return lambda report: [write_table(table, *nine_columns(report))]
 

@@ -69,14 +69,7 @@ def add_quiet(parser: argparse.ArgumentParser, *flags: str) -> None:
 class Progress:
     """Shows on standard error how far loops are; the loops of a command share one, so that time counts from its start.
 
-    Parameters
-    ----------
-    command : str
-        What a line begins with, e.g. ``"msdump compare"``.
-    quiet : bool
-        Show nothing.
-    clock : callable
-        Seconds, from any start.
+    Lines begin with `command`, e.g. ``"msdump compare"``; `clock` gives seconds from any start.
     """
 
     def __init__(self, command: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -86,16 +79,9 @@ class Progress:
         self._began = self._last_line = clock()
 
     def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """Yield the items, and show how many are done.
+        """Yield the items, and show how many are done: each is done when the next one is asked for.
 
-        Parameters
-        ----------
-        items : iterable
-            Each is done when the next one is asked for.
-        what : str
-            What they are, in the plural.
-        total : int, optional
-            How many; needed where `items` has no length.
+        `what` names them in the plural; `total` is needed where `items` has no length.
         """
         if total is None:
             total = len(cast("Sized", items))
@@ -147,19 +133,8 @@ class TableFile:
 def table_file(text: str, *, as_csv: bool, flag: str = "-o") -> TableFile:
     """Read what follows ``-o``, and make the folder it names.
 
-    Parameters
-    ----------
-    text : str
-        A file when it ends in .txt or .csv, else a folder, in which the file is result.txt or result.csv.
-    as_csv : bool
-        Whether CSV was asked for; a file that ends in .csv is one in any case.
-    flag : str
-        How the option is spelled there, for messages.
-
-    Raises
-    ------
-    ConfigError
-        The folder cannot be made, or the file is a folder.
+    `text` is a file when it ends in .txt or .csv, else a folder for result.txt or result.csv. A file that ends in .csv
+    is CSV even without `as_csv`; `flag` is the option's name in messages.
     """
     if not text:
         raise ConfigError(f"{flag} is empty; give a file that ends in .txt or .csv, or a folder")
@@ -176,14 +151,9 @@ def table_file(text: str, *, as_csv: bool, flag: str = "-o") -> TableFile:
 
 
 def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence[str]], *, flag: str = "-o") -> Path:
-    """Write the whole table or nothing, and return its path. What was there before is replaced.
+    """Write the whole table or nothing, replacing what was there, and return its path.
 
     Cells are quoted where CSV needs it; as text, there are single spaces between them, and ``NaN`` stands for nothing.
-
-    Raises
-    ------
-    MsdumpError
-        The file cannot be written.
     """
     lines = (csv_line(row) if table.as_csv else _plain_line(row) for row in [titles, *rows])
     try:

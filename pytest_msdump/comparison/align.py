@@ -99,12 +99,8 @@ class UnknownSampleError(TensorShapeError):
 def align(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> AlignedViews:
     """Bring two opened tensors to one logical shape.
 
-    Raises
-    ------
-    TensorShapeError
-        The shapes cannot be brought together.
-    UnknownSampleError
-        A side is a sample that was not taken by the rule that is known.
+    Raises `TensorShapeError` if that cannot be done, and `UnknownSampleError` if a side is a sample that was not taken
+    by the known rule.
     """
     _refuse_device_samples(pair, left, right)
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
@@ -115,14 +111,9 @@ def align(pair: Pair, left: TensorView, right: TensorView, converters: Converter
 
 
 def axis_letters(left: TensorView, aligned: AlignedViews) -> str | None:
-    """Return the names of the axes of two aligned tensors, e.g. ``"NCHW"``; ``None`` if nothing says them.
+    """Return the names of the axes of two aligned tensors, e.g. ``"NCHW"``; ``None`` if nothing states them.
 
-    Parameters
-    ----------
-    left : TensorView
-        The left side as it was opened.
-    aligned : AlignedViews
-        What `align` made of it.
+    `left` is the left side as it was opened.
     """
     rank, transform = len(aligned.left.shape), aligned.transform
     orders = (transform.left_format, transform.right_format)
@@ -166,28 +157,12 @@ def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, 
 def logical_views(
     left: TensorView, right: TensorView, transform: Transform, converters: Converters | None = None
 ) -> tuple[TensorView, TensorView, Transform]:
-    """Undo the memory format of both sides.
+    """Undo the memory format of both sides; return them without padding, and the transform that is left to be done.
 
-    Parameters
-    ----------
-    left, right : TensorView
-        As they were opened, in stored axes.
-    transform : Transform
-        `left_logical_shape` and `left_logical_format` are what a rule file says of the original.
-    converters : mapping, optional
-        A user's own conversions, which win over ours.
-
-    Returns
-    -------
-    tuple
-        Both sides without padding, and the transform that is left to be done. If the right side has the left's
-        dimensions with the channels at the other end (a rule file speaks of the framework, a reference may come from
-        another one), the left is brought to its order, unless the user named the right side's.
-
-    Raises
-    ------
-    TensorShapeError
-        A memory format and the shapes contradict each other, or nothing tells the logical shape.
+    `left_logical_shape` and `left_logical_format` of `transform` are what a rule file says of the original. If the
+    right side has the left's dimensions with the channels at the other end (a rule file speaks of the framework, a
+    reference may come from another one), the left is brought to its order, unless the user named the right side's.
+    Raises `TensorShapeError` if a memory format and the shapes contradict each other, or no logical shape is known.
     """
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
     if right_shape is None and may_be_padded(right.spec.memory_format):
@@ -220,16 +195,9 @@ def _with_moved_channels(left: TensorView, right: TensorView, axes: str) -> Tens
 def views_with_graph_shapes(
     pair: Pair, left: TensorView, right: TensorView, transform: Transform
 ) -> tuple[TensorView, TensorView]:
-    """Give outputs of view operators the shape that a graph tells, if their files' own shapes differ.
+    """Give outputs of view operators the shape from a graph, if their files' own shapes differ and that helps.
 
-    Returns
-    -------
-    tuple of TensorView
-        The same values in C order; as they were if that does not help, or the user says how the axes lie.
-
-    References
-    ----------
-    MindSpore 2.10 on CPU writes what Reshape and Flatten put out with the shape of their input.
+    MindSpore 2.10 on CPU writes the output of Reshape and Flatten with the shape of their input.
     """
     if left.shape == right.shape or transform.transpose is not None or transform.reshape:
         return left, right
@@ -251,11 +219,11 @@ def _with_graph_shape(ref: TensorRef, view: TensorView) -> TensorView:
 # -- Samples ---------------------------------------------------------------------------------------------------------
 
 
-class LeadingRows(ForwardingView):
+class LeadingRows(FirstElements):
     """The first entries along the first axis of a tensor of one axis or more (a `model.tensor.TensorView`)."""
 
     def __init__(self, view: TensorView, rows: int) -> None:
-        super().__init__(view)
+        super().__init__(view, rows * prod(view.shape[1:]))
         self._rows = rows
 
     @property
@@ -263,23 +231,8 @@ class LeadingRows(ForwardingView):
         """Shape of the part; an index is the same in the whole."""
         return (self._rows, *self._view.shape[1:])
 
-    @property
-    def size(self) -> int:
-        """Number of elements of the part."""
-        return prod(self.shape)
-
-    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return elements `start` to `stop`; in C order those of the part are the first of the whole."""
-        return self._view.read(start, min(stop, self.size))
-
     def permuted(self, axes: tuple[int, ...]) -> LeadingRows:
-        """Return the part with its axes in another order, the first of which stays.
-
-        Raises
-        ------
-        TensorShapeError
-            The first axis would move.
-        """
+        """Return the part with its axes in another order, the first of which has to stay."""
         if axes[:1] != (0,):
             raise TensorShapeError(f"axes {list(axes)} move the first axis of a sample, along which it was taken")
         return LeadingRows(self._view.permuted(axes), self._rows)

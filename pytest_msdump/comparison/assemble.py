@@ -33,28 +33,9 @@ def assemble(
 ) -> Report:
     """Return the report of one suite.
 
-    Parameters
-    ----------
-    left, right : Dump
-        Both sides, as they were paired.
-    pairing : Pairing
-        The pairs, and the tensors without a partner.
-    records : iterable of Record
-        One for each pair, in the order of `pairing.pairs`.
-    profile : str
-        Name of the profile.
-    sides : tuple of SideInfo, optional
-        From `side_info`, if the caller has it.
-    limits : mapping, optional
-        More of the policy (JSON values), for the report's reader.
-    min_coverage : float, optional
-        Least coverage, 0 to 1.
-    network : iterable of NetworkOperator
-        The operators of the left side's compiled model (`matching.rules`).
-    notes : tuple of str
-        Sentences on the run as a whole.
-    rerun : tuple of str
-        What follows ``msdump compare`` to do it again.
+    `records` has one for each pair, in the order of `pairing.pairs`. `sides` are those of `side_info`, if the caller
+    has them; `limits` are JSON values about the policy; `network` are the operators of the left side's compiled model;
+    `rerun` is what follows ``msdump compare`` to do it again.
     """
     of_left, of_right = sides or (side_info(left), side_info(right))
     orders: dict[OpKey, int] = {}

@@ -72,31 +72,10 @@ class _UnsavedTensor:
 def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) -> Record:
     """Judge a pair by statistics: a table's, or those of the tensor that was saved.
 
-    Parameters
-    ----------
-    pair : Pair
-        At least one side has statistics only.
-    policy : Policy
-        What it is judged by.
-    roots : tuple of Path
-        The two dumps; the record names files relative to them.
-
-    Returns
-    -------
-    Record
-        Without a `comparison`; `statistics` holds both sides' numbers.
-
-    Raises
-    ------
-    TensorShapeError
-        The shapes cannot be brought together, or nothing tells the data type of either side.
-    TensorFileError
-        The tensor that was saved cannot be read.
-
-    Notes
-    -----
-    Statistics of a device's memory format are of its padding, too. Those of the other side are then taken as if it were
-    padded with as many zeros, which is what devices pad with.
+    At least one side has statistics only. The record has no `comparison`; its `statistics` holds both sides' numbers.
+    Statistics of a device's memory format include its padding: those of the other side are then taken as if it were
+    padded with as many zeros, which is what devices pad with. Raises `TensorShapeError` if the shapes cannot be brought
+    together or no data type is known, `TensorFileError` if the saved tensor cannot be read.
     """
     refs = (pair.left, pair.right)
     with ExitStack() as stack:

@@ -48,18 +48,9 @@ _FINITE_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """Compares pairs of one plan, in any process that sees the files; all that a record depends on beside its pair.
+    """Compares pairs of one plan, in any process that sees the files; holds all that a record depends on.
 
-    Can be pickled if `extras` holds no code of a user.
-
-    Parameters
-    ----------
-    policy : Policy
-        What pairs are judged by.
-    extras : Extras
-        A user's own code, how much of each tensor to look at, and what to keep of it.
-    left_root, right_root : Path
-        The names of files in records are relative to these.
+    Names of files in records are relative to the roots. Can be pickled if `extras` holds no code of a user.
     """
 
     policy: Policy
@@ -87,22 +78,9 @@ def compare_pair(
 ) -> Record:
     """Measure and judge one pair. Whatever is wrong with its files becomes the verdict `error` of this pair alone.
 
-    Parameters
-    ----------
-    pair : Pair
-        Both sides are opened here, read in blocks, and closed again.
-    policy : Policy
-        What it is judged by.
-    extras : Extras
-        A user's own code, and how much of each tensor to look at.
-    roots : tuple of Path
-        The two dumps; the record names files relative to them.
-
-    Returns
-    -------
-    Record
-        With `comparison` ``None`` if nothing could be measured, and if a tensor was not saved: then the pair is
-        compared by statistics, which `statistics` holds.
+    Both sides are opened here, read in blocks, and closed again; the record names files relative to `roots`. Its
+    `comparison` is ``None`` if nothing could be measured, and if a tensor was not saved: then the pair is compared by
+    statistics, which `statistics` holds.
     """
     try:
         if pair.left.is_unseen or pair.right.is_unseen:

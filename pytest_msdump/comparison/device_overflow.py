@@ -45,25 +45,12 @@ def _by_operator(culprits: Iterable[Culprit]) -> dict[OpKey, tuple[OverflowEntry
 
 
 def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
-    """Find the operator of each entry: the oldest dump in the same folder with its task and stream.
+    """Find the operator of each entry that reports an overflow: the oldest dump in its folder with its task and stream.
 
-    Parameters
-    ----------
-    dump : Dump
-        The dump; operators of earlier runs count, too.
-    files : iterable of OverflowFile
-        Read already.
-
-    Yields
-    ------
-    Culprit
-        One for each entry that reports an overflow.
-
-    Notes
-    -----
-    The numbers in the overflow file's own name belong to the check, not to the operator. A dump whose name has no
-    stream is found by its task alone; 65535 as task or stream means unknown and finds nothing. Context and thread
-    count if both the entry and the dump's name have them: 0 is a number like any other.
+    Operators of earlier runs count, too. The numbers in the overflow file's own name belong to the check, not to the
+    operator. A dump whose name has no stream is found by its task alone; 65535 as task or stream means unknown and
+    finds nothing. Context and thread count if both the entry and the dump's name have them: 0 is a number like any
+    other.
     """
     reported = [(file, entry) for file in files for entry in file.entries if entry.is_overflow]
     if not reported:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 from pytest_msdump import registry
 from pytest_msdump.comparison.device_overflow import with_overflows
 from pytest_msdump.comparison.manifests import only_whole, with_manifest
-from pytest_msdump.comparison.statistic_tables import with_statistics
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.base import EMPTY, index_dump
 from pytest_msdump.dumps.converted import ConvertedReader
@@ -19,11 +19,13 @@ from pytest_msdump.dumps.graphs.execution_order import find_orders, order_files,
 from pytest_msdump.dumps.graphs.graph_files import find_irs, placed, read_graphs
 from pytest_msdump.dumps.graphs.ir_names import with_ir
 from pytest_msdump.dumps.mindspore import MindSporeReader
+from pytest_msdump.dumps.reruns import order_by_time
 from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.run_history import disagreements, read_histories
 from pytest_msdump.dumps.statistics import READER as STATISTICS
+from pytest_msdump.dumps.statistics import read_statistics
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, RunFacts
+from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, PartialRun, RunFacts
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.storage.listings import names_kept
@@ -63,11 +65,6 @@ def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: boo
     allow_incomplete : bool
         Take a recording that has not ended as it is; its notes say so.
 
-    Returns
-    -------
-    Dump
-        `reader` is ``"empty"`` for a folder without files.
-
     Raises
     ------
     DumpNotFoundError
@@ -90,7 +87,7 @@ def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool)
     unfit = list_remote(root) if isinstance(root, RemotePath) else ()
     with names_kept():
         dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
-        dump = with_run(with_overflows(_with_graphs(with_statistics(dump), graph_files)))
+        dump = _with_run(with_overflows(_with_graphs(_with_statistics(dump), graph_files)))
     if isinstance(root, RemotePath):
         refuse_changed()
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
@@ -117,11 +114,99 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)
 
 
+# -- Statistics that the run saved of its tensors --------------------------------------------------------------------
+
+# A folder of a reference is no run: a table in it is not about its tensors.
+_WITH_TENSORS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name})
+
+# Operator, type, coordinates but for the occurrence, input or output, slot: a name that a table spells with slashes is
+# the same tensor.
+_Identity = tuple[str, str | None, Coordinates, str, int]
+
+
+def _with_statistics(dump: Dump) -> Dump:
+    """Attach the statistics of a run to its tensors; those without a tensor become tensors that cannot be opened.
+
+    The keys of `dump` are still those of file names. The reader is ``"statistics"`` if no tensor was saved at all.
+    """
+    if dump.reader not in _WITH_TENSORS or not dump.root.is_dir():
+        return dump
+    tables = read_statistics(dump.root)
+    notes = (*dump.notes, *(note for note in tables.notes if note not in dump.notes))
+    files: frozenset[Path] = frozenset(tables.files)
+    dump = replace(dump, notes=notes, unexplained=tuple(path for path in dump.unexplained if path not in files))
+    if not (tables.rows or tables.older):
+        return dump
+    saved = _rows_by_tensor((*dump.refs, *dump.older), (*tables.rows, *tables.older))
+    refs, older = (
+        tuple(replace(ref, statistics=saved[ref].statistics) if ref in saved else ref for ref in part)
+        for part in (dump.refs, dump.older)
+    )
+    if not refs and not older:
+        return replace(dump, reader=STATISTICS, refs=tables.rows, older=tables.older, partial=tables.partial)
+    alone = _other_rows(refs, tables.rows, saved.values())
+    if alone:
+        count = "1 tensor was" if len(alone) == 1 else f"{len(alone)} tensors were"
+        notes = (*notes, f"{count} saved as statistics only, e.g. {alone[0].key.address}")
+        refs = order_by_time((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
+    return replace(dump, refs=refs, older=older, notes=notes)
+
+
+def _rows_by_tensor(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict[TensorRef, TensorRef]:
+    """Find the row of each tensor that has one.
+
+    The run of a row follows from its time only: if there is no row for some tensor, counting rows would go wrong.
+    """
+    by_identity: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
+    for row in rows:
+        by_identity[_identity(row)].append(row)
+    found: dict[TensorRef, TensorRef] = {}
+    members: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
+    for ref in refs:
+        members[_identity(ref)].append(ref)
+    for identity, tensors in members.items():
+        found.update(_by_time(tensors, by_identity.get(identity, [])))
+    return found
+
+
+def _by_time(tensors: list[TensorRef], rows: list[TensorRef]) -> Iterator[tuple[TensorRef, TensorRef]]:
+    """Pair by time: one by one if there are as many of both, else each of the fewer with the nearest."""
+    tensors, rows = sorted(tensors, key=_time), sorted(rows, key=_time)
+    fewer, more = (tensors, rows) if len(tensors) <= len(rows) else (rows, tensors)
+    place = 0
+    for number, one in enumerate(fewer):
+        last = len(more) - (len(fewer) - number)
+        while place < last and abs(_time(more[place + 1]) - _time(one)) <= abs(_time(more[place]) - _time(one)):
+            place += 1
+        yield (one, more[place]) if fewer is tensors else (more[place], one)
+        place += 1
+
+
+def _other_rows(
+    refs: Iterable[TensorRef], rows: Iterable[TensorRef], used: Iterable[TensorRef]
+) -> tuple[TensorRef, ...]:
+    """Return the rows of tensors that were not saved."""
+    known = {(_identity(ref), ref.key.op.at.occurrence) for ref in refs}
+    taken = {row.source for row in used}
+    return tuple(
+        row for row in rows if row.source not in taken and (_identity(row), row.key.op.at.occurrence) not in known
+    )
+
+
+def _time(ref: TensorRef) -> int:
+    return ref.source.timestamp or 0
+
+
+def _identity(ref: TensorRef) -> _Identity:
+    op = ref.key.op
+    return (op.name, op.op_type, replace(op.at, occurrence=None), ref.key.io, ref.key.slot)
+
+
 # -- What a run says of itself ---------------------------------------------------------------------------------------
 
 
 # A folder of a reference is no run, whatever lies in it.
-_OF_RUNS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name, STATISTICS, EMPTY})
+_OF_RUNS = _WITH_TENSORS | {STATISTICS, EMPTY}
 _SCENES = {
     "overflow": "an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others",
     "exception": "an exception dump (op_debug_mode 4): it has the inputs of an operator that raised an exception",
@@ -131,7 +216,7 @@ _NOTHING = "the run ended before it dumped a tensor: it left nothing but what it
 _SAMPLED = "a sampled dump: of each tensor at most {sample} elements along its first axis were saved"
 
 
-def with_run(dump: Dump) -> Dump:
+def _with_run(dump: Dump) -> Dump:
     """Add version, device and configuration from the files beside a dump; notes say what does not fit together.
 
     What a configuration says and the tensors contradict is left out: it is of an earlier run, since MindSpore does not

@@ -42,13 +42,7 @@ def with_manifest(dump: Dump) -> Dump:
 
 
 def only_whole(dump: Dump, *, allow_incomplete: bool = False) -> Dump:
-    """Refuse a dump that is part of a recording that has not ended; or say so in a note, if it is allowed.
-
-    Raises
-    ------
-    IncompleteRecordingError
-        It is such a part, and that is not allowed.
-    """
+    """Refuse a dump that is part of a recording that has not ended; or say so in a note, if it is allowed."""
     why = dump.incomplete or _why_around(dump)
     if not why:
         return dump

@@ -31,28 +31,14 @@ Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 
 
 def open_view(ref: TensorRef) -> TensorView:
-    """Open one tensor lazily: its header is read and checked, its data is not.
-
-    Raises
-    ------
-    TensorFileError
-        The file is not what it claims to be: cut off, another type, not a tensor at all.
-    """
+    """Open one tensor lazily: its header is read and checked, its data is not."""
     return reader(ref.reader).open(ref)
 
 
 def open_logical(ref: TensorRef) -> TensorView:
     """Open one tensor in its logical shape: without its memory format and the padding that goes with it.
 
-    Returns
-    -------
-    TensorView
-        In stored axes if nothing tells the logical shape; then its `spec` has a memory format and no logical shape.
-
-    Raises
-    ------
-    TensorFileError
-        As `open_view`.
+    Where no logical shape is known it stays in stored axes; then its `spec` has a memory format and no logical shape.
     """
     view = open_view(ref)
     try:
@@ -127,15 +113,7 @@ class OpenDump(Mapping[str, TensorRef]):
         return open_logical(self[address])
 
     def read(self, address: str) -> npt.NDArray[Any]:
-        """Read a whole tensor into memory, in its logical shape. For small tensors and tests.
-
-        Raises
-        ------
-        UnknownNameError
-            No tensor has that address.
-        TensorFileError
-            Its file cannot be read.
-        """
+        """Read a whole tensor into memory, in its logical shape. For small tensors and tests."""
         with closing(self.open(address)) as view:
             values: npt.NDArray[Any] = view.read(0, view.size).reshape(view.shape).copy()
             return values
@@ -170,13 +148,7 @@ def open_dump(path: str | PathLike[str], *, allow_incomplete: bool = False) -> O
 
 
 def as_path(path: str | PathLike[str]) -> Path:
-    """Return a path or URL as a `Path`; an empty one, which would mean the current folder, is refused.
-
-    Raises
-    ------
-    ConfigError
-        The path is empty, or the URL is not one of a dump.
-    """
+    """Return a path or URL as a `Path`; an empty one, which would mean the current folder, is refused."""
     if not str(path):
         raise ConfigError("the path of a dump is empty; give the directory a dump was written to")
     return path if isinstance(path, RemotePath) else parse_location(fspath(path), Path())
@@ -259,14 +231,9 @@ def _logical_dtype(stored: np.dtype[Any], asked: str | None) -> str:
 
 
 def open_tensor(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
-    """Open whatever stands for a tensor; return its reference and a view, which `stack` closes.
+    """Open anything that stands for a tensor; return its reference and a view, which `stack` closes.
 
-    Raises
-    ------
-    ConfigError
-        A path to a dump of several tensors.
-    MsdumpError
-        The file cannot be opened.
+    A path to a dump of several tensors is refused.
     """
     if isinstance(side, (str, PathLike)):
         refs = index(as_path(side)).refs

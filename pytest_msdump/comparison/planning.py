@@ -108,14 +108,7 @@ class Plan:
 
 
 def plan(suite: Suite) -> Plan:
-    """Open both sides of `suite` by name and pair them.
-
-    Raises
-    ------
-    ConfigError
-        A side is missing or of no known format, a map entry or a graph file cannot be used, or the kernel that was
-        asked for is not there.
-    """
+    """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`."""
     choose_kernel()
     allowed = suite.allow_incomplete
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)

@@ -28,12 +28,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
-    """Read an operator or an address as it was typed.
-
-    Raises
-    ------
-    ConfigError
-        An address says one thing, and `io` or `slot` another.
+    """Read an operator or an address as it was typed; `io` and `slot` may not contradict it.
 
     Examples
     --------
@@ -51,21 +46,9 @@ def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
 def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
     """Return the numbers of the pairs of one operator.
 
-    Parameters
-    ----------
-    plan : Plan
-        With inputs, if these may be chosen.
-    choice : Wanted
-        The operator by its true or mangled name, ``TYPE.OP``, or its name on the right side.
-
-    Raises
-    ------
-    UnknownNameError
-        (a `ConfigError`) No operator has that name.
-    ConfigError
-        It has no such tensor.
-    MsdumpError
-        It has, and none has a partner; the text says why.
+    `choice` has its true or mangled name, ``TYPE.OP``, or its name on the right side. Raises `UnknownNameError` if no
+    operator has that name, `ConfigError` if it has no such tensor, and `MsdumpError` with the reason if none of its
+    tensors has a partner.
     """
     pairs = list(enumerate(plan.pairing.pairs))
     named = [(number, pair) for number, pair in pairs if choice.operator in _names(pair.left.key)]

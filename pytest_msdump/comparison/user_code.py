@@ -14,22 +14,11 @@ __all__ = ["NO_EXTRAS", "Extras", "Watch", "load_extras", "unwatched"]
 
 @dataclass(frozen=True)
 class Extras:
-    """Code of a user runs only when its directory was named on the command line (INTERFACE 8).
+    """What a command line adds; code of a user runs only when its directory was named there (INTERFACE 8).
 
-    Parameters
-    ----------
-    converters : mapping
-        (from, to) → function that turns one memory format into another.
-    algorithms : mapping
-        Name → function that compares two flat arrays.
-    arguments : mapping
-        Name of an algorithm → its arguments.
-    first : int, optional
-        Number of elements of each tensor to look at; all by default.
-    spread : str
-        The tensors of which to keep how errors are spread: "none", "failing" or "all".
-    files : tuple of Path
-        The files that `converters` and `algorithms` came from, for reports.
+    `converters` (by memory formats from and to) and `algorithms` (by name, with `arguments`) came from `files`. `first`
+    is how many elements of each tensor to look at, all by default; `spread` the tensors of which to keep how errors are
+    spread: "none", "failing" or "all".
     """
 
     converters: Mapping[tuple[str, str], Callable[..., Any]] = field(default_factory=dict)
@@ -51,17 +40,9 @@ NO_EXTRAS = Extras()
 
 
 def load_extras(directory: Path) -> Extras:
-    """Load a user's own code: ``format_convert/convert_X_to_Y.py`` and ``algorithm/alg_NAME.py``. Runs it.
+    """Run a user's own code and return it: ``format_convert/convert_X_to_Y.py`` and ``algorithm/alg_NAME.py``.
 
-    Parameters
-    ----------
-    directory : Path
-        A folder that was named on the command line; never one from a suite file or an ini key.
-
-    Raises
-    ------
-    ConfigError
-        There is no such folder or no such file in it, it is too large to be a folder of code, or a file cannot be run.
+    `directory` was named on the command line; it never comes from a suite file or an ini key.
     """
     # Both rooms compute with numpy, which a command that is only asked for its help does not need.
     from pytest_msdump.layouts.converters import load_converters

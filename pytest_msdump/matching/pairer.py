@@ -67,14 +67,16 @@ def pair_dumps(
     left_format: str | None = None,
     right_format: str | None = None,
 ) -> Pairing:
-    """Pair the tensors of the run under test with those of the reference.
+    """Pair the tensors of the run under test with those of the reference; the same input gives the same pairs.
+
+    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have agrees with
+    any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
+    occurrences always are keys.
 
     Parameters
     ----------
-    left, right : Dump
-        The run under test and the reference.
     entries : sequence of MapEntry
-        Pairs that the user named; they win over everything else.
+        Pairs that the user named; they win over everything else. Two for one left tensor raise `ConfigError`.
     rules : FusionRules, optional
         Rule files; they win over names. `advice.rules_for` says whether they are the right ones.
     align : Align, optional
@@ -83,22 +85,6 @@ def pair_dumps(
         What is asked for; all outputs when left out.
     left_format, right_format : str, optional
         Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
-
-    Returns
-    -------
-    Pairing
-        The same for the same input: pairs by place of the left operator, inputs before outputs, slot, right place.
-
-    Raises
-    ------
-    ConfigError
-        Two entries name one left tensor.
-
-    Notes
-    -----
-    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have agrees with
-    any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
-    occurrences always are keys.
     """
     selection = selection or Selection()
     coordinates = common_coordinates(left, right, align or Align())

@@ -27,27 +27,12 @@ def _is_named_so(name: str) -> bool:
 def suite_files(
     paths: Iterable[Path], *, norecurse: Iterable[str] = (), stay_out: Callable[[Path], bool] = lambda _: False
 ) -> list[Path]:
-    """Return every suite file in or below `paths`, as pytest's own collection would meet them.
+    """Return every suite file in or below `paths`, sorted, as pytest's own collection would meet them.
 
-    Parameters
-    ----------
-    paths : iterable of Path
-        Files and directories; what does not exist is passed over.
-    norecurse : iterable of str
-        fnmatch patterns of directories not to enter, as pytest's `norecursedirs`: one that holds a separator is matched
-        against the path, others against the name.
-    stay_out : callable
-        Whether a directory is not to be entered, even if it is one of `paths`.
-
-    Returns
-    -------
-    list of Path
-        Sorted, each file once.
-
-    Notes
-    -----
-    Hidden directories are not entered, unless given. Links to directories are followed after all real directories, and
-    no directory is entered twice, so a link that leads back up ends there.
+    `norecurse` are fnmatch patterns of directories not to enter, as pytest's `norecursedirs`: one that holds a
+    separator is matched against the path, others against the name. `stay_out` refuses a directory even if it is one of
+    `paths`. Hidden directories are not entered, unless given. Links to directories are followed after all real
+    directories, and no directory is entered twice, so a link that leads back up ends there.
     """
     found: set[Path] = set()
     folders: list[Path] = []

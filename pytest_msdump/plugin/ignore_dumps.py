@@ -36,10 +36,7 @@ __all__ = ["IgnoreDumps", "find_dumps"]
 class IgnoreDumps:
     """A plugin object that keeps pytest out of the dumps of a session.
 
-    Attributes
-    ----------
-    suites : list of Path
-        The suite files that collection may find. One that lies in the dump of another suite is not among them.
+    `suites` are the suite files that collection may find; one that lies in the dump of another suite is not among them.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -132,15 +129,8 @@ class DumpFolder(pytest.File):
 def find_dumps(config: pytest.Config) -> IgnoreDumps:
     """Return what keeps pytest out of the dumps that are named in any place this session looks at.
 
-    Parameters
-    ----------
-    config : Config
-        Before the first conftest.py is loaded: its options are in `known_args_namespace` only.
-
-    Raises
-    ------
-    ConfigError
-        Two suite files lie in dumps of each other, so that either could be hostile data.
+    Runs before the first conftest.py is loaded: options are in `known_args_namespace` only. Two suite files that lie in
+    dumps of each other are refused, since either could be hostile data.
     """
     dumps, options, ini = IgnoreDumps(config), given(config.known_args_namespace), ini_values(config)
     directory = config.invocation_params.dir

@@ -38,8 +38,6 @@ _MEASURING: pytest.StashKey[_Measuring] = pytest.StashKey()
 def runner_of(item: OperatorItem) -> Runner:
     """Return the runner for `item`; the same one for items that follow each other.
 
-    Notes
-    -----
     Nothing is compared ahead of another test, which may write the files that come next. A worker of pytest-xdist does
     not know which items will be its own, and is itself one of several processes: it compares nothing ahead.
     """

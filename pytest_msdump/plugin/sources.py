@@ -249,15 +249,10 @@ def absolute(config: pytest.Config, path: str) -> Path:
 
 
 def refuse_lost_files(config: pytest.Config) -> None:
-    """Refuse values after a space that make pytest judge by other files than it finds without them.
+    """Refuse values after a space that make pytest judge by other files than it finds without them; say what to type.
 
     pytest looks for its ini file before it knows any option of a plugin: it takes ``DIR`` of ``--msdump-left DIR`` for
     a path of tests. With ``=`` it does not.
-
-    Raises
-    ------
-    ConfigError
-        The ini file, the suite file or the conftest.py files differ; says what to type.
     """
     typed = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
     words, values = _without_values(typed)
