@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.comparison.comparing import compare_pair, compare_views
-from pytest_msdump.comparison.device_overflow import culprits_of
+from pytest_msdump.comparison.device_overflow import reported_overflows
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import OpenDump, Tensor, as_path, open_tensor
 from pytest_msdump.comparison.planning import plan
@@ -284,9 +284,9 @@ def _of_tensor(given: Tensor) -> Iterable[tuple[str, OneSide | str]]:
 def _reported(dump: Dump) -> Iterator[str]:
     """What the device's own check says, and its files that cannot be read."""
     files = overflow_files(dump.root)
-    for culprit in culprits_of(dump, files):
-        name = culprit.refs[0].key.op.label if culprit.refs else "an operator that was not dumped"
-        yield f"{name}: {culprit.entry.sentence}"
+    for report in reported_overflows(dump, files):
+        name = report.refs[0].key.op.label if report.refs else "an operator that was not dumped"
+        yield f"{name}: {report.entry.sentence}"
     yield from (f"{file.path.name}: {file.problem}" for file in files if file.problem)
 
 

@@ -94,7 +94,7 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
 
 
 def _asked_text(one: DumpConfiguration) -> str:
-    """Write what a run was told to dump."""
+    """Return what a run was configured to dump, in words."""
     io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
     times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
     kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")
@@ -306,8 +306,8 @@ def _statistics_table(table: StatisticTables, width: int, most: int | None) -> I
     for row in table.rows[:most]:
         yield f"  {terminal_text(row.key.address)}  {spec_text(row.spec)}"
         values = row.statistics.values if row.statistics else {}
-        told = ", ".join(f"{name} {_value(value)}" for name, value in values.items())
-        yield from wrapped(told, width, indent=4)
+        text = ", ".join(f"{name} {_value(value)}" for name, value in values.items())
+        yield from wrapped(text, width, indent=4)
     yield from _more(len(table.rows), most, "row")
 
 
@@ -328,8 +328,8 @@ def _overflow(file: OverflowFile, width: int) -> Iterator[str]:
 
 def _file_tensors(found: InspectedFile, width: int) -> Iterator[str]:
     if found.header is not None and found.header.fields:
-        told = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.header.fields)
-        yield from wrapped(f"header: {told}", width, indent=2)
+        text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.header.fields)
+        yield from wrapped(f"header: {text}", width, indent=2)
     op = found.tensors[0].ref.key.op
     yield f"  {terminal_text(op.label)}" + (f"  ({op.op_type})" if op.op_type else "")
     where = where_text(op.at)
@@ -371,8 +371,8 @@ def _tensor(tensor: InspectedTensor, header: TensorHeader | None, width: int) ->
         return
     spec = tensor.spec
     memory_format = (spec.memory_format if spec else None) or tensor.ref.spec.memory_format
-    told = f"{tensor.dtype} {shape_text(tensor.shape)}" + (f", {memory_format}" if memory_format else "")
-    yield f"{key.io}:{key.slot}  {told}"
+    text = f"{tensor.dtype} {shape_text(tensor.shape)}" + (f", {memory_format}" if memory_format else "")
+    yield f"{key.io}:{key.slot}  {text}"
     if spec is not None and (spec.shape, spec.dtype) != (tensor.shape, tensor.dtype):
         yield f"  stored as {spec_text(spec)}"
     yield from _header(header, width)
@@ -419,12 +419,12 @@ def _numbers(tensor: InspectedTensor) -> str:
     side, values = tensor.side, tensor.statistics
     if "maximum" not in values and side is not None and side.minimum is not None and side.maximum is not None:
         return f"modulus {number(side.minimum)} to {number(side.maximum)}, its mean {number(side.mean or 0.0)}"
-    told = []
+    parts = []
     for title, *names in _STATISTICS:
         known = [_value(value) for name in names if (value := values.get(name)) is not None]
         if len(known) == len(names):
-            told.append(f"{title} {' to '.join(known)}")
-    return ", ".join(told)
+            parts.append(f"{title} {' to '.join(known)}")
+    return ", ".join(parts)
 
 
 def _value(value: Statistic) -> str:
@@ -439,10 +439,10 @@ def _bars(found: Histogram, width: int) -> Iterator[str]:
     ranges = _ranges(found)
     taken = max(map(len, ranges)) + len(str(largest)) + len("  " + " |" + "| ")
     most = max(_SHORTEST_BAR, min(_LONGEST_BAR, width - taken))
-    for told, count in zip(ranges, found.counts, strict=True):
+    for edges, count in zip(ranges, found.counts, strict=True):
         length = round(most * count / largest)
         bar = "#" * length if length else "." * bool(count)
-        yield f"  {told} |{bar:<{most}}| {count}"
+        yield f"  {edges} |{bar:<{most}}| {count}"
 
 
 def _ranges(found: Histogram) -> list[str]:

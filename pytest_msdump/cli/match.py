@@ -120,7 +120,7 @@ def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
 def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]:
     """What is known of a pair without reading a tensor, as its record has it."""
     at, right_at = pair.left.key.op.at, pair.right.key.op.at
-    told = {name: value for name in COORDINATES if (value := getattr(right_at, name)) is not None}
+    at_right = {name: value for name in COORDINATES if (value := getattr(right_at, name)) is not None}
     return {
         "order": pair.order,
         **{name: getattr(at, name) for name in COORDINATES},
@@ -128,7 +128,7 @@ def _pair_entry(pair: Pair, left_root: Path, right_root: Path) -> dict[str, Any]
         "by": pair.by,
         "transform": _transform(pair.transform),
         "left": _tensor_entry(pair.left, left_root),
-        "right": _tensor_entry(pair.right, right_root) | {"at": told},
+        "right": _tensor_entry(pair.right, right_root) | {"at": at_right},
         "note": None if pair.note is None else say(pair.note),
     }
 
@@ -243,8 +243,8 @@ def _varying(places: Iterable[Place]) -> tuple[int, ...]:
 
 
 def _place_text(place: Place, numbers: Iterable[int]) -> str:
-    told = ", ".join([f"{COORDINATES[number]} {place[number]}" for number in numbers if place[number] is not None])
-    return f" [{terminal_text(told)}]" if told else ""
+    text = ", ".join([f"{COORDINATES[number]} {place[number]}" for number in numbers if place[number] is not None])
+    return f" [{terminal_text(text)}]" if text else ""
 
 
 def _missing_lines(report: Report, width: int) -> Iterator[str]:

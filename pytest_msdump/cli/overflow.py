@@ -80,11 +80,11 @@ def _lines(found: Overflows) -> Iterator[str]:
     if len(operators) > _MOST_SHOWN:
         yield ""
         yield f"and {len(operators) - _MOST_SHOWN} more operators"
-    for culprit in found.unplaced:
-        entry = culprit.entry
+    for report in found.unplaced:
+        entry = report.entry
         yield ""
         yield f"NOT DUMPED  task {entry.task_id}, stream {entry.stream_id}: {entry.unit} {entry.words}"
-        yield f"            {culprit.file.path}: no dump file of that task and stream beside it"
+        yield f"            {report.file.path}: no dump file of that task and stream beside it"
     for name, problem in found.unreadable:
         yield ""
         yield f"UNREADABLE  {problem if problem.startswith(name) else f'{name}: {problem}'}"
@@ -114,8 +114,8 @@ def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
     line = next((ref.line for ref, _ in operator.tensors if ref.line is not None), None)
     if line is not None:
         yield from frame_lines(line, _WIDTH, indent=12)
-    for culprit in operator.reported:
-        entry = culprit.entry
+    for report in operator.reported:
+        entry = report.entry
         yield f"            {entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
     for ref, side in operator.tensors:
         yield f"            {ref.key.io}:{ref.key.slot}  {_values(side)}"

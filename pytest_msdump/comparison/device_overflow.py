@@ -14,7 +14,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
 
-__all__ = ["Culprit", "culprits_of", "overflows_by_operator", "with_overflows"]
+__all__ = ["ReportedOverflow", "reported_overflows", "with_overflows"]
 
 # The number of an unknown task or stream.
 _UNKNOWN = 65535
@@ -23,7 +23,7 @@ _MOST_LISTED = 3
 
 
 @dataclass(frozen=True)
-class Culprit:
+class ReportedOverflow:
     """An entry of the device's check, and the tensors of its operator; empty if none was dumped."""
 
     file: OverflowFile
@@ -31,20 +31,7 @@ class Culprit:
     refs: tuple[TensorRef, ...] = ()
 
 
-def overflows_by_operator(dump: Dump) -> Mapping[OpKey, tuple[OverflowEntry, ...]]:
-    """Return the entries of the device's own check by operator."""
-    return _by_operator(culprits_of(dump, overflow_files(dump.root)))
-
-
-def _by_operator(culprits: Iterable[Culprit]) -> dict[OpKey, tuple[OverflowEntry, ...]]:
-    found: defaultdict[OpKey, list[OverflowEntry]] = defaultdict(list)
-    for culprit in culprits:
-        if culprit.refs:
-            found[culprit.refs[0].key.op].append(culprit.entry)
-    return {op: tuple(entries) for op, entries in found.items()}
-
-
-def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
+def reported_overflows(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[ReportedOverflow]:
     """Find the operator of each entry that reports an overflow: the oldest dump in its folder with its task and stream.
 
     Operators of earlier runs count, too. The numbers in the overflow file's own name belong to the check, not to the
@@ -61,7 +48,7 @@ def culprits_of(dump: Dump, files: Iterable[OverflowFile]) -> Iterator[Culprit]:
         if ids is not None:
             by_folder[ref.source.path.parent].append((ref, ids))
     for file, entry in reported:
-        yield Culprit(file, entry, _meant(entry, by_folder[file.path.parent]))
+        yield ReportedOverflow(file, entry, _tensors_of_entry(entry, by_folder[file.path.parent]))
 
 
 def _ids(ref: TensorRef) -> tuple[int | None, ...] | None:
@@ -75,7 +62,7 @@ def _ids(ref: TensorRef) -> tuple[int | None, ...] | None:
     return None if parsed is None else (parsed.task, parsed.stream, parsed.context, parsed.thread)
 
 
-def _meant(
+def _tensors_of_entry(
     entry: OverflowEntry, candidates: Sequence[tuple[TensorRef, tuple[int | None, ...]]]
 ) -> tuple[TensorRef, ...]:
     if _UNKNOWN in (entry.task_id, entry.stream_id):
@@ -100,12 +87,14 @@ def with_overflows(dump: Dump) -> Dump:
     files = overflow_files(dump.root)
     if not files:
         return dump
-    culprits = list(culprits_of(dump, files))
-    meant = _by_operator(culprits)
-    lost = [culprit.entry for culprit in culprits if not culprit.refs]
+    found: defaultdict[OpKey, list[OverflowEntry]] = defaultdict(list)
+    lost: list[OverflowEntry] = []
+    for report in reported_overflows(dump, files):
+        (found[report.refs[0].key.op] if report.refs else lost).append(report.entry)
+    by_operator = {op: tuple(entries) for op, entries in found.items()}
 
     def with_entries(ref: TensorRef) -> TensorRef:
-        entries = meant.get(ref.key.op)
+        entries = by_operator.get(ref.key.op)
         return replace(ref, overflows=entries) if entries else ref
 
     sentences = [f"{file.path.name} is left out: {file.problem}" for file in files if file.problem]
@@ -113,13 +102,13 @@ def with_overflows(dump: Dump) -> Dump:
         dump,
         refs=tuple(map(with_entries, dump.refs)),
         older=tuple(map(with_entries, dump.older)),
-        notes=(*dump.notes, *_notes(meant, lost), *sentences),
+        notes=(*dump.notes, *_notes(by_operator, lost), *sentences),
     )
 
 
-def _notes(meant: Mapping[OpKey, Sequence[OverflowEntry]], lost: Sequence[OverflowEntry]) -> Iterator[str]:
-    if meant:
-        yield f"the device's own check reports overflow of {_listed(op.label for op in meant)}"
+def _notes(by_operator: Mapping[OpKey, Sequence[OverflowEntry]], lost: Sequence[OverflowEntry]) -> Iterator[str]:
+    if by_operator:
+        yield f"the device's own check reports overflow of {_listed(op.label for op in by_operator)}"
     if lost:
         tasks = _listed(f"task {entry.task_id} on stream {entry.stream_id}" for entry in lost)
         yield f"the device's own check reports overflow of {tasks}, of which nothing was dumped"

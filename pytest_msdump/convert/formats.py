@@ -73,27 +73,11 @@ def bring(
 ) -> TensorView:
     """Bring a tensor to a memory format; plain formats are read block by block.
 
-    Parameters
-    ----------
-    view : TensorView
-        In stored axes; its `spec` names the memory format.
-    wanted : str
-        A name of `facts.memory_formats`. ND keeps the axes of the original tensor, whatever they are.
-    shape : tuple of int, optional
-        Without padding, in the order of `wanted` (NCHW or NCDHW for a device's format); by default what the dump says.
-    converters : mapping, optional
-        A user's functions by (from, to); one for this pair of formats wins over ours.
-
-    Returns
-    -------
-    TensorView
-        Without padding where a shape is known; else channels keep theirs, if the stored shape alone says all other
-        axes.
-
-    Raises
-    ------
-    TensorShapeError
-        The formats have no axes in common, nothing says what the axes are, or the shapes contradict each other.
+    `wanted` is a name of `facts.memory_formats`; ND keeps the axes of the original tensor, whatever they are. `shape`
+    is without padding, in the order of `wanted` (NCHW or NCDHW for a device's format), by default that of the dump. A
+    user's function in `converters` for this pair of formats wins over ours. The result is without padding where a shape
+    is known; else channels keep theirs, if the stored shape alone says all other axes. Formats without common axes,
+    unknown axes and shapes that contradict each other raise `TensorShapeError`.
     """
     spec = view.spec
     known = format_name(spec.memory_format)
@@ -268,30 +252,11 @@ def header_format(name: str) -> str:
 def convert_shape(
     view: TensorView, memory_format: str, *, shape: Shape | None = None, converters: Converters | None = None
 ) -> Converted:
-    """Bring a tensor to another memory format.
+    """Bring a tensor to another memory format, in any spelling that `header_format` knows.
 
-    Parameters
-    ----------
-    view : TensorView
-        In stored axes; its `spec` names the memory format.
-    memory_format : str
-        To bring it to, in any spelling that `known_format` knows.
-    shape : tuple of int, optional
-        The logical one, in the order of `memory_format`; the header's by default.
-    converters : mapping, optional
-        (from, to) → a user's function; it wins over ours and may return any shape.
-
-    Returns
-    -------
-    Converted
-        With the view itself when the format is the same.
-
-    Raises
-    ------
-    UnknownNameError
-        For a format that does not exist.
-    TensorShapeError
-        The two formats do not lead to each other, the shapes contradict each other, or nothing says the logical one.
+    `shape` is the logical one, in the order of `memory_format`, by default the header's. A user's function in
+    `converters` wins over ours and may return any shape. Raises as `bring`, and `UnknownNameError` for a format that
+    does not exist.
     """
     source, wanted = _source(view), header_format(memory_format)
     functions = {(_long_name(one), _long_name(other)): run for (one, other), run in (converters or {}).items()}

@@ -58,21 +58,8 @@ class _Work:
 def rewire(text: str, *, source: str, phase: str = "TEST") -> Rewired:
     """Give every in-place top of a network a name of its own, by default that of its layer.
 
-    Layers of the other phase only are not renamed: they stay in place on the renamed blob.
-
-    Parameters
-    ----------
-    text : str
-        A prototxt file.
-    source : str
-        What messages call it.
-    phase : str
-        ``"TEST"`` or ``"TRAIN"``.
-
-    Raises
-    ------
-    ConfigError
-        Not a network, or another phase.
+    Layers of the other phase only are not renamed: they stay in place on the renamed blob. `source` names the file in
+    messages; `phase` is ``"TEST"`` or ``"TRAIN"``.
 
     Examples
     --------
@@ -125,30 +112,9 @@ def _edited(text: str, edits: Sequence[tuple[Place, str]]) -> str:
 
 
 def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> tuple[Path, Rewired]:
-    """Write a network without in-place layers beside `file`, as ``new_<name>``; every other byte stays.
+    """Write a network without in-place layers beside `file`, as ``new_<name>``, or to `out`; every other byte stays.
 
-    Parameters
-    ----------
-    file : Path
-        A prototxt file.
-    out : Path, optional
-        Another file to write.
-    phase : str
-        See `rewire`.
-
-    Returns
-    -------
-    tuple of Path and Rewired
-        The file, and what is in it.
-
-    Raises
-    ------
-    DumpNotFoundError
-        No such file.
-    ConfigError
-        Not a network; another file has the place of the new one already.
-    MsdumpError
-        It cannot be written.
+    Returns the file, and what is in it. Another file in its place is refused.
     """
     # Comments may be in any encoding; bytes that are no UTF-8 go through as they are.
     rewired = rewire(_read(file).decode("utf-8", "surrogateescape"), source=str(file), phase=phase)

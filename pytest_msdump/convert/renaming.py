@@ -55,16 +55,8 @@ class Parts(NamedTuple):
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of a pattern for whole names.
 
-    Parameters
-    ----------
-    pattern : str
-        A regular expression with the named groups ``op`` and, where names have them, ``slot`` and ``time``; or a
-        template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves.
-
-    Raises
-    ------
-    ConfigError
-        No regular expression; no ``op``; an unknown field or group.
+    `pattern` is a regular expression with the named groups ``op`` and, where names have them, ``slot`` and ``time``; or
+    a template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves.
 
     Examples
     --------
@@ -167,15 +159,7 @@ def write_undo(file: Path, folder: Path, moves: Sequence[Move]) -> None:
 
 
 def read_undo(file: Path) -> list[Move]:
-    """Read what was renamed.
-
-    Raises
-    ------
-    DumpNotFoundError
-        No such file.
-    ConfigError
-        It is no undo file, or names something outside of the folder.
-    """
+    """Read what was renamed; refuse names outside of the folder."""
     try:
         document = json.loads(read_user_file(file, _LARGEST_BYTES, want="give what 'msdump rename' wrote"))
     except ConfigError:
@@ -231,20 +215,9 @@ class RenamePlan:
 def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
     """Return the new names of the files of a folder and of its numbered sub-folders; nothing is changed.
 
-    Parameters
-    ----------
-    folder : Path
-        A dump with foreign names.
-    pattern : str
-        See `compile_pattern`. A name without a slot is of slot 0; one without a time gets the file's.
-
-    Raises
-    ------
-    ConfigError
-        The pattern is wrong or matches no file; two files would get one name; a new name is too long, or taken; a
-        manifest or a mapping names the files as they are.
-    DumpNotFoundError
-        No such folder.
+    A name without a slot is of slot 0; one without a time gets the file's. Raises `ConfigError` if the pattern is wrong
+    or matches no file, two files would get one name, a new name is too long or taken, or a manifest or a mapping names
+    the files as they are.
     """
     expression = compile_pattern(pattern)
     moves: list[Move] = []

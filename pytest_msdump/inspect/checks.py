@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_msdump.comparison.device_overflow import culprits_of
+from pytest_msdump.comparison.device_overflow import reported_overflows
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dumps.graphs.flow import consumers
@@ -173,9 +173,9 @@ def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
         return
     files = overflow_files(dump.root) if dump.root.is_dir() else ()
     yield from ((file.path, file.problem) for file in files if file.problem)
-    for culprit in culprits_of(dump, files):
-        if not culprit.refs:
-            yield culprit.file.path, f"{_entry_text(culprit.entry)}; nothing was dumped of it"
+    for report in reported_overflows(dump, files):
+        if not report.refs:
+            yield report.file.path, f"{_entry_text(report.entry)}; nothing was dumped of it"
 
 
 def _entry_text(entry: OverflowEntry) -> str:

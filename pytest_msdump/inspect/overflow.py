@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pytest_msdump.comparison.device_overflow import Culprit, culprits_of
+from pytest_msdump.comparison.device_overflow import ReportedOverflow, reported_overflows
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
@@ -85,7 +85,7 @@ class OperatorOverflow:
     op: OpKey
     order: int
     role: str
-    reported: tuple[Culprit, ...] = ()
+    reported: tuple[ReportedOverflow, ...] = ()
     tensors: tuple[tuple[TensorRef, OneSide], ...] = ()
 
 
@@ -99,7 +99,7 @@ class Overflows:
     dump: Dump
     files: tuple[OverflowFile, ...]
     operators: tuple[OperatorOverflow, ...]
-    unplaced: tuple[Culprit, ...]
+    unplaced: tuple[ReportedOverflow, ...]
     unreadable: tuple[tuple[str, str], ...]
 
     @property
@@ -117,10 +117,10 @@ def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
     An entry whose status is 0 is no overflow.
     """
     files = overflow_files(dump.root)
-    reported: defaultdict[OpKey, list[Culprit]] = defaultdict(list)
-    unplaced: list[Culprit] = []
-    for culprit in culprits_of(dump, files):
-        (reported[culprit.refs[0].key.op] if culprit.refs else unplaced).append(culprit)
+    reported: defaultdict[OpKey, list[ReportedOverflow]] = defaultdict(list)
+    unplaced: list[ReportedOverflow] = []
+    for report in reported_overflows(dump, files):
+        (reported[report.refs[0].key.op] if report.refs else unplaced).append(report)
     unreadable = [(str(file.path), file.problem) for file in files if file.problem]
     members: defaultdict[OpKey, list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
@@ -278,18 +278,18 @@ def _file_lines(dump: Dump, file: OverflowFile, directory: Path, written: list[P
     if file.problem:
         yield f" {file.problem}"
         return
-    culprits = list(culprits_of(dump, [file]))
-    if not culprits:
+    reports = list(reported_overflows(dump, [file]))
+    if not reports:
         yield " [no unit reports an overflow: every status is 0]"
-    for culprit in culprits:
-        if culprit.refs:
-            op = culprit.refs[0].key.op
+    for report in reports:
+        if report.refs:
+            op = report.refs[0].key.op
             yield f"[{op.op_type}] {op.label}"
-        entry = culprit.entry
+        entry = report.entry
         status = str(entry.status[0]) if len(entry.status) == 1 else str(list(entry.status))
         yield f" [{entry.unit}][TaskId:{entry.task_id}][StreamId:{entry.stream_id}][Status:{status}]"
     yield f" [timestamp:{file.name.timestamp}]"
-    for ref in dict.fromkeys(ref for culprit in culprits for ref in culprit.refs):
+    for ref in dict.fromkeys(ref for report in reports for ref in report.refs):
         yield from _tensor_lines(ref, directory, written)
 
 

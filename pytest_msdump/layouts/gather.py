@@ -78,10 +78,6 @@ class BlockedView(ForwardingView):
         self._held: tuple[_Window, Array] | None = None
         self._all: Array | None = None
 
-    def placement_in(self, view: TensorView) -> Placement | None:
-        """Return how this one lies in `view`; ``None`` where it is made of another one, or its axes changed places."""
-        return self._placement if self._is_usual and self._view is view else None
-
     def read(self, start: int, stop: int) -> Array:
         """Return logical elements `start` to `stop` in C order."""
         if start == 0 and self._is_usual and stop == self.size and self._placement.stored_elements <= self._limit:

@@ -152,23 +152,8 @@ class Shared(NamedTuple):
 def shared_bytes(prototxt: Path, directory: Path, *, phase: str = "TEST") -> list[Shared]:
     """Return the layers of a reference whose files have the bytes of a layer that is in place on them.
 
-    A layer that the one in place changes nothing of looks the same.
-
-    Parameters
-    ----------
-    prototxt : Path
-        The network that the reference was made of.
-    directory : Path
-        The reference.
-    phase : str
-        ``"TEST"`` or ``"TRAIN"``.
-
-    Raises
-    ------
-    DumpNotFoundError
-        No such file, no such directory.
-    ConfigError
-        No network, no reference.
+    `prototxt` is the network that the reference in `directory` was made of. A layer that the one in place changes
+    nothing of looks the same.
     """
     if not directory.is_dir():
         raise DumpNotFoundError(f"{directory}: no such directory; give the folder of the reference")

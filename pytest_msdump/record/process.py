@@ -214,33 +214,11 @@ def run_process(
 ) -> Ran:
     """Run a program, showing what it prints as it comes, and end all that it has started.
 
-    Parameters
-    ----------
-    command : sequence of str or path
-        The program and its arguments. No shell is involved.
-    title : str
-        What errors call it.
-    directory : Path
-        Where it is to dump to; goes into the result.
-    timeout : float
-        Seconds.
-    environment : mapping of str to str
-        All variables of the program.
-    cwd : path, optional
-        Where it runs; here by default.
-    question : str
-        See `Ran`.
-    prints_where : bool
-        Whether it prints where it is when it gets SIGABRT, as Python does with PYTHONFAULTHANDLER.
-    show : callable, optional
-        Gets each piece of what it prints; ``sys.stdout.write`` by default.
-
-    Raises
-    ------
-    ConfigError
-        It cannot be started.
-    ProgramError
-        It failed, or did not end in time; the text has the end of what it printed.
+    `title` names it in errors, `directory` goes into the result, `environment` holds all variables of the program,
+    `cwd` is here by default. `prints_where` says that it prints where it is when it gets SIGABRT, as Python does with
+    PYTHONFAULTHANDLER. `show` gets each piece of what it prints; ``sys.stdout.write`` by default. A program that cannot
+    be started raises `ConfigError`; one that failed, or did not end in time, `ProgramError` with the end of what it
+    printed.
     """
     if not hasattr(os, "waitid"):
         raise ConfigError(f"{title}: programs are run on Linux only; run it by hand and open its dump")

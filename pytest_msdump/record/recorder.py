@@ -122,10 +122,7 @@ class Recorder:
 def opened(ran: Ran | Path) -> OpenDump:
     """Open what a program that ended well has dumped, or what was written to a folder.
 
-    Raises
-    ------
-    ProgramError
-        It dumped nothing, or something that is no dump; the text has the end of what it printed.
+    Nothing, or something that is no dump, raises `ProgramError` with the end of what the program printed.
     """
     if isinstance(ran, Path):
         return open_dump(ran)

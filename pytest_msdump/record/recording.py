@@ -24,16 +24,9 @@ _Self = TypeVar("_Self", bound="Recording")
 class Recording(ABC):
     """A model being recorded, for as long as a ``with`` block runs; the dump is complete after it.
 
-    Parameters
-    ----------
-    directory : path
-        Of the dump: an empty folder, or one that will be made when the block begins.
-    inputs, gradients, parameters : bool
-        Whether to record what layers are given, gradients, and weights.
-    iterations : bool
-        Whether there may be several.
-    digests : bool
-        Whether to put digests of inputs and weights into the manifest.
+    `directory` is an empty folder, or one that will be made. `inputs`, `gradients` and `parameters` say what to record
+    beside outputs, `iterations` that there may be several, `digests` to put those of inputs and weights into the
+    manifest.
     """
 
     writer: DumpWriter

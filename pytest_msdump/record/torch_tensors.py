@@ -25,15 +25,10 @@ def is_tensor(value: Any) -> bool:
 
 
 def array_of(tensor: Any) -> Any:
-    """Return a numpy array, or a `RawArray` for types that numpy lacks.
+    """Return a numpy array, or a `RawArray` for types that numpy lacks; a tensor without numbers of its own is refused.
 
     Sparse tensors become dense, and quantized ones real numbers. On the CPU the memory is shared: write the array
     before the tensor can change.
-
-    Raises
-    ------
-    ConfigError
-        A tensor without numbers of its own: on the device ``meta``, inside of ``vmap``, nested.
     """
     import torch
 
@@ -63,13 +58,7 @@ def plain_name(path: str) -> str:
 
 
 def weights(model: Any) -> dict[str, Any]:
-    """Return parameters and buffers by name.
-
-    Raises
-    ------
-    ConfigError
-        Some have no shape before the first call.
-    """
+    """Return parameters and buffers by name; those without a shape before the first call are refused."""
     from torch.nn.parameter import is_lazy
 
     found = {plain_name(name): tensor for name, tensor in _named_tensors(model)}

@@ -49,21 +49,10 @@ def pairs(
 ) -> list[WeightPair]:
     """Pair all weights of two sides.
 
-    Parameters
-    ----------
-    left, right : Weights
-        The run under test, and the reference.
-    names : mapping or callable, optional
-        Name of the left side → of the right side: of weights, or of layers, which then stand for all below them.
-    types : mapping of str to str, optional
-        Layer of the left side → its type, where neither side says it.
-    ignore : str or sequence of str
-        Globs on names, of either side, that need no partner.
-
-    Raises
-    ------
-    ConfigError
-        Names without a partner, layers of different types, shapes that no rule or several rules bring together.
+    `names` maps the left side's names of weights, or of layers, which stand for all below them, to the right side's;
+    `types` the left side's layers to types that neither side says; `ignore` are globs on names of either side that need
+    no partner. Names without a partner, layers of different types, and shapes that no rule or several rules bring
+    together raise `ConfigError`.
     """
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     renamed = _renamed(left, right, names)

@@ -27,14 +27,8 @@ COUNTERS = frozenset({"num_batches_tracked", "seed_generator_state"})
 class Rule(NamedTuple):
     """How to bring an array to the neutral axes.
 
-    Parameters
-    ----------
-    order : tuple of int
-        Its axes in the neutral order.
-    folded : bool
-        The first two of `order` become one axis, and an axis of one follows: a depthwise convolution.
-    dropped : int or None
-        An axis of one that the neutral form lacks.
+    `order` are its axes in the neutral order. If `folded`, the first two of these become one axis, and an axis of one
+    follows: a depthwise convolution. `dropped` is an axis of one that the neutral form lacks.
     """
 
     order: tuple[int, ...]

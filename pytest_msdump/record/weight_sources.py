@@ -21,20 +21,9 @@ Array = npt.NDArray[Any]
 class Weight:
     """One weight as its framework holds it.
 
-    Parameters
-    ----------
-    values : numpy array
-        In the framework's own axes; bit patterns where numpy lacks the type.
-    dtype : str
-        The logical type, a name of `facts.dtypes`.
-    layer : str
-        Type of its layer: a name of `weight_rules.KINDS`, another class, or empty where it is unknown.
-    framework : str
-        Whose axes it has: a value of `weight_rules.FRAMEWORKS`.
-    own : str
-        Its name in its framework.
-    also : tuple of str
-        Further neutral names of the same tensor, which layers share.
+    `values` are in the framework's own axes; bit patterns of the logical type `dtype` where numpy lacks it. `layer` is
+    the type of its layer: a name of `weight_rules.KINDS`, another class, or empty where it is unknown. `framework` says
+    whose axes it has, `own` is its name there; `also` are further neutral names of the same tensor, which layers share.
     """
 
     values: Array

@@ -284,15 +284,7 @@ def save(weights: Weights, path: Path) -> Path:
 
 
 def load(path: Path) -> Weights | dict[str, Array]:
-    """Read an ``.npz``: weights where `save` wrote it, else the arrays by name.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is no such file.
-    TensorFileError
-        It is no ``.npz``, or is damaged.
-    """
+    """Read an ``.npz``: weights where `save` wrote it, else the arrays by name."""
     try:
         with open_regular(Path(path)) as stream, zipfile.ZipFile(stream) as archive:
             arrays = {info.filename.removesuffix(".npy"): _array(archive, info) for info in archive.infolist()}

@@ -188,11 +188,6 @@ class DumpWriter:
         """Fold the journal into the manifest. Nothing can be written afterwards; closing again does nothing.
 
         In a forked process it does nothing either: the dump is its parent's.
-
-        Raises
-        ------
-        MsdumpError
-            The manifest cannot be written.
         """
         with self._lock:
             if self._closed:
@@ -269,10 +264,7 @@ def safe_name(op: str) -> str:
 class FileNames:
     """Makes the file names of one dump: the reference grammar, each name once, times that only rise.
 
-    Parameters
-    ----------
-    first : int, optional
-        The time of the first, in µs since 1970; then they are the same every time. The clock's by default.
+    With `first`, in µs since 1970, they are the same every time; by default they begin at the clock's.
     """
 
     def __init__(self, first: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`msdump overflow`: the vendor's golden cases, with the culprits its tool names and the one it gets wrong."""
+"""`msdump overflow`: the vendor's golden cases, with the operators its tool names and the one it gets wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.comparison.device_overflow import overflows_by_operator
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.inspect.overflow import find_overflows
 from pytest_msdump.testing.builder import write_mindspore
@@ -24,7 +23,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 CASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "expected")
 
 # Case → (unit, operator, status) of each report. The vendor blames Mul_ctx5 in ctx_thread, since it takes context 0 for
-# "not set" (facts 9.14), prints only the last culprit of old_dha_and_aicore, and fails on old_no_stream (facts 9.18).
+# "not set" (facts 9.14), prints only the last operator of old_dha_and_aicore, and fails on old_no_stream (facts 9.18).
 CULPRITS = {
     "aic_v0": [("AIC", "Mul_7", "status 32: floating-point operation overflows")],
     "aicpu": [("AICPU", "Mul_7", "status 7")],
@@ -55,7 +54,8 @@ def test_every_case_is_listed():
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_report_names_its_operator(case):
-    found = overflows_by_operator(index(GOLDEN / case))
+    dump = index(GOLDEN / case)
+    found = {ref.key.op: ref.overflows for ref in (*dump.refs, *dump.older)}
     told = [(entry.unit, op.label, entry.words) for op, entries in found.items() for entry in entries]
     assert sorted(told) == sorted(CULPRITS[case])
 
@@ -136,8 +136,8 @@ def test_65535_means_unknown_and_blames_nobody(tmp_path):
     shutil.copy(GOLDEN / "aic_v0" / "Mul.Mul_7.12.3.1600000000000040", tmp_path / "Mul.a.65535.65535.1600000000000040")
     (tmp_path / "Opdebug.Node_OpDebug.5.9.1600000000000050.output.0.json").write_text(json.dumps(document))
     found = find_overflows(index(tmp_path))
-    assert [culprit.entry.task_id for culprit in found.unplaced] == [65535]
-    assert not overflows_by_operator(index(tmp_path))
+    assert [report.entry.task_id for report in found.unplaced] == [65535]
+    assert not any(ref.overflows for ref in found.dump.refs)
 
 
 @pytest.mark.parametrize("arguments", [[], ["a", "-d", "b"], ["a", "-n", "0"], ["no-such-directory"]])
